@@ -1,0 +1,3 @@
+from seqloom.cli import main
+
+main()

@@ -1,0 +1,231 @@
+"""The command line: a thin layer over the package. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqloom.core.errors import UserError, unknown
+
+app = typer.Typer(
+    name="seqloom",
+    help="Train, evaluate and use sequence models, from the n-gram to the Transformer, on your own data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
+Column = Annotated[str, typer.Option(help="Column with the text, in JSONL and CSV files.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `seqloom fit`.")]
+
+
+@app.command()
+def fit(
+    recipe: Annotated[Path | None, typer.Argument(metavar="[RECIPE.toml]", help="Settings in a file.")] = None,
+    task: Annotated[str | None, typer.Option(help="What to learn (see `seqloom list tasks`).")] = None,
+    data: Annotated[str | None, typer.Option(help="File, folder or sample:NAME to learn from.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation text; else a part of --data.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test text; scored once, at the end.")] = None,
+    model: Annotated[str | None, typer.Option(help="Architecture (see `seqloom list models`).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; default: a new one under runs/.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model. Issued again with the same arguments, it continues, or says that nothing is left to do."""
+    if out is not None and (out / ".lock").exists():
+        from seqloom.core.run import RunFolder
+
+        with RunFolder(out).lock():
+            pass  # in use by another process? say so before loading torch
+    from seqloom.fitting import fit as train
+
+    run = train(
+        recipe, task=task, data=data, valid=valid, test=test, model=model, out=out,
+        overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
+    )  # fmt: skip
+    if int(os.environ.get("RANK", 0)) == 0:
+        _show({"run": str(run.folder.path)} | run.summary, as_json, _print_summary)
+
+
+@app.command("eval")
+def evaluate(
+    run: RunPath,
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score.")],
+    column: Column = "text",
+    as_json: Json = False,
+) -> None:
+    """Score a run on a text: perplexity and bits per byte with their protocol, naive baselines beside."""
+    from seqloom import runs
+
+    _show(runs.evaluate(run, data, column), as_json, lambda s: _print_scores({data: s}))
+
+
+@app.command()
+def generate(
+    run: RunPath,
+    prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
+    max_new: Annotated[int, typer.Option("--max-new", min=0, help="Tokens to write.")] = 200,
+    temperature: Annotated[float, typer.Option(help="0: always the most likely token.")] = 0.8,
+    top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k most likely; 0: all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="Choose among the most likely that hold this share.")] = 1.0,
+    beams: Annotated[int, typer.Option(min=1, help="Beam search with so many beams, instead of drawing.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="The same seed writes the same text.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Continuations to write, as one batch.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="End at this text (may be given several times).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Continue a text, token by token."""
+    from seqloom import runs
+
+    loaded = runs.load(run)
+    how: dict[str, Any] = {"max_new": max_new}
+    if beams == 1:
+        how |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    if beams == count == 1 and not as_json:
+        sys.stdout.write(prompt)
+        for piece in loaded.write(prompt, stop=stop or (), **how):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        print()
+        return
+    texts = loaded.generate(prompt, count=count, beams=beams, stop=stop or (), **how)
+    texts = [texts] if count == 1 else texts
+    _show({"prompt": prompt, "texts": texts}, as_json, lambda found: _print_texts(prompt, found["texts"]))
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="models | tasks | samples | runs")],
+    name: Annotated[
+        str | None, typer.Argument(help="One of them: its options; for runs: the folder to look in.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what there is, and the options of a model or task."""
+    from seqloom import listing
+
+    if what not in listing.LISTS:
+        raise unknown("list", what, listing.LISTS)
+    _show(listing.LISTS[what](name), as_json, _print_table)
+
+
+@app.command()
+def doctor(
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to look at.")],
+    task: Annotated[str, typer.Option(help="What it is for.")] = "language_model",
+    column: Column = "text",
+    as_json: Json = False,
+) -> None:
+    """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
+    from dataclasses import asdict
+
+    from seqloom.data.doctor import examine_text
+
+    if task != "language_model":
+        raise unknown("task", task, ["language_model"])
+    findings = [asdict(finding) for finding in examine_text(data, column)]
+    _show({"findings": findings}, as_json, _print_findings)
+    if any(finding["level"] == "error" for finding in findings):
+        raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run a command; a person's mistake is one line on standard error, never a traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Exit as end:
+        code = end.exit_code
+    except KeyboardInterrupt:
+        code = _complain("interrupted", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        code = _explain(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> int:
+    import click
+
+    if isinstance(error, click.UsageError):
+        hint = f" (seqloom {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
+        return _complain(error.format_message() + hint, 2)
+    if isinstance(error, click.ClickException):
+        return _complain(error.format_message(), error.exit_code)
+    if isinstance(error, UserError) or hasattr(error, "exit_code"):
+        return _complain(str(error), error.exit_code)  # type: ignore[union-attr]
+    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():
+        return _complain("out of memory; lower model.width, task.length or train.batch, or raise train.accumulate", 1)
+    if isinstance(error, OSError):
+        return _complain(f"{error.filename or 'system'}: {error.strerror or error}", 1)
+    raise error
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"seqloom: {' '.join(text.split())}", file=sys.stderr)
+    return code
+
+
+def _show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
+    if as_json:
+        print(json.dumps(value, ensure_ascii=False, default=str))
+    else:
+        printer(value)
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
+    print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
+          f"{summary['seconds']:.0f} s")  # fmt: skip
+    _print_scores(summary["scores"])
+
+
+def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
+    rows = []
+    for part, score in scores.items():
+        print(f"{part}: {score['protocol']}")
+        ours = {"who": "this model", **{k: score[k] for k in ("loss", "perplexity", "bits_per_byte")}}
+        rows += [{"part": part, **ours}]
+        rows += [
+            {"part": part, "who": f"{name} guess", **values} for name, values in score.get("baselines", {}).items()
+        ]
+    _print_table(rows)
+
+
+def _print_texts(prompt: str, texts: list[str]) -> None:
+    for number, text in enumerate(texts, 1):
+        print(f"--- {number}\n{prompt}{text}")
+
+
+def _print_findings(found: dict[str, Any]) -> None:
+    for finding in found["findings"]:
+        advice = f" -> {finding['advice']}" if finding["advice"] else ""
+        print(f"{finding['level']:>7}  {finding['message']}{advice}")
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        print("nothing there")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in rows[0]:
+        numeric = isinstance(rows[0][column], int | float)
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console().print(table, markup=False)

@@ -1,0 +1,33 @@
+"""Backbone: an architecture, (B, T, width) -> (B, T, width), and the one law it must keep:
+
+reading a sequence in pieces, handing the state on, gives exactly what reading it at once gives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+from torch import Tensor, nn
+
+from seqloom.core.state import State
+
+Kind = Literal["causal", "bidirectional", "encoder-decoder"]
+
+
+class Backbone(nn.Module, ABC):
+    kind: Kind = "causal"
+    width: int
+    limit: int | None = None  # most tokens it should read in one go; None: its state never grows, read on for ever
+
+    @abstractmethod
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """Continue from a state (None: from the beginning)."""
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """See the sequence whole."""
+        return self(x, None, mask)[0]
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        """Read a context; the state from which to continue."""
+        return self(context, None, mask)[1]

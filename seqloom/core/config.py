@@ -1,0 +1,109 @@
+"""Strict configuration: TOML or overrides like `train.steps=200` in, checked objects out.
+
+All mistakes are reported at once, each with its dotted path and, where one is near, what was meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from seqloom.core.errors import UserError
+
+
+class Strict(BaseModel):
+    """A section of the configuration: typed, frozen, and closed to names it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not UTF-8 text; a recipe is a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from None
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """`["train.steps=200", "model.tie=true"]` -> `{"train.steps": 200, "model.tie": True}`."""
+    parsed = {}
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        if not equals or "." not in path:
+            raise UserError(f"-o {text}: write it as section.option=value, for example train.steps=200")
+        parsed[path.strip()] = _parse_value(value.strip())
+    return parsed
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Layers of settings, later ones win. A layer is nested ({section: {option: value}}) or dotted."""
+    merged: dict[str, dict[str, Any]] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            section, dot, option = key.partition(".")
+            if dot:
+                merged.setdefault(section, {})[option] = value
+            elif isinstance(value, Mapping):
+                merged.setdefault(section, {}).update(value)
+            else:
+                raise UserError(f"{key}: a setting belongs to a section, for example train.{key}")
+    return merged
+
+
+def validate(kinds: Mapping[str, type[Strict]], values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Check every section, then report every mistake in one line."""
+    mistakes = [_unknown(name, kinds) for name in values if name not in kinds]
+    sections = {}
+    for name, kind in kinds.items():
+        try:
+            sections[name] = kind.model_validate(values.get(name, {}))
+        except ValidationError as error:
+            mistakes += [_mistake(name, kind, e) for e in error.errors()]
+    if mistakes:
+        raise UserError("; ".join(mistakes))
+    return sections
+
+
+def options(kind: type[Strict]) -> list[tuple[str, str, str]]:
+    """(name, default, meaning) of every option, for help and docs."""
+    return [
+        (name, "required" if field.is_required() else repr(field.default), field.description or "")
+        for name, field in kind.model_fields.items()
+    ]
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _mistake(section: str, kind: type[Strict], error: Any) -> str:
+    path = ".".join(str(part) for part in (section, *error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return _unknown(path, [f"{section}.{name}" for name in kind.model_fields])
+    if error["type"] == "missing":
+        return f"{path}: missing"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{path}={_shown(error['input'])}: {message[0].lower()}{message[1:]}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _unknown(path: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
+    return f"{path}: no such option; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")

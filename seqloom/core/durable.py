@@ -1,0 +1,393 @@
+"""Durable writes: every file of the product is written here, so that a kill, a power cut or a full disk at any
+moment leaves the old version or the new one, whole.
+
+A file:    temporary file beside it, fsync, rename, fsync of the directory.
+A folder:  temporary folder beside it, each file written and fsynced, a manifest last (size and SHA-256 of each file,
+           and a digest of itself), fsync of the temporary folder, rename, fsync of the parent.
+A log:     one JSON object per line, appended; a torn last line is dropped by whoever reads or appends next.
+
+A folder that is published again is first set aside under another name, where `locate` and `published` still find it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from seqloom.core.errors import RunError
+
+Content = bytes | memoryview | Callable[[BinaryIO], None]  # a callable may be called again, to count its bytes
+
+MANIFEST = "manifest.json"
+CHUNK = 1 << 20
+_TEMPORARY = re.compile(r"\.seqloom-tmp-\d+-[0-9a-f]{8}")
+_ASIDE = ".seqloom-old."
+_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST}
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_WAYS_OUT = {
+    errno.EROFS: "; choose a folder that can be written to",
+    errno.EACCES: "; choose a folder that you may write to",
+    errno.EPERM: "; choose a folder that you may write to",
+    errno.ENAMETOOLONG: "; choose a shorter name",
+    errno.ENOTDIR: "; a file is in the way of a folder, choose another name",
+    errno.EISDIR: "; a folder is in the way of a file, choose another name",
+}
+
+
+class Damaged(RunError):
+    """A published folder that is not what was written: says which file and why."""
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """The file holds all of `data`, or what it held before."""
+    with writing(path, lambda: len(data)):
+        temporary = _temporary_name(path.parent)
+        try:
+            _write_new(temporary, data)
+            os.rename(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(path.parent)
+
+
+def publish(folder: Path, files: Mapping[str, Content]) -> None:
+    """`folder` holds exactly `files` and their manifest, or what it held before."""
+    for name in files:
+        if name == MANIFEST or name.startswith(".") or "/" in name or not name:
+            raise ValueError(f"{name!r} cannot be published: a plain file name is needed")
+    with writing(folder, lambda: sum(map(_count, files.values()))):
+        make_folder(folder.parent)
+        temporary = _temporary_name(folder.parent)
+        try:
+            os.mkdir(temporary)
+            written = {name: _write_new(temporary / name, content) for name, content in files.items()}
+            _write_new(temporary / MANIFEST, _render_manifest(written))
+            _sync_folder(temporary)
+            _move_into_place(temporary, folder)
+        except BaseException:
+            _undo(temporary, folder)
+            raise
+        _sync_folder(folder.parent)
+        if os.path.isdir(_aside(folder)):
+            remove(_aside(folder))
+
+
+def verify(folder: Path) -> None:
+    """Raise Damaged unless the folder holds exactly the bytes that were published."""
+    listed = _read_manifest(folder)
+    for name in sorted(_names(folder) - set(listed) - {MANIFEST}):
+        raise Damaged(f"{shown(folder / name)}: not part of what was written here")
+    for name, written in listed.items():
+        try:
+            with open(folder / name, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                digest = hashlib.file_digest(file, "sha256").hexdigest() if size == written["bytes"] else ""
+        except OSError as error:
+            raise Damaged(f"{shown(folder / name)}: {reason(error)}") from None
+        if size != written["bytes"]:
+            raise Damaged(f"{shown(folder / name)}: {size} bytes, but {written['bytes']} were written")
+        if digest != written["sha256"]:
+            raise Damaged(f"{shown(folder / name)}: its content changed after it was written (SHA-256 differs)")
+
+
+def locate(folder: Path) -> Path:
+    """Where a published folder is at this moment: in its place, or set aside while a new version moves in."""
+    return next((place for place in (folder, _aside(folder), folder) if os.path.isdir(place)), folder)
+
+
+def published(parent: Path) -> dict[str, Path]:
+    """Every published folder of `parent`, by name; not verified."""
+    names = {name.removeprefix(_ASIDE) for name in _names(parent) if not _TEMPORARY.fullmatch(name)}
+    places = {name: locate(parent / name) for name in sorted(names)}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}
+
+
+def remove(folder: Path) -> None:
+    """Remove a published folder. It is renamed first, so that nobody ever sees half of it."""
+    with writing(folder), suppress(FileNotFoundError):  # another process was quicker
+        doomed = _temporary_name(folder.parent)
+        os.rename(folder, doomed)
+        _sync_folder(folder.parent)
+        _remove_tree(doomed)
+
+
+def sweep(parent: Path) -> None:
+    """Clear what a killed process left here: temporary files and folders go, a folder set aside returns."""
+    with writing(parent):
+        for name in sorted(_names(parent)):
+            if _TEMPORARY.fullmatch(name):
+                _remove_tree(parent / name)
+            elif name.startswith(_ASIDE):
+                folder = parent / name.removeprefix(_ASIDE)
+                if os.path.isdir(folder):
+                    remove(parent / name)
+                else:
+                    os.rename(parent / name, folder)
+                    _sync_folder(parent)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and its parents exist, durably."""
+    if os.path.isdir(folder) or folder == folder.parent:
+        return
+    make_folder(folder.parent)
+    if not make_new_folder(folder) and not os.path.isdir(folder):
+        raise RunError(f"cannot write {shown(folder)}: a file of that name is in the way; choose another")
+
+
+def make_new_folder(folder: Path) -> bool:
+    """Make the folder, durably; False if there is something of that name already."""
+    with writing(folder):
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            return False
+        _sync_folder(folder.parent)
+    return True
+
+
+def append_line(path: Path, entry: Mapping[str, Any]) -> None:
+    """Add one JSON object. Not fsynced: see `sync_file`."""
+    line = to_json(entry) + b"\n"
+    with writing(path, lambda: len(line)):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            end = _end_of_whole_lines(fd)
+            try:
+                _write_all(fd, memoryview(line))
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(fd, end)
+                raise
+        finally:
+            os.close(fd)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a log; a torn last line is dropped, a log that does not exist is empty."""
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"cannot read {shown(path)}: {reason(error)}") from error
+    entries = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if isinstance(entry, dict):
+            entries.append(entry)
+        elif number < len(lines):
+            raise Damaged(f"{shown(path)}:{number}: not a JSON object")
+    return entries
+
+
+def sync_file(path: Path) -> None:
+    """What was appended so far survives a power cut."""
+    with writing(path), suppress(FileNotFoundError):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        _sync_folder(path.parent)
+
+
+def to_json(value: Any) -> bytes:
+    """One line of standard JSON, which has no NaN and no infinity: they become null."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+
+
+def shown(path: Path | str) -> str:
+    """A path for a message of one line, whatever characters it has."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+@contextmanager
+def writing(path: Path, needed: Callable[[], int] | None = None) -> Iterator[None]:
+    """Say in one line what could not be written and what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        message = f"cannot write {shown(path)}: {reason(error)}"
+        if error.errno in _NO_SPACE:
+            bytes_needed = f" ({needed()} bytes needed)" if needed else ""
+            raise RunError(f"{message}{bytes_needed}; free some space and issue the same command again") from error
+        raise RunError(message + _WAYS_OUT.get(error.errno or 0, "")) from error
+
+
+class _Hashed(io.RawIOBase):
+    """Writes to a file descriptor (None: nowhere), counting and hashing on the way."""
+
+    def __init__(self, fd: int | None) -> None:
+        super().__init__()
+        self.fd, self.size, self.digest = fd, 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        if not view.nbytes:
+            return 0
+        view = view.cast("B")
+        if self.fd is not None:
+            _write_all(self.fd, view)
+            self.digest.update(view)
+        self.size += len(view)
+        return len(view)
+
+
+def _write_content(content: Content, out: _Hashed) -> None:
+    if callable(content):
+        content(cast(BinaryIO, out))
+    else:
+        out.write(content)
+
+
+def _count(content: Content) -> int:
+    counter = _Hashed(None)
+    _write_content(content, counter)
+    return counter.size
+
+
+def _write_new(path: Path, content: Content) -> dict[str, Any]:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        out = _Hashed(fd)
+        _write_content(content, out)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return {"bytes": out.size, "sha256": out.digest.hexdigest()}
+
+
+def _write_all(fd: int, view: memoryview) -> None:
+    while view:
+        view = view[os.write(fd, view[:CHUNK]) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot, and need not
+            raise
+    finally:
+        os.close(fd)
+
+
+def _move_into_place(temporary: Path, folder: Path) -> None:
+    """Several processes may publish the same folder at once: the last one stays."""
+    while True:
+        try:
+            os.rename(temporary, folder)
+            return
+        except OSError as error:
+            if error.errno not in _OCCUPIED:
+                raise
+        remove(_aside(folder))  # redundant: the folder itself is there
+        try:
+            os.rename(folder, _aside(folder))
+        except OSError as error:
+            if error.errno not in {*_OCCUPIED, errno.ENOENT}:
+                raise
+
+
+def _undo(temporary: Path, folder: Path) -> None:
+    with suppress(OSError, RunError):
+        if os.path.isdir(temporary):
+            _remove_tree(temporary)
+        if os.path.isdir(_aside(folder)) and not os.path.lexists(folder):
+            os.rename(_aside(folder), folder)
+
+
+def _remove_tree(path: Path) -> None:
+    if os.path.islink(path) or not os.path.isdir(path):
+        os.unlink(path)
+        return
+    for name in _names(path):
+        _remove_tree(path / name)
+    os.rmdir(path)
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except OSError as error:
+        raise RunError(f"cannot read {shown(folder)}: {reason(error)}") from error
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(_ASIDE + folder.name)
+
+
+def _temporary_name(parent: Path) -> Path:
+    return parent / f".seqloom-tmp-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _render_manifest(files: Mapping[str, Any]) -> bytes:
+    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    return json.dumps({"files": files, "sha256": digest}, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        data = path.read_bytes()
+        files = json.loads(data)["files"]
+        unchanged = data == _render_manifest(files)  # byte for byte: a flipped bit cannot hide in the layout
+    except OSError as error:
+        raise Damaged(f"{shown(path)}: {reason(error)}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        unchanged = False
+    if not unchanged:
+        raise Damaged(f"{shown(path)}: changed after it was written")
+    return files
+
+
+def _end_of_whole_lines(fd: int) -> int:
+    """Drop what a killed process left after the last newline; the size that remains."""
+    end = size = os.fstat(fd).st_size
+    while end and os.pread(fd, 1, end - 1) != b"\n":
+        start = max(0, end - CHUNK)
+        end = start + os.pread(fd, end - start, start).rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(fd, end)
+    return end
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def reason(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return "no space left on the device" if error.errno == errno.ENOSPC else text[0].lower() + text[1:]

@@ -1,0 +1,78 @@
+"""Network = embed -> backbone -> head: the backbone's three verbs, on inputs and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone, Kind
+from seqloom.core.config import Strict
+from seqloom.core.errors import UserError
+from seqloom.core.state import State
+
+if TYPE_CHECKING:
+    from seqloom.core.task import Task
+
+
+class Network(nn.Module):
+    def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, tie: bool = False) -> None:
+        super().__init__()
+        self.embed, self.backbone, self.head = embed, backbone, head
+        if tie:
+            self._tie()
+
+    @property
+    def kind(self) -> Kind:
+        return self.backbone.kind
+
+    @property
+    def limit(self) -> int | None:
+        return self.backbone.limit
+
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        hidden, state = self.backbone(self.embed(inputs), state, mask)
+        return self.head(hidden), state
+
+    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.head(self.backbone.encode(self.embed(inputs), mask))
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        return self.backbone.begin(self.embed(context), mask)
+
+    def _tie(self) -> None:
+        """One matrix for reading and for writing a token (Press & Wolf 2017)."""
+        read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
+        if read is None or write is None or read.shape != write.shape:
+            raise UserError("model.tie: this task's input and output tables differ in shape; use model.tie=false")
+        self.head.weight = self.embed.weight
+
+
+class CountingModel(nn.Module):
+    """A model that learns by counting, not by descent: it sees the training data once, then it is done."""
+
+    def observe(self, pieces: Iterable[Tensor]) -> None:
+        """Learn from token pieces that follow each other."""
+        raise NotImplementedError
+
+
+class ModelConfig(Strict):
+    """The options of one architecture; each file in models/ has one subclass, named Config."""
+
+    width: int = Field(128, ge=1, description="size of every hidden vector")
+    dropout: float = Field(0.0, ge=0, lt=1, description="share of hidden values dropped in training")
+    tie: bool = Field(False, description="one table for reading and writing tokens")
+
+    defaults: ClassVar[dict[str, Any]] = {}  # what else suits this architecture: {"task.length": 64, ...}
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # settings that the contract tests also try
+
+    def build(self) -> Backbone:
+        raise NotImplementedError
+
+    def assemble(self, task: Task) -> nn.Module:
+        """The whole network for a task; refuses a kind of model the task cannot use."""
+        backbone = self.build()
+        task.check(backbone.kind)
+        return Network(task.embed(self.width), backbone, task.head(self.width), self.tie)

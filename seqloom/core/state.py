@@ -1,0 +1,70 @@
+"""State: a model's memory of what it has read. Opaque to all but the model that made it.
+
+Every tensor in a state is batch-first, so beam search can pick rows and training can cut gradients
+without knowing which model it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor
+
+State = Tensor | tuple["State", ...] | None
+
+
+def map_state(fn: Callable[[Tensor], Tensor], state: State) -> State:
+    """Apply `fn` to every tensor, keeping the structure."""
+    if state is None:
+        return None
+    if isinstance(state, tuple):
+        return tuple(map_state(fn, part) for part in state)
+    return fn(state)
+
+
+def select_rows(state: State, rows: Tensor) -> State:
+    """The states of the given rows, in that order, repeats allowed."""
+    return map_state(lambda t: t.index_select(0, rows.to(t.device)), state)
+
+
+def detach_state(state: State) -> State:
+    """The same memory, with no gradient into the past."""
+    return map_state(Tensor.detach, state)
+
+
+def scale_gradient(state: State, factor: float) -> State:
+    """The same memory; gradients that flow back through it are multiplied by `factor`."""
+    return map_state(lambda t: _Scale.apply(t, factor) if t.is_floating_point() else t, state)
+
+
+def flatten_state(state: State, prefix: str = "state") -> dict[str, Tensor]:
+    """The tensors under dotted names, for a file; `None` parts leave no trace but their place."""
+    if isinstance(state, tuple):
+        return {k: t for i, part in enumerate(state) for k, t in flatten_state(part, f"{prefix}.{i}").items()}
+    return {} if state is None else {prefix: state}
+
+
+def describe_state(state: State) -> list | str | None:
+    """The structure alone, as JSON: what `unflatten_state` needs beside the tensors."""
+    if isinstance(state, tuple):
+        return [describe_state(part) for part in state]
+    return None if state is None else "tensor"
+
+
+def unflatten_state(structure: list | str | None, tensors: dict[str, Tensor], prefix: str = "state") -> State:
+    if isinstance(structure, list):
+        return tuple(unflatten_state(part, tensors, f"{prefix}.{i}") for i, part in enumerate(structure))
+    return None if structure is None else tensors[prefix]
+
+
+class _Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, factor: float) -> Tensor:  # type: ignore[override]
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return cast(Tensor, grad * ctx.factor), None

@@ -1,0 +1,100 @@
+"""Task: what is asked of a model. It turns rows into batches, predictions into a loss and into scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Kind
+from seqloom.core.batch import Batch
+from seqloom.core.config import Strict
+from seqloom.core.errors import UserError
+from seqloom.core.state import State
+
+Row = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """One piece of training: the *sum* of losses, how many there were, and the state to hand on."""
+
+    loss: Tensor
+    count: int
+    state: State = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which examples come when: a pure function of these numbers, so resuming is knowing the step.
+
+    `batch` rows make one optimiser step over all processes; this process takes them in `accumulate`
+    pieces. The same seed gives the same global batches whatever the world size and the accumulation.
+    """
+
+    batch: int
+    seed: int = 0
+    accumulate: int = 1
+    rank: int = 0
+    world: int = 1
+    start: int = 0  # optimiser steps already done
+
+    def __post_init__(self) -> None:
+        if self.batch % (self.accumulate * self.world):
+            raise UserError(
+                f"train.batch={self.batch} must be a multiple of processes x train.accumulate "
+                f"= {self.world} x {self.accumulate}"
+            )
+
+    def rows(self) -> list[slice]:
+        """This process's pieces of the global batch."""
+        size = self.batch // (self.accumulate * self.world)
+        first = self.rank * self.accumulate
+        return [slice((first + i) * size, (first + i + 1) * size) for i in range(self.accumulate)]
+
+
+class TaskConfig(Strict):
+    """The options of one task; each file in tasks/ has one subclass, named Config."""
+
+    def build(self, tokenizer: Any) -> Task:
+        raise NotImplementedError
+
+
+class Task(ABC):
+    name: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]  # what a row must have
+    reads: ClassVar[Literal["stream", "rows"]] = "rows"  # one long token stream, or separate rows
+    accepts: ClassVar[frozenset[Kind]]
+    metric: ClassVar[str]
+    higher_is_better: ClassVar[bool] = False
+
+    def check(self, kind: Kind) -> None:
+        if kind not in self.accepts:
+            wanted = " or ".join(sorted(self.accepts))
+            raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
+
+    @abstractmethod
+    def embed(self, width: int) -> nn.Module: ...
+
+    @abstractmethod
+    def head(self, width: int) -> nn.Module: ...
+
+    @abstractmethod
+    def batches(self, rows: Any, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        """For ever, from step `order.start`: the pieces of each optimiser step.
+
+        `carry`: the model's state may be handed from one batch to the next.
+        """
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch, state: State = None) -> Step: ...
+
+    @abstractmethod
+    def evaluate(self, model: nn.Module, rows: Any, **options: Any) -> dict[str, Any]:
+        """Scores with their protocol; `self.metric` is among the keys."""
+
+    def naive(self, rows: Any) -> dict[str, Any]:
+        """Facts of the training part that the naive baselines need, as JSON."""
+        return {}

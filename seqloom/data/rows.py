@@ -1,0 +1,98 @@
+"""Rows of JSONL, CSV and TSV files, one at a time, each with the line it starts on."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import UserError
+from seqloom.data.files import read_lines
+
+LONGEST_FIELD = 1 << 24  # characters; a quote that nobody closed would swallow the rest of the file
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+
+
+def read_jsonl(path: Path) -> Rows:
+    for number, line in enumerate(read_lines(path), 1):
+        if line.isspace():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}:{number}: not valid JSON: {error.msg} at column {error.colno}") from None
+        except RecursionError:
+            raise UserError(f"{path}:{number}: JSON nested too deeply; one flat object per line is wanted") from None
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: not valid JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise UserError(f'{path}:{number}: one JSON object per line is wanted, like {{"text": "..."}}')
+        yield number, row
+
+
+def read_csv(path: Path, delimiter: str = ",") -> Rows:
+    csv.field_size_limit(LONGEST_FIELD)
+    reader = csv.reader(read_lines(path), delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    number = 1
+    try:
+        for fields in reader:
+            if header is None and fields:
+                header = fields
+            elif header is not None and fields:
+                if len(fields) != len(header):
+                    raise UserError(f"{path}:{number}: {len(fields)} fields where the header has {len(header)}")
+                yield number, dict(zip(header, fields, strict=True))
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{path}:{number}: not valid CSV: {_explained(str(error))}") from None
+
+
+def read_tsv(path: Path) -> Rows:
+    return read_csv(path, "\t")
+
+
+READERS: dict[str, Callable[[Path], Rows]] = {
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+}
+
+
+def read_column(path: Path, reader: Callable[[Path], Rows], column: str) -> Iterator[str]:
+    """The texts of one column, checked to be text; empty ones are passed over."""
+    for number, row in reader(path):
+        if column not in row:
+            near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UserError(f"{path}:{number}: no column {column!r}; there are: {', '.join(row) or 'none'}{hint}")
+        text = row[column]
+        if not isinstance(text, str):
+            raise UserError(f"{path}:{number}: column {column!r} is {_named(text)}, not text")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            code = f"\\u{ord(text[error.start]):04x}"
+            raise UserError(
+                f"{path}:{number}: column {column!r} has half a character ({code}): a lone surrogate"
+            ) from None
+        if text:
+            yield text
+
+
+def _explained(message: str) -> str:
+    if "unexpected end of data" in message:
+        return "a quote is opened here and never closed"
+    if "field limit" in message:
+        return "a field of more than 16 million characters, most likely a quote that is never closed"
+    return message
+
+
+def _named(value: Any) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "null" if value is None else names[type(value)]

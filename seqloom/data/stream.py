@@ -1,0 +1,213 @@
+"""TokenStream: a text as ids in a memory-mapped file, tokenised once and found again by its content.
+
+A file is: a header (JSON, padded to a page), the ids, how often each id occurs (int64).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from seqloom.core.errors import RunError
+from seqloom.data.text import Source
+
+PAGE = 4096
+FORMAT = 1  # raised when the layout or the way texts are read changes: old entries are then made again
+AROUND = 1 << 20  # bytes the system may map around a single read
+KEPT = 1 << 26  # bytes mapped before they are given back, so that memory does not grow with the file
+BUFFER = 1 << 18  # ids written at once
+ABANDONED = 24 * 3600.0  # seconds after which a temporary file belongs to nobody
+
+
+class Encodes(Protocol):
+    """What is asked of a tokenizer here."""
+
+    size: int
+    eos: int
+    hash: str
+
+    def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]: ...
+
+
+class TokenStream:
+    def __init__(self, ids: np.ndarray, bytes: int, hash: str, counts: np.ndarray, file: mmap.mmap | None = None):
+        self.bytes = bytes  # of the text behind it, in UTF-8
+        self.hash = hash
+        self.counts = counts  # how often each id occurs
+        self._ids, self._file = ids, file
+        self._mapped = 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, s: slice) -> np.ndarray:
+        """An int64 copy of that slice."""
+        part = self._ids[s]
+        copy = part.astype(np.int64)
+        if self._file is not None:
+            self._mapped += max(part.nbytes, AROUND)
+            if self._mapped > KEPT and hasattr(mmap, "MADV_DONTNEED"):
+                self._file.madvise(mmap.MADV_DONTNEED)
+                self._mapped = 0
+        return copy
+
+    def head(self, length: int) -> TokenStream:
+        """The first ids, in memory; of the bytes, their share."""
+        if length >= len(self):
+            return self
+        return TokenStream.of(self[:length], self.bytes * length // len(self), len(self.counts))
+
+    @classmethod
+    def of(cls, ids: np.ndarray, bytes: int, size: int) -> TokenStream:
+        """In memory, for small things."""
+        ids = np.asarray(ids, np.int64)
+        small = ids.astype(id_type(size))
+        hash = hashlib.sha256(f"{size} {bytes} ".encode() + small.tobytes()).hexdigest()
+        return cls(small, bytes, hash, np.bincount(ids, minlength=size))
+
+    @classmethod
+    def open(cls, path: Path) -> TokenStream | None:
+        """The stream in a file; None when there is none or it is not whole."""
+        try:
+            with open(path, "rb") as file:
+                header = json.loads(file.read(PAGE))
+                if os.fstat(file.fileno()).st_size != _file_size(header) or header["format"] != FORMAT:
+                    return None
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if hasattr(mmap, "MADV_RANDOM"):
+            mapped.madvise(mmap.MADV_RANDOM)  # no reading ahead: what training reads next is elsewhere
+        ids = np.frombuffer(mapped, id_type(header["size"]), header["length"], PAGE)
+        counts = np.frombuffer(mapped, "<i8", header["size"], len(mapped) - 8 * header["size"]).astype(np.int64)
+        return cls(ids, header["bytes"], header["hash"], counts, mapped)
+
+
+def id_type(size: int) -> np.dtype:
+    """The smallest type that holds every id of a vocabulary."""
+    return np.dtype("u1" if size <= 1 << 8 else "<u2" if size <= 1 << 16 else "<u4")
+
+
+def default_cache() -> Path:
+    if own := os.environ.get("SEQLOOM_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
+
+
+def prepare(
+    source: Source, tokenizer: Encodes, cache: Path | None = None, progress: Callable[[int], None] | None = None
+) -> TokenStream:
+    """The text as ids, with an end-of-text id after each document; from the cache when it has been done before.
+
+    `progress` is told the bytes of text done so far.
+    """
+    folder = Path(cache or default_cache())
+    hash = hashlib.sha256(f"{FORMAT} {source.hash} {tokenizer.hash}".encode()).hexdigest()
+    path = folder / f"{hash[:32]}.ids"
+    if (stream := TokenStream.open(path)) is not None and stream.hash == hash:
+        return stream
+    header = {"format": FORMAT, "size": tokenizer.size, "bytes": source.bytes, "hash": hash}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        _write(path, header, tokenizer.size, _encode(source, tokenizer, progress))
+    except OSError as error:
+        way_out = "make room there, or set SEQLOOM_CACHE to another folder"
+        raise RunError(f"{folder}: cannot keep the prepared text ({error.strerror}); {way_out}") from None
+    stream = TokenStream.open(path)
+    if stream is None:
+        raise RunError(f"{path}: changed while it was written; run again")
+    return stream
+
+
+def _encode(source: Source, tokenizer: Encodes, progress: Callable[[int], None] | None) -> Iterator[np.ndarray]:
+    waiting: deque[tuple[int, bool]] = deque()  # of the texts the tokenizer has taken and not yet given back
+    end = np.array([tokenizer.eos])
+
+    def texts() -> Iterator[str]:
+        for text, ends in source.marked():
+            waiting.append((len(text) if text.isascii() else len(text.encode()), ends))
+            yield text
+
+    done = 0
+    for ids in tokenizer.encode_many(texts()):
+        length, ends = waiting.popleft()
+        yield ids
+        if ends:
+            yield end
+        done += length
+        if progress is not None:
+            progress(done)
+
+
+def _write(path: Path, header: dict[str, Any], size: int, encoded: Iterable[np.ndarray]) -> None:
+    """All of it or nothing: a temporary file takes the name only when it is whole and on the disk."""
+    handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.seek(PAGE)
+            length, counts = _write_ids(file, size, encoded)
+            file.seek(-file.tell() % 8, os.SEEK_CUR)
+            file.write(counts.astype("<i8").tobytes())
+            file.seek(0)
+            file.write(json.dumps(header | {"length": length}).encode().ljust(PAGE))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_ids(file: IO[bytes], size: int, encoded: Iterable[np.ndarray]) -> tuple[int, np.ndarray]:
+    kind, counts = id_type(size), np.zeros(size, np.int64)
+    length = 0
+    for ids in _gather(encoded):
+        counts += np.bincount(ids, minlength=size)
+        file.write(ids.astype(kind).data)
+        length += len(ids)
+    return length, counts
+
+
+def _gather(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Arrays of any length as arrays worth a write: documents may be short."""
+    pending: list[np.ndarray] = []
+    length = 0
+    for array in arrays:
+        pending.append(array)
+        length += len(array)
+        if length >= BUFFER:
+            yield np.concatenate(pending) if len(pending) > 1 else array
+            pending, length = [], 0
+    if length:
+        yield np.concatenate(pending)
+
+
+def _file_size(header: dict[str, Any]) -> int:
+    ids = header["length"] * id_type(header["size"]).itemsize
+    return PAGE + ids + -(PAGE + ids) % 8 + 8 * header["size"]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left behind."""
+    for path in folder.glob("*.tmp"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()

@@ -1,0 +1,97 @@
+"""Beam search: keep the best few continuations of every prompt, all prompts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.state import select_rows
+from seqloom.generate.stream import begin
+
+
+class Hypothesis(NamedTuple):
+    tokens: list[int]  # without the prompt and without the end
+    score: float  # log probability, divided by length ** length_penalty
+
+
+@torch.inference_mode()
+def beam_search(
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    *,
+    beams: int,
+    max_new: int,
+    end: int | None = None,
+    length_penalty: float = 1.0,
+) -> list[list[Hypothesis]]:
+    """For every prompt, up to `beams` finished continuations, best first.
+
+    Every prompt keeps `beams` rows in one batch; rows that reach `end` are set aside as finished.
+    """
+    device = next(iter(model.parameters()), torch.empty(0)).device
+    count = len(prompts)
+    state, last = begin(model, prompts, device)
+    rows = torch.arange(count, device=device).repeat_interleave(beams)
+    state, last = select_rows(state, rows), last[rows]
+    scores = torch.full((count, beams), -torch.inf, device=device)
+    scores[:, 0] = 0.0  # all beams begin alike: only the first may branch
+    tokens = torch.empty(count, beams, 0, dtype=torch.long, device=device)
+    finished: list[list[Hypothesis]] = [[] for _ in range(count)]
+    for step in range(max_new):
+        logits, state = model(last[:, None], state)
+        total = scores[..., None] + logits[:, -1].log_softmax(-1).view(count, beams, -1)  # (N, beams, V)
+        size = total.size(-1)
+        wanted = min(2 * beams, beams * size)
+        best, place = total.flatten(1).topk(wanted)  # twice as many: half of them may be ends
+        parent, token = place // size, place % size
+        if end is not None:
+            _set_aside(finished, tokens, parent, token == end, best, (step + 1) ** length_penalty, beams)
+            best = best.masked_fill(token == end, -torch.inf)
+        scores, kept = best.topk(min(beams, wanted))
+        parent, token = parent.gather(1, kept), token.gather(1, kept)
+        tokens = torch.cat((tokens.gather(1, parent[..., None].expand(-1, -1, step)), token[..., None]), dim=-1)
+        beams = token.size(1)
+        rows = (torch.arange(count, device=device)[:, None] * (len(last) // count) + parent).flatten()
+        state, last = select_rows(state, rows), token.flatten()
+        if end is not None and _decided(finished, scores, max_new**length_penalty, beams):
+            break
+    for row, alive in enumerate(finished):
+        if len(alive) < beams:
+            divisor = max(1, tokens.size(-1)) ** length_penalty
+            alive += [
+                Hypothesis(t, s / divisor)
+                for t, s in zip(tokens[row].tolist(), scores[row].tolist(), strict=True)
+                if s > -torch.inf
+            ]
+        alive.sort(key=lambda h: h.score, reverse=True)
+    return [alive[:beams] for alive in finished]
+
+
+def _set_aside(
+    finished: list[list[Hypothesis]],
+    tokens: Tensor,
+    parent: Tensor,
+    ended: Tensor,
+    best: Tensor,
+    divisor: float,
+    beams: int,
+) -> None:
+    """Continuations that end now, if they are among the best `beams` of their prompt."""
+    for row, place in ended[:, :beams].nonzero().tolist():
+        score = float(best[row, place])
+        if score > -torch.inf:
+            finished[row].append(Hypothesis(tokens[row, int(parent[row, place])].tolist(), score / divisor))
+
+
+def _decided(finished: list[list[Hypothesis]], scores: Tensor, divisor: float, beams: int) -> bool:
+    """Whether no living continuation can still overtake the finished ones."""
+    for row, done in enumerate(finished):
+        if len(done) < beams:
+            return False
+        worst = sorted((h.score for h in done), reverse=True)[beams - 1]
+        if float(scores[row, 0]) / divisor > worst:
+            return False
+    return True

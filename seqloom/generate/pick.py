@@ -1,0 +1,47 @@
+"""Pick the next token: greedy, or drawn after temperature, top-k and top-p."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.core.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How to choose among predictions."""
+
+    temperature: float = 1.0  # 0: always the most likely
+    top_k: int = 0  # keep the k most likely; 0: all
+    top_p: float = 1.0  # keep the most likely until they hold this much probability
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise UserError(f"temperature={self.temperature}: must be 0 (greedy) or more")
+        if self.top_k < 0:
+            raise UserError(f"top_k={self.top_k}: must be 0 (all) or more")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top_p={self.top_p}: must lie in (0, 1]")
+
+    def __call__(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(B, V) -> (B,)"""
+        if self.temperature == 0 or self.top_k == 1:
+            return logits.argmax(-1)
+        logits = logits.float() / self.temperature
+        if 0 < self.top_k < logits.size(-1):
+            least = logits.topk(self.top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -torch.inf)
+        if self.top_p < 1:
+            logits = _nucleus(logits, self.top_p)
+        return torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+
+
+def _nucleus(logits: Tensor, share: float) -> Tensor:
+    """The smallest set of tokens that holds `share` of the probability (Holtzman et al. 2020)."""
+    values, places = logits.sort(descending=True)
+    chances = values.softmax(-1)
+    beyond = chances.cumsum(-1) - chances >= share  # the first token always stays
+    return values.masked_fill(beyond, -torch.inf).gather(-1, places.argsort(-1))

@@ -1,0 +1,58 @@
+"""Generate token by token: one path for every model, through `begin` and `forward`.
+
+A model with a `limit` is never asked for more: when it is full, it goes on from the last half of what
+it has read. A model without one simply carries its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.batch import pad
+from seqloom.core.state import State
+from seqloom.generate.pick import Choice
+
+
+def stream(
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new: int,
+    choose: Choice | None = None,
+    seed: int | None = None,
+) -> Iterator[Tensor]:
+    """Yield the next token of every prompt, (B,), `max_new` times."""
+    choose, generator = choose or Choice(temperature=0), None
+    device = next(iter(model.parameters()), torch.empty(0)).device
+    if seed is not None:
+        generator = torch.Generator(device).manual_seed(seed)
+    read = [list(prompt) for prompt in prompts]
+    limit = model.limit
+    with torch.inference_mode():
+        state, last = begin(model, read, device)
+    for _ in range(max_new):
+        with torch.inference_mode():
+            if limit is not None and max(map(len, read)) > limit:
+                read = [row[-max(1, limit // 2) :] for row in read]
+                state, last = begin(model, read, device)
+            logits, state = model(last[:, None], state)
+            last = choose(logits[:, -1], generator)
+        for row, token in zip(read, last.tolist(), strict=True):
+            row.append(token)
+        yield last
+
+
+def begin(model: nn.Module, read: Sequence[Sequence[int]], device: torch.device) -> tuple[State, Tensor]:
+    """Read all but each row's last token: the state, and those last tokens."""
+    limit = model.limit
+    if limit is not None:
+        read = [row[-limit:] for row in read]
+    last = torch.tensor([row[-1] for row in read], device=device)
+    if max(map(len, read)) == 1:
+        return None, last
+    context, mask = pad([torch.tensor(row[:-1], dtype=torch.long) for row in read])
+    even = bool(mask.all())
+    return model.begin(context.to(device), None if even else mask.to(device)), last

@@ -1,0 +1,59 @@
+"""Positions: how a model that sees a set learns the order. Positions count real tokens, so padding shifts nothing."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.errors import UserError
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector per position; there are no more positions than were trained."""
+
+    def __init__(self, context: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(context, width) * 0.02)
+
+    def forward(self, places: Tensor) -> Tensor:
+        if places.numel() and int(places.max()) >= len(self.weight):
+            raise UserError(
+                f"the sequence is {int(places.max()) + 1} tokens long, the model's learned positions end at "
+                f"{len(self.weight)}; shorten it, or train with model.context larger or model.positions=rotary"
+            )
+        return self.weight[places]
+
+
+class SinusoidalPositions(nn.Module):
+    """Fixed waves of many lengths (Vaswani et al. 2017, section 3.5)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, places: Tensor) -> Tensor:
+        half = torch.arange(0, self.width, 2, device=places.device)
+        angle = places[..., None] * torch.exp(half * (-math.log(10_000.0) / self.width))  # (..., T, width / 2)
+        return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[..., : self.width]
+
+
+class Rotary(nn.Module):
+    """Turn queries and keys by an angle that grows with the position (Su et al. 2021): scores see distances only."""
+
+    def __init__(self, width: int, base: float = 10_000.0) -> None:
+        super().__init__()
+        self.register_buffer("speed", base ** (-torch.arange(0, width, 2) / width), persistent=False)
+
+    def angles(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin for (T,) or (B, T) positions, shaped to turn (B, H, T, D)."""
+        angle = places[..., None] * self.speed  # (..., T, D / 2)
+        cos, sin = angle.cos(), angle.sin()
+        cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+        return (cos, sin) if places.dim() == 1 else (cos[:, None], sin[:, None])
+
+    @staticmethod
+    def turn(x: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
+        cos, sin = angles
+        return torch.addcmul(x * cos, x.roll(x.size(-1) // 2, dims=-1), sin)

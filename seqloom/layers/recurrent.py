@@ -1,0 +1,126 @@
+"""Recurrence: unroll any cell over time, layers, directions and padding.
+
+state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors its cell remembers
+
+A cell is the mathematics of one step. `project` needs no state, so it is done once for the whole
+sequence; `step` is the recurrence. The loop over `step` is the definition; a cell may also offer
+`sequence`, a faster way to the same numbers, used when nobody watches and nothing is padded.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.backbone import Backbone
+from seqloom.core.network import ModelConfig
+from seqloom.core.state import State
+from seqloom.core.taps import Tap
+
+Memory = tuple[Tensor, ...]  # what one cell remembers: (h,) or (h, c)
+
+
+class Cell(nn.Module, ABC):
+    gates: ClassVar[int]  # blocks of H rows in the weights
+    memories: ClassVar[int] = 1  # tensors in its memory; the first is h
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(hidden)
+        self.hidden = hidden
+        self.weight_x = nn.Parameter(torch.empty(self.gates * hidden, inputs).uniform_(-bound, bound))
+        self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(self.gates * hidden))
+        for weight in (self.weight_x, self.weight_h):
+            weight.blocks = self.gates  # type: ignore[attr-defined]  # independent matrices, stacked
+        self.state = Tap()
+
+    def project(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight_x, self.bias)  # (..., gates * H)
+
+    @abstractmethod
+    def step(self, x: Tensor, memory: Memory) -> Memory:
+        """One step from a projected input; the new memory, h first."""
+
+    @abstractmethod
+    def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        """All steps of a time-first projected input at once: (T, B, H) and the last memory."""
+
+    def start(self, x: Tensor) -> Memory:
+        return tuple(x.new_zeros(x.size(0), self.hidden) for _ in range(self.memories))
+
+
+def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
+    """Run a cell over (B, T, inputs); padding leaves the memory as it was."""
+    watched = any(m.watched for m in cell.modules() if isinstance(m, Tap))
+    if mask is None and not watched and x.size(1) > 1:
+        hidden, memory = cell.sequence(cell.project(x.transpose(0, 1)), memory)
+        return hidden.transpose(0, 1), memory
+    outputs = []
+    for t, x_t in enumerate(cell.project(x).unbind(1)):
+        new = cell.step(x_t, memory)
+        if mask is not None:
+            real = mask[:, t, None]
+            new = tuple(torch.where(real, after, before) for after, before in zip(new, memory, strict=True))
+        memory = new
+        outputs.append(cell.state(memory[0]))
+    return torch.stack(outputs, dim=1), memory
+
+
+def reverse(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Each row backwards, its padding still on the right."""
+    if mask is None:
+        return x.flip(1)
+    last = mask.sum(1, keepdim=True) - 1
+    place = last - torch.arange(x.size(1), device=x.device)
+    place = torch.where(place >= 0, place, torch.arange(x.size(1), device=x.device))
+    return x.gather(1, place[..., None].expand_as(x))
+
+
+class Recurrent(Backbone):
+    """Layers of one kind of cell; dropout on what enters, between layers, and on what leaves."""
+
+    def __init__(
+        self, cell: Callable[[int, int], Cell], width: int, depth: int, dropout: float, bidirectional: bool
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.kind = "bidirectional" if bidirectional else "causal"
+        directions = 2 if bidirectional else 1
+        self.layers = nn.ModuleList(
+            nn.ModuleList(cell(width, width // directions) for _ in range(directions)) for _ in range(depth)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        memories: list[Memory] = []
+        x = self.dropout(x)
+        for n, cells in enumerate(self.layers):
+            memory: Any = cells[0].start(x) if state is None else state[n]
+            hidden, memory = unroll(cells[0], x, memory, mask)
+            if self.kind == "bidirectional":
+                back, _ = unroll(cells[1], reverse(x, mask), cells[1].start(x), mask)
+                hidden = torch.cat((hidden, reverse(back, mask)), dim=-1)
+            memories.append(memory)
+            x = self.dropout(hidden)
+        return x, tuple(memories) if self.kind == "causal" else None
+
+
+class RecurrentConfig(ModelConfig):
+    """The options every recurrent architecture shares."""
+
+    depth: int = Field(1, ge=1, description="layers, one above the other")
+    bidirectional: bool = Field(False, description="half of the width reads backwards (for tasks that see the whole)")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"depth": 2}, {"depth": 2, "bidirectional": True})
+    cell: ClassVar[type[Cell]]
+
+    def build(self) -> Backbone:
+        return Recurrent(self.cell, self.width, self.depth, self.dropout, self.bidirectional)

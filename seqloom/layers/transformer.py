@@ -1,0 +1,53 @@
+"""The Transformer block: attention, then a feed-forward network, each on a residual path."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.layers.attention import SelfAttention
+from seqloom.layers.cache import Cache
+
+NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
+
+class FeedForward(nn.Module):
+    """Two matrices with a bend between (GELU), or three with a learned gate (SwiGLU, Shazeer 2020)."""
+
+    def __init__(self, width: int, hidden: int, gated: bool, bias: bool) -> None:
+        super().__init__()
+        self.gated = gated
+        self.up = nn.Linear(width, hidden * (2 if gated else 1), bias=bias)
+        self.up.weight.blocks = 2 if gated else 1  # type: ignore[assignment]
+        self.out = nn.Linear(hidden, width, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.up(x)
+        if self.gated:
+            gate, x = x.chunk(2, dim=-1)
+            return self.out(F.silu(gate) * x)
+        return self.out(F.gelu(x, approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(
+        self, attention: SelfAttention, feed: FeedForward, norms: tuple[nn.Module, nn.Module], pre: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.attention, self.feed, self.pre = attention, feed, pre
+        self.norm_1, self.norm_2 = norms
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Tensor, cache: Cache, layer: int, visible: Tensor | None, angles: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        if self.pre:
+            x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, visible, angles))
+            return x + self.dropout(self.feed(self.norm_2(x)))
+        x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, visible, angles)))
+        return self.norm_2(x + self.dropout(self.feed(x)))
+
+
+NormName = Literal["layer", "rms"]

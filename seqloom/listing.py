@@ -1,0 +1,59 @@
+"""What there is to choose from: models, tasks, samples, and the runs made so far."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+Rows = list[dict[str, Any]]
+
+
+def models(name: str | None = None) -> Rows:
+    return _options("models", name) if name else _summaries("models")
+
+
+def tasks(name: str | None = None) -> Rows:
+    return _options("tasks", name) if name else _summaries("tasks")
+
+
+def samples(name: str | None = None) -> Rows:
+    from seqloom.data.samples import SAMPLES
+
+    return [{"sample": f"sample:{key}", "what": what} for key, (what, _) in SAMPLES.items()]
+
+
+def runs(name: str | None = None) -> Rows:
+    rows = []
+    for record in sorted(Path(name or "runs").glob("*/run.json")):
+        config = json.loads(record.read_bytes())["config"]
+        end = record.parent / "summary.json"
+        summary = json.loads(end.read_bytes()) if end.exists() else {}
+        valid = summary.get("scores", {}).get("valid", {}).get("loss")
+        state = "finished" if summary else "unfinished"
+        rows.append({"run": str(record.parent), "task": config["task"]["name"], "model": config["model"]["name"],
+                     "state": state, "valid": f"{valid:.4f}" if valid is not None else "-"})  # fmt: skip
+    return rows
+
+
+LISTS: dict[str, Callable[[str | None], Rows]] = {"models": models, "tasks": tasks, "samples": samples, "runs": runs}
+
+
+def _summaries(kind: str) -> Rows:
+    """The first line of each file's docstring, without importing it (and torch)."""
+    folder = Path(str(find_spec(f"seqloom.{kind}").origin)).parent  # type: ignore[union-attr]
+    rows = []
+    for file in sorted(folder.glob("[a-z]*.py")):
+        first = file.read_text(encoding="utf-8").split('"""')[1].strip().splitlines()[0]
+        rows.append({kind.removesuffix("s"): file.stem, "what": first})
+    return rows
+
+
+def _options(kind: str, name: str) -> Rows:
+    from seqloom.core.config import options
+    from seqloom.runs import find_config
+
+    return [{"option": f"{kind.removesuffix('s')}.{option}", "default": default, "meaning": meaning}
+            for option, default, meaning in options(find_config(kind, name))]  # fmt: skip

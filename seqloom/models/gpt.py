@@ -1,0 +1,126 @@
+"""GPT (Radford et al. 2018, 2019): a stack of causal Transformer blocks. Its memory is everything it has read.
+
+state = (tokens read, slots written, (keys, values) per layer): grows by one key and value per token and layer
+
+Two layouts: `gpt2` is the published one (learned positions, LayerNorm, GELU, biases); `modern` is what the
+field settled on since (rotary positions, RMSNorm, gated feed-forward, QK-norm, zero-initialised outputs).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone
+from seqloom.core.network import ModelConfig, Network
+from seqloom.core.state import State
+from seqloom.core.task import Task
+from seqloom.layers.attention import SelfAttention
+from seqloom.layers.cache import Cache
+from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
+from seqloom.layers.transformer import NORMS, Block, FeedForward, NormName
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "modern": {},
+    "gpt2": {
+        "positions": "learned",
+        "norm": "layer",
+        "gated": False,
+        "qk_norm": False,
+        "zero_init": False,
+        "bias": True,
+        "tie": True,
+    },
+}
+
+
+class Config(ModelConfig):
+    preset: Literal["modern", "gpt2"] = Field("modern", description="a layout; options given beside it win")
+    depth: int = Field(4, ge=1, description="blocks, one above the other")
+    heads: int = Field(4, ge=1, description="attention heads; they share the width")
+    context: int = Field(128, ge=1, description="tokens it is meant to see at once")
+    positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="how order is told")
+    norm: NormName = Field("rms", description="LayerNorm or RMSNorm")
+    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
+    gated: bool = Field(True, description="gated feed-forward (SwiGLU), else plain (GELU)")
+    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width, 8/3 x width when gated")
+    qk_norm: bool = Field(True, description="normalise queries and keys")
+    zero_init: bool = Field(True, description="every residual branch starts at zero")
+    bias: bool = Field(False, description="biases in the linear maps")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"preset": "gpt2"},
+        {"positions": "sinusoidal", "pre_norm": False, "norm": "layer"},
+    )
+    defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**PRESETS.get(str(values.get("preset", "modern")), {}), **values}
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Config:
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
+        return self
+
+    def build(self) -> Backbone:
+        return GPT(self)
+
+    def assemble(self, task: Task) -> Network:
+        network = super().assemble(task)
+        nn.init.normal_(network.embed.weight, std=0.02)
+        return network
+
+
+class GPT(Backbone):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.width, self.limit = config.width, config.context
+        self.positions: nn.Module | None = None
+        self.rotary: Rotary | None = None
+        if config.positions == "rotary":
+            self.rotary = Rotary(config.width // config.heads)
+        elif config.positions == "learned":
+            self.positions = LearnedPositions(config.context, config.width)
+        else:
+            self.positions = SinusoidalPositions(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(self._block(config) for _ in range(config.depth))
+        self.norm = NORMS[config.norm](config.width) if config.pre_norm else nn.Identity()
+        self._initialise(config)
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        cache = Cache(state, x, mask)
+        places = cache.places(x.device)
+        if self.positions is not None:
+            x = x + self.positions(places)
+        x = self.dropout(x)
+        visible, angles = cache.visible(x.device), self.rotary.angles(places) if self.rotary else None
+        for layer, block in enumerate(self.blocks):
+            x = block(x, cache, layer, visible, angles)
+        return self.norm(x), cache.close()
+
+    @staticmethod
+    def _block(c: Config) -> Block:
+        hidden = c.feed or (8 * math.ceil(c.width / 3) if c.gated else 4 * c.width)
+        norms = NORMS[c.norm](c.width), NORMS[c.norm](c.width)
+        attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, c.qk_norm)
+        return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias), norms, c.pre_norm, c.dropout)
+
+    def _initialise(self, config: Config) -> None:
+        """Normal 0.02; what is added to the residual path starts smaller with depth, or at zero."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        for block in self.blocks:
+            for branch in (block.attention.out, block.feed.out):
+                std = 0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth)
+                nn.init.normal_(branch.weight, std=std)

@@ -1,0 +1,41 @@
+"""GRU (Cho et al. 2014): one gate decides how much to keep, another how much of the old to look at.
+
+n = tanh(W x + r * (U h_{t-1} + b)),  h_t = (1 - z) * n + z * h_{t-1}        state = (h,) per layer
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from seqloom.core.taps import Tap
+from seqloom.layers.fused import GRUSequence
+from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
+
+
+class GRUCell(Cell):
+    gates = 3  # r, z, n
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.bias_new = nn.Parameter(torch.zeros(hidden))  # inside the reset gate, so it cannot join `bias`
+        self.reset_gate, self.update_gate = Tap(), Tap()
+
+    def step(self, x: Tensor, memory: Memory) -> Memory:
+        (h,) = memory
+        x_r, x_z, x_n = x.chunk(3, dim=-1)
+        h_r, h_z, h_n = (h @ self.weight_h.t()).chunk(3, dim=-1)
+        r, z = self.reset_gate((x_r + h_r).sigmoid()), self.update_gate((x_z + h_z).sigmoid())
+        n = (x_n + r * (h_n + self.bias_new)).tanh()
+        return ((1 - z) * n + z * h,)
+
+    def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        hidden = GRUSequence.apply(x, self.weight_h, self.bias_new, memory[0])
+        return hidden, (hidden[-1],)
+
+
+class Config(RecurrentConfig):
+    width: int = Field(360, ge=1, description="size of every hidden vector")
+
+    cell = GRUCell

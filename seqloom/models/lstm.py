@@ -1,0 +1,41 @@
+"""LSTM (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000): a memory with doors.
+
+c_t = f * c_{t-1} + i * g,  h_t = o * tanh(c_t)        state = (h, c) per layer
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from seqloom.core.taps import Tap
+from seqloom.layers.fused import LSTMSequence
+from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
+
+
+class LSTMCell(Cell):
+    gates = 4  # g, i, f, o
+    memories = 2
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        nn.init.ones_(self.bias[2 * hidden : 3 * hidden].data)  # remember, until taught to forget (Jozefowicz 2015)
+        self.input_gate, self.forget_gate, self.output_gate, self.carry = Tap(), Tap(), Tap(), Tap()
+
+    def step(self, x: Tensor, memory: Memory) -> Memory:
+        h, c = memory
+        g, i, f, o = torch.addmm(x, h, self.weight_h.t()).chunk(4, dim=-1)
+        i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
+        c = self.carry(f * c + i * g.tanh())
+        return o * c.tanh(), c
+
+    def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        hidden, c = LSTMSequence.apply(x, self.weight_h, *memory)
+        return hidden, (hidden[-1], c)
+
+
+class Config(RecurrentConfig):
+    width: int = Field(312, ge=1, description="size of every hidden vector")
+
+    cell = LSTMCell

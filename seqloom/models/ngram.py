@@ -1,0 +1,206 @@
+"""N-gram with interpolated modified Kneser-Ney smoothing (Chen & Goodman 1999, section 3), learned by counting.
+
+state = the last order-1 tokens (B, order-1), -1 where there is none yet
+
+    p(w | h) = share(h, w) + backoff(h) * p(w | h without its oldest token),    share(h, w) = (c(h, w) - D(c)) / c(h)
+
+The longest histories count occurrences, all shorter ones count distinct predecessors; the empty history falls back
+on 1/V. The counts form a tree: a sequence of n tokens is the number of its place among the sorted keys
+`number of its first n-1 tokens * V + last token`, so the continuations of a history stand side by side.
+Sizes: B rows, T tokens, V vocabulary, M = B * T histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from seqloom.core.backbone import Kind
+from seqloom.core.errors import UserError
+from seqloom.core.network import CountingModel, ModelConfig
+from seqloom.core.state import State
+from seqloom.core.task import Task
+
+END = torch.iinfo(torch.int64).max  # closes every list of keys: a search never runs off it, and never finds it
+CHUNK = 1 << 20  # predictions (histories x vocabulary) worked out together; bounds the temporaries
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Config(ModelConfig):
+    order: int = Field(5, ge=1, description="tokens counted together: 2 is a bigram, which looks at one token")
+    width: int = Field(128, ge=1, description="not used: an n-gram has no vectors")
+    dropout: float = Field(0.0, ge=0, lt=1, description="not used: counting drops nothing")
+    tie: bool = Field(False, description="not used: an n-gram has no tables of vectors")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"order": 1}, {"order": 2})
+
+    def assemble(self, task: Task) -> NGram:
+        task.check(NGram.kind)
+        vocabulary = getattr(task, "vocabulary", None)
+        if not isinstance(vocabulary, int):
+            raise UserError("model ngram: counts tokens, and this task has none; choose another model")
+        return NGram(vocabulary, self.order)
+
+
+class NGram(CountingModel):
+    kind: Kind = "causal"
+    limit: int | None = None
+    unigram: Tensor
+
+    def __init__(self, vocabulary: int, order: int) -> None:
+        super().__init__()
+        self.vocabulary, self.order = vocabulary, order
+        self.register_buffer("unigram", torch.full((vocabulary,), 1 / vocabulary))
+        for length in range(1, order):  # what may follow the histories of each length
+            self.register_buffer(f"keys_{length}", torch.tensor([END]))
+            self.register_buffer(f"shares_{length}", torch.zeros(1))
+            # the last weight is that of histories never seen, whose number is -1
+            self.register_buffer(f"backoff_{length}", torch.ones(vocabulary + 1 if length == 1 else 1))
+
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """Log probabilities of the next token, (B, T) -> (B, T, V)."""
+        read = self._read(inputs, state)  # (B, order-1+T)
+        histories = self._number(read, inputs.size(1))  # (order-1, M)
+        predictions = torch.empty(inputs.numel(), self.vocabulary, device=self.unigram.device)
+        rows = max(1, CHUNK // self.vocabulary)
+        for part, numbers in zip(predictions.split(rows), histories.split(rows, dim=1), strict=True):
+            self._predict(numbers, part)
+        return predictions.view(*inputs.shape, self.vocabulary), keep_last(read, self.order - 1, mask)
+
+    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self(inputs, None, mask)[0]
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> Tensor:
+        return keep_last(self._read(context, None), self.order - 1, mask)
+
+    def observe(self, pieces: Iterable[Tensor]) -> None:
+        """Count the stream that the pieces make up; earlier counts are forgotten."""
+        tokens = np.concatenate([np.zeros(0, np.int64), *(piece.to(torch.int64).numpy() for piece in pieces)])
+        if tokens.size and not 0 <= tokens.min() <= tokens.max() < self.vocabulary:
+            raise ValueError(f"tokens must lie between 0 and {self.vocabulary - 1}")
+        keys, numbers, counts = np.arange(self.vocabulary), tokens, np.bincount(tokens, minlength=self.vocabulary)
+        for length in range(1, self.order):
+            longer, longer_numbers, longer_counts, first = _extend(numbers, tokens[length:], self.vocabulary)
+            predecessors = np.bincount(numbers[1:][first], minlength=keys.size)
+            predecessors[numbers[:1]] += 1  # the beginning of the stream precedes like any token
+            self._learn(length - 1, keys, predecessors)
+            keys, numbers, counts = longer, longer_numbers, longer_counts
+        self._learn(self.order - 1, keys, counts)
+
+    def _learn(self, length: int, keys: Ints, counts: Ints) -> None:
+        """Turn the counts of all sequences of length+1 tokens into what follows their first `length` tokens."""
+        if length == 0:
+            shares, backoff = _smooth(counts, np.zeros_like(keys), 1)
+            self._set("unigram", shares + backoff / self.vocabulary)
+            return
+        known = self.vocabulary if length == 1 else getattr(self, f"keys_{length - 1}").numel() - 1
+        shares, backoff = _smooth(counts, keys // self.vocabulary, known)
+        self._set(f"keys_{length}", np.append(keys, END))
+        self._set(f"shares_{length}", np.append(shares, 0.0))
+        self._set(f"backoff_{length}", np.append(backoff, 1.0))
+
+    def _set(self, name: str, values: NDArray[Any]) -> None:
+        old = getattr(self, name)
+        setattr(self, name, torch.from_numpy(values).to(old.device, old.dtype))
+
+    def _read(self, inputs: Tensor, state: State) -> Tensor:
+        """The tokens remembered, then the new ones."""
+        if state is None:
+            state = inputs.new_full((inputs.size(0), self.order - 1), -1)
+        assert isinstance(state, Tensor)
+        return torch.cat([state, inputs], dim=1)
+
+    def _number(self, read: Tensor, count: int) -> Tensor:
+        """The numbers of the histories of length 1, 2, ... that end at each of the last `count` tokens."""
+        numbers, found = read, []
+        for length in range(1, self.order):
+            if length > 1:
+                keys = getattr(self, f"keys_{length - 1}")
+                last = read[:, length - 1 :]
+                wanted = torch.where(last < 0, -1, numbers[:, :-1] * self.vocabulary + last)
+                place = torch.searchsorted(keys, wanted)
+                numbers = torch.where(keys[place] == wanted, place, -1)
+            found.append(numbers[:, numbers.size(1) - count :].flatten())
+        return torch.stack(found) if found else read.new_empty(0, read.size(0) * count)
+
+    def _predict(self, histories: Tensor, out: Tensor) -> None:
+        """Write the log probabilities that follow these histories (order-1, M) into `out` (M, V).
+
+        float32 is enough: every probability is a sum of at most order + 1 positive terms.
+        """
+        row = torch.arange(out.size(0), device=out.device)
+        weight = torch.ones(out.size(0), device=out.device)
+        terms = []
+        for length in range(self.order - 1, 0, -1):
+            numbers = histories[length - 1]
+            keys, shares = getattr(self, f"keys_{length}"), getattr(self, f"shares_{length}")
+            bounds = torch.searchsorted(keys, torch.stack([numbers, numbers + 1]) * self.vocabulary)
+            sizes = bounds[1] - bounds[0]
+            owner = torch.repeat_interleave(sizes)
+            skipped = bounds[0] - (sizes.cumsum(0) - sizes)
+            place = torch.arange(owner.numel(), device=out.device) + skipped[owner]
+            cell = keys[place] + ((row - numbers) * self.vocabulary)[owner]  # = row * V + token
+            terms.append((cell, shares[place] * weight[owner]))
+            weight = weight * getattr(self, f"backoff_{length}")[numbers]
+        torch.outer(weight, self.unigram, out=out)
+        for cell, term in reversed(terms):
+            out.view(-1).index_add_(0, cell, term)
+        out.log_()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        for name, buffer in list(self.named_buffers(recurse=False)):
+            saved = state_dict.get(prefix + name)
+            if saved is not None and name != "unigram":  # the data decide how many sequences there are
+                setattr(self, name, buffer.new_empty(saved.shape))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
+    """The last `count` real steps of each row of (B, count+T, ...), of which only the last T may be padding."""
+    if mask is None:
+        return read[:, read.size(1) - count :].contiguous()
+    first = mask.sum(1, keepdim=True)  # (B, 1)
+    steps = first + torch.arange(count, device=read.device)
+    return read[torch.arange(read.size(0), device=read.device)[:, None], steps]
+
+
+def _extend(numbers: Ints, tokens: Ints, vocabulary: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """One token longer: sorted distinct keys, the number at each place of the stream, counts, a place of each."""
+    wanted = numbers[:-1] * vocabulary + tokens
+    order = np.argsort(wanted)
+    ordered = wanted[order]
+    fresh = np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]
+    starts = np.flatnonzero(fresh)
+    longer = np.empty_like(wanted)
+    longer[order] = np.cumsum(fresh) - 1
+    return ordered[starts], longer, np.diff(starts, append=ordered.size), order[starts]
+
+
+def _smooth(counts: Ints, parents: Ints, known: int) -> tuple[Floats, Floats]:
+    """The share of each continuation, and the weight each of the `known` histories leaves to its shorter one."""
+    discounts = _discounts(counts)[np.minimum(counts, 3)]
+    totals = np.bincount(parents, weights=counts, minlength=known)
+    kept = np.bincount(parents, weights=discounts, minlength=known)
+    backoff = np.divide(kept, totals, out=np.ones(known), where=totals > 0)
+    return (counts - discounts) / np.maximum(totals, 1)[parents], backoff
+
+
+def _discounts(counts: Ints) -> Floats:
+    """What is taken from counts of 0, 1, 2 and 3 or more (equation 26); half the count where data are too few."""
+    n = np.bincount(np.minimum(counts, 5), minlength=6).astype(float)
+    discounts = np.array([0.0, 0.5, 1.0, 1.5])
+    if n[1] and n[2]:
+        y = n[1] / (n[1] + 2 * n[2])
+        for c in (1, 2, 3):
+            estimate = c - (c + 1) * y * n[c + 1] / n[c] if n[c] else 0.0
+            if n[c + 1] and estimate > 0:
+                discounts[c] = estimate
+    return discounts

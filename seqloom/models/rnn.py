@@ -1,0 +1,44 @@
+"""RNN (Elman 1990): the memory is one vector, mixed with each new input.
+
+h_t = tanh(W_x x_t + W_h h_{t-1} + b)        state = (h,) per layer
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from seqloom.core.backbone import Backbone
+from seqloom.layers.fused import RNNSequence
+from seqloom.layers.recurrent import Cell, Memory, Recurrent, RecurrentConfig
+
+
+class RNNCell(Cell):
+    gates = 1
+
+    def __init__(self, inputs: int, hidden: int, activation: str = "tanh") -> None:
+        super().__init__(inputs, hidden)
+        self.relu = activation == "relu"
+
+    def step(self, x: Tensor, memory: Memory) -> Memory:
+        (h,) = memory
+        a = x + h @ self.weight_h.t()
+        return (a.relu() if self.relu else a.tanh(),)
+
+    def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        hidden = RNNSequence.apply(x, self.weight_h, memory[0], self.relu)
+        return hidden, (hidden[-1],)
+
+
+class Config(RecurrentConfig):
+    width: int = Field(640, ge=1, description="size of every hidden vector")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="what keeps the memory bounded")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (*RecurrentConfig.variants, {"activation": "relu"})
+
+    def build(self) -> Backbone:
+        cell = partial(RNNCell, activation=self.activation)
+        return Recurrent(cell, self.width, self.depth, self.dropout, self.bidirectional)

@@ -1,0 +1,96 @@
+"""Window: an autoregressive model of the last `span` vectors, a perceptron (Bengio et al. 2003) or one linear map.
+
+state = the last span-1 input vectors (B, span-1, width), zeros before the beginning
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.backbone import Backbone
+from seqloom.core.network import ModelConfig
+from seqloom.core.state import State
+from seqloom.core.taps import Tap
+from seqloom.models.ngram import keep_last
+
+
+class Config(ModelConfig):
+    width: int = Field(64, ge=1, description="size of every vector in the window")
+    span: int = Field(16, ge=1, description="tokens looked at: the current one and those just before it")
+    form: Literal["mlp", "linear"] = Field("mlp", description="mlp, or one linear map of the window and nothing else")
+    hidden: int = Field(512, ge=1, description="size of the hidden layers (mlp)")
+    depth: int = Field(2, ge=1, description="hidden layers (mlp); each after the first adds to the one before")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"form": "linear"}, {"span": 1, "depth": 1})
+
+    def build(self) -> Backbone:
+        reader: nn.Module
+        if self.form == "linear":
+            reader = nn.Linear(self.span * self.width, self.width)
+        else:
+            reader = Perceptron(self.span, self.width, self.hidden, self.depth, self.dropout)
+        return Window(self.width, self.span, reader)
+
+
+class Window(Backbone):
+    def __init__(self, width: int, span: int, reader: nn.Module) -> None:
+        super().__init__()
+        self.width, self.span, self.reader = width, span, reader
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if state is None:
+            state = x.new_zeros(x.size(0), self.span - 1, self.width)
+        assert isinstance(state, Tensor)
+        if not x.size(1):  # no window to unfold
+            return x, state
+        read = torch.cat([state, x], dim=1)  # (B, span-1+T, width)
+        # On a CPU, copying the windows for one large product costs what a convolution does, and less for a single step.
+        windows = read.unfold(1, self.span, 1).transpose(2, 3).flatten(2)  # (B, T, span * width), oldest first
+        return self.reader(windows), keep_last(read, self.span - 1, mask)
+
+
+class Perceptron(nn.Module):
+    """Hidden layers over a window; what they find is added to the window's newest vector."""
+
+    def __init__(self, span: int, width: int, hidden: int, depth: int, dropout: float) -> None:
+        super().__init__()
+        self.width = width
+        self.first = nn.Linear(span * width, hidden)
+        self.hidden = nn.ModuleList(Hidden(hidden, dropout) for _ in range(depth))
+        self.maps = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(depth - 1))
+        self.last = nn.Linear(hidden, width)
+        self.norm = nn.RMSNorm(width)
+        for layer in (*self.maps, self.last):  # what adds starts at zero: at first a model of the newest vector alone
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        nn.init.zeros_(self.first.bias)  # else it drowns small embeddings, for the norm after it sees only directions
+        self._prefer_near(span)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        h = self.first(windows)
+        for hidden, layer in zip(self.hidden, self.maps, strict=False):
+            h = h + layer(hidden(h))
+        return self.norm(windows[..., -self.width :] + self.last(self.hidden[-1](h)))
+
+    @torch.no_grad()
+    def _prefer_near(self, span: int) -> None:
+        """Begin with weights that shrink as 1/distance: the near past says most, and learning starts from there."""
+        near = 1 / torch.arange(span, 0, -1)
+        near = near / near.square().mean().sqrt()
+        self.first.weight.mul_(near.repeat_interleave(self.width))
+
+
+class Hidden(nn.Module):
+    """Normalise, then the squared ReLU (So et al. 2021)."""
+
+    def __init__(self, size: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.values, self.drop = nn.RMSNorm(size), Tap(), nn.Dropout(dropout)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self.drop(self.values(F.relu(self.norm(h)).square()))

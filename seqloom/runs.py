@@ -1,0 +1,216 @@
+"""Where names become objects: a configuration into a task and a model, a run folder into a working run.
+
+Models and tasks are open sets: the file's name is the name you type, its `Config` says the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from seqloom.core.config import merge, parse_overrides, read_toml, validate
+from seqloom.core.errors import UserError, unknown
+from seqloom.core.network import ModelConfig
+from seqloom.core.run import DataConfig, RunConfig, RunFolder, TrainConfig
+from seqloom.core.task import Task, TaskConfig
+from seqloom.data.split import split_text
+from seqloom.data.stream import TokenStream, prepare
+from seqloom.data.text import Source, open_text
+from seqloom.generate.beam import beam_search
+from seqloom.generate.pick import Choice
+from seqloom.generate.stream import stream
+from seqloom.tokenizers import Tokenizer
+from seqloom.train.checkpoint import load_weights
+from seqloom.train.engine import choose_device
+
+BUDGETS = ("steps", "tokens", "seconds")
+DEFAULT_TOKENS = 1_536_000  # minutes on two cores, and enough to tell architectures apart
+
+
+def names(kind: str) -> list[str]:
+    """The names in an open set: `models` or `tasks`. Imports none of them."""
+    folder = Path(__file__).parent / kind
+    return sorted(m.name for m in iter_modules([str(folder)]) if not m.name.startswith("_"))
+
+
+def find_config(kind: str, name: str) -> Any:
+    if name not in names(kind):
+        raise unknown(kind.removesuffix("s"), name, names(kind))
+    return import_module(f"seqloom.{kind}.{name}").Config
+
+
+def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> RunConfig:
+    """What the user said (the later wins: recipe, flags, -o), over what suits the model she chose."""
+    said = merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides))
+    task = find_config("tasks", said.setdefault("task", {}).pop("name", "language_model"))
+    model = find_config("models", said.setdefault("model", {}).pop("name", "lstm"))
+    suits = dict(model.defaults)
+    if not any(said.get("train", {}).get(budget) for budget in BUDGETS):
+        suits["train.tokens"] = DEFAULT_TOKENS
+    kinds = {"task": task, "model": model, "data": DataConfig, "train": TrainConfig}
+    sections = validate(kinds, merge(suits, said))
+    named = {k: {"name": kinds[k].__module__.rpartition(".")[2]} | sections[k].model_dump() for k in ("task", "model")}
+    return RunConfig(**named, data=sections["data"], train=sections["train"])
+
+
+def task_config(config: RunConfig) -> TaskConfig:
+    return _section("tasks", config.task)
+
+
+def model_config(config: RunConfig) -> ModelConfig:
+    return _section("models", config.model)
+
+
+def _section(kind: str, section: Mapping[str, Any]) -> Any:
+    options = dict(section)
+    return find_config(kind, options.pop("name")).model_validate(options)
+
+
+def open_parts(data: DataConfig) -> dict[str, Source]:
+    """The train, valid and test texts: as given, or cut from the training text in order."""
+    source = open_text(data.train, data.column)
+    given = {"valid": data.valid, "test": data.test}
+    cut = {"valid": data.valid_fraction, "test": data.test_fraction}
+    fractions = {part: 0.0 if given[part] else cut[part] for part in given}
+    parts = split_text(source, **fractions) if any(fractions.values()) else {"train": source}
+    return parts | {part: open_text(spec, data.column) for part, spec in given.items() if spec}
+
+
+class Run:
+    """A trained run, ready to evaluate and to generate."""
+
+    def __init__(
+        self, folder: RunFolder, config: RunConfig, task: Task, model: nn.Module, tokenizer: Tokenizer
+    ) -> None:
+        self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self.folder.summary() or {}
+
+    def evaluate(self, data: str, column: str = "text") -> dict[str, Any]:
+        """Scores on a text, with their protocol and the naive baselines beside."""
+        return self.evaluate_stream(prepare(open_text(data, column), self.tokenizer))
+
+    def evaluate_stream(self, tokens: TokenStream) -> dict[str, Any]:
+        naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
+        return self.task.evaluate(self.model, tokens, naive=naive)
+
+    def generate(
+        self, prompt: str = "", *, count: int = 1, beams: int = 1, stop: Sequence[str] = (), **how: Any
+    ) -> Any:
+        """The continuation of a prompt: a string, or a list of `count` strings. Options as in `stream`."""
+        if beams > 1:
+            return self._search(prompt, beams, count, **how)
+        decoders = [self.tokenizer.decoder() for _ in range(count)]
+        texts = [""] * count
+        for tokens in self.stream(prompt, count=count, **how):
+            for n, token in enumerate(tokens):
+                texts[n] += decoders[n].push(token)
+            if stop and all(any(s in text for s in stop) for text in texts):
+                break
+        texts = [cut_at(text + decoder.flush(), stop) for text, decoder in zip(texts, decoders, strict=True)]
+        return texts[0] if count == 1 else texts
+
+    def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
+        """One continuation, as text, as soon as it is certain; ends before the first stop string."""
+        decoder, text, given = self.tokenizer.decoder(), "", 0
+        held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
+        for (token,) in self.stream(prompt, **how):
+            text += decoder.push(token)
+            if (cut := cut_at(text, stop)) != text:
+                yield cut[given:]
+                return
+            if len(text) - held > given:
+                yield text[given : len(text) - held]
+                given = len(text) - held
+        yield cut_at(text + decoder.flush(), stop)[given:]
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        max_new: int = 200,
+        temperature: float = 0.8,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        count: int = 1,
+    ) -> Iterator[list[int]]:
+        """The next token of each of `count` continuations, `max_new` times."""
+        choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
+        prompts = [self._prompt(prompt)] * count
+        for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
+            yield tokens.tolist()
+
+    def _search(self, prompt: str, beams: int, count: int, max_new: int = 200, **ignored: Any) -> Any:
+        found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new)[0]
+        texts = [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
+        return texts[0] if count == 1 else texts
+
+    def _prompt(self, text: str) -> list[int]:
+        """A prompt as ids; an empty one begins after a line break, or after an end of text."""
+        ids = self.tokenizer.encode(text or "\n").tolist()
+        return ids or [self.tokenizer.eos]
+
+
+def load(folder: str | Path) -> Run:
+    """A run that has a model; its files are verified first."""
+    place = RunFolder(Path(folder))
+    config = RunConfig.model_validate(place.record()["config"])
+    files = place.model_files()
+    tokenizer = Tokenizer.load(files)
+    task = task_config(config).build(tokenizer)
+    model = model_config(config).assemble(task)
+    load_weights(model, load_file(files / "model.safetensors"))
+    return Run(place, config, task, model.to(choose_device(config.train.device)), tokenizer)
+
+
+def evaluate(run: str | Path, data: str, column: str = "text") -> dict[str, Any]:
+    return load(run).evaluate(data, column)
+
+
+def doctor(data: str, *, task: str = "language_model", column: str = "text", valid: float = 0.1) -> list[Any]:
+    """What is wrong with this data, before any training."""
+    from seqloom.data.doctor import examine_text
+
+    if task != "language_model":
+        raise unknown("task", task, names("tasks"))
+    return examine_text(data, column, valid)
+
+
+def fit(recipe: str | Path | None = None, **options: Any) -> Run:
+    """Train a model, or go on training it. Options as in `seqloom fit`."""
+    from seqloom.fitting import fit as train
+
+    return train(recipe, **options)
+
+
+def cut_at(text: str, stops: Sequence[str]) -> str:
+    """The text before the first stop string."""
+    places = [place for place in (text.find(s) for s in stops if s) if place >= 0]
+    return text[: min(places)] if places else text
+
+
+def check_lengths(task: TaskConfig, model: nn.Module) -> None:
+    length, limit = getattr(task, "length", None), getattr(model, "limit", None)
+    if length and limit and length > limit:
+        raise UserError(f"task.length={length} is longer than the model's context {limit}; set model.context={length}")
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def blueprint(config: RunConfig, task: Task) -> nn.Module:
+    """The model without memory for its weights: to count them before they are allocated."""
+    with torch.device("meta"):
+        return model_config(config).assemble(task)

@@ -1,0 +1,174 @@
+"""Language modelling: after each token, what comes next?
+
+The text is one long stream. A model whose state never grows reads it as `batch` parallel streams, the
+state handed from step to step and cut from the gradient: truncated back-propagation through time. A
+model with a limit reads shuffled windows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.batch import Batch
+from seqloom.core.errors import UserError
+from seqloom.core.order import shuffled
+from seqloom.core.state import State, scale_gradient
+from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.evaluate.perplexity import baselines, perplexity
+
+_STREAMS = 32  # rows in which validation is read while training
+
+Tokens = Any  # a TokenStream: len() and slices of int64 ids
+
+
+class Config(TaskConfig):
+    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("characters", description="what a token is")
+    vocabulary: int = Field(8192, ge=2, description="most tokens that words and bpe may have")
+    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
+    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
+    length: int = Field(48, ge=1, description="tokens that gradients flow back through (mean, if random)")
+    truncation: Literal["regular", "random", "full"] = Field("regular", description="where the gradient is cut")
+    reweight: bool = Field(False, description="random cuts: weigh what is left so that the gradient is unbiased")
+    context: int = Field(0, ge=0, description="evaluation: tokens seen at once; 0: whole stream, or the model's limit")
+    stride: int = Field(0, ge=0, description="evaluation: tokens between two windows; 0: half the context")
+    validation: int = Field(
+        65_536, ge=2, description="tokens of the validation part read while training; the end reads all"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        if self.reweight and self.truncation != "random":
+            raise ValueError("reweight=true belongs to truncation=random")
+        if self.stride > self.context > 0:
+            raise ValueError(f"stride={self.stride} larger than context={self.context} would leave tokens out")
+        return self
+
+    def build(self, tokenizer: Any) -> LanguageModel:
+        return LanguageModel(self, tokenizer.size)
+
+
+class LanguageModel(Task):
+    name = "language_model"
+    columns = ("text",)
+    reads = "stream"
+    accepts = frozenset({"causal"})
+    metric = "loss"
+
+    def __init__(self, config: Config, vocabulary: int) -> None:
+        self.config, self.vocabulary = config, vocabulary
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Embedding(self.vocabulary, width)
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, self.vocabulary)
+
+    def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        epochs = self._streams if carry else self._windows
+        epoch, skip = 0, order.start
+        while True:
+            starts, lengths = epochs(rows, order, epoch)
+            for step in range(skip, len(lengths)):
+                where = starts(step)
+                pieces = [_batch(rows, where[mine], lengths[step], carry and step > 0) for mine in order.rows()]
+                yield pieces
+            epoch, skip = epoch + 1, max(0, skip - len(lengths))
+
+    def loss(self, model: nn.Module, batch: Batch, state: State = None) -> Step:
+        if self.config.reweight:
+            return self._reweighted(model, batch, state)
+        logits, state = model(batch.inputs, state, batch.mask)
+        return Step(_surprise(logits, batch.targets), batch.targets.numel(), state)
+
+    def evaluate(self, model: nn.Module, rows: Tokens, **options: Any) -> dict[str, Any]:
+        """Options: `naive` (facts from training), `quick` (while training: a part, in parallel streams)."""
+        context = self.config.context or model.limit
+        if options.get("quick"):
+            part = rows.head(self.config.validation)
+            return perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS)
+        scores = perplexity(model, rows, context=context, stride=self.config.stride)
+        return scores | {"baselines": baselines(rows, self.vocabulary, options.get("naive"))}
+
+    def naive(self, rows: Tokens) -> dict[str, Any]:
+        """What the naive baselines need to know of the training part."""
+        return {"unigram": rows.counts.tolist()}
+
+    def _streams(self, rows: Tokens, order: Order, epoch: int) -> tuple[Any, np.ndarray]:
+        """Parallel streams over the whole text; each epoch cuts them at other places."""
+        rng = np.random.default_rng((order.seed, epoch))
+        span = (len(rows) - 1) // order.batch  # tokens in each row's stream
+        if span < 1:
+            raise UserError(
+                f"the training part has {len(rows)} tokens, too few for train.batch={order.batch} rows; "
+                "use a smaller train.batch or more text"
+            )
+        cuts = self._cuts(span, rng)
+        begins = np.arange(order.batch) * span
+        return lambda step: begins + cuts[step], np.diff(cuts)
+
+    def _cuts(self, span: int, rng: np.random.Generator) -> np.ndarray:
+        """Where gradients stop: 0, ..., span."""
+        length = self.config.length
+        if self.config.truncation == "full":
+            return np.array([0, span])
+        if self.config.truncation == "regular":
+            first = rng.integers(1, min(length, span) + 1)
+            return np.unique(np.r_[0, np.arange(first, span, length), span])
+        chunk = self._chunk
+        ends = np.cumsum(rng.geometric(chunk / length, size=1 + 2 * span // length + 16) * chunk)
+        while ends[-1] < span:
+            ends = np.r_[ends, ends[-1] + ends]
+        return np.r_[0, ends[ends < span], span]
+
+    def _windows(self, rows: Tokens, order: Order, epoch: int) -> tuple[Any, np.ndarray]:
+        """Windows in an order of their own each epoch, shifted so that they begin at other places."""
+        rng = np.random.default_rng((order.seed, epoch))
+        length = min(self.config.length, len(rows) - 1)
+        if length < 1:
+            raise UserError(f"the training part has {len(rows)} token; a language model needs at least 2")
+        spare = (len(rows) - 1) % length
+        shift, key = int(rng.integers(0, spare + 1)), int(rng.integers(2**62))
+        count = (len(rows) - 1 - shift) // length
+        steps = max(1, count // order.batch)
+
+        def starts(step: int) -> np.ndarray:
+            place = np.arange(step * order.batch, (step + 1) * order.batch) % count
+            return shift + shuffled(place, count, key) * length
+
+        return starts, np.full(steps, length)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, self.config.length // 4)
+
+    def _reweighted(self, model: nn.Module, batch: Batch, state: State) -> Step:
+        """Unbiased truncation (Tallec & Ollivier 2017): the gradient may be cut after every chunk, with
+        probability c; where it was not, it is multiplied by 1 / (1 - c). Steps differ in length, so the
+        loss is taken per expected token, not per token."""
+        keep = 1 - self._chunk / self.config.length
+        loss: Any = 0.0
+        for n, (inputs, targets) in enumerate(
+            zip(batch.inputs.split(self._chunk, 1), batch.targets.split(self._chunk, 1), strict=True)
+        ):
+            if n > 0:
+                state = scale_gradient(state, 1 / keep)
+            logits, state = model(inputs, state)
+            loss = loss + _surprise(logits, targets)
+        return Step(loss * (batch.inputs.size(1) / self.config.length), batch.targets.numel(), state)
+
+
+def _batch(rows: Tokens, starts: np.ndarray, length: int, continues: bool) -> Batch:
+    ids = torch.from_numpy(np.stack([rows[start : start + length + 1] for start in starts.tolist()]))
+    origin = f"{length} tokens from each of {starts.tolist()}"
+    return Batch(ids[:, :-1], None, ids[:, 1:], continues=continues, origin=origin)
+
+
+def _surprise(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")

@@ -1,0 +1,149 @@
+"""Characters and bytes: one id for each. Look-up tables, so that preparing a file costs little more than reading it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, describe, invalid_text
+
+CODE_POINTS = 0x110000
+
+
+class Characters(Tokenizer):
+    """One id per character, in the order of code points; characters never seen in training are <unk>."""
+
+    kind = "characters"
+
+    @classmethod
+    def train(cls, texts: Iterable[str], *, size: int = 0, min_count: int = 1, split: str = "") -> Characters:
+        """Every character that occurs `min_count` times or more; `size` and `split` mean nothing here."""
+        from tokenizers import Regex, decoders, models, pre_tokenizers
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+
+        counts = np.zeros(CODE_POINTS, np.int64)
+        for text in texts:
+            found = np.bincount(code_points(text))
+            counts[: len(found)] += found
+        if not counts.any():
+            raise UserError("no text to take characters from")
+        characters = [chr(code) for code in np.flatnonzero(counts >= min_count)]
+        if not characters:
+            raise UserError(f"min_count={min_count} leaves no character; the commonest occurs {counts.max()} times")
+        vocabulary = {token: id for id, token in enumerate([*SPECIALS, *characters])}
+        tokenizer = HuggingFaceTokenizer(models.WordLevel(vocabulary, unk_token=UNK))
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        tokenizer.decoder = decoders.Fuse()
+        return cls(describe(tokenizer))
+
+    def encode(self, text: str) -> np.ndarray:
+        return self._ids.take(code_points(text), mode="clip")  # no code point is out of range: clip skips the check
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        codes = self._codes[np.asarray(ids, np.int64)]
+        return codes[codes < CODE_POINTS].astype("<u4").tobytes().decode("utf-32-le")
+
+    def decoder(self) -> Decoder:
+        return _TableDecoder({id: token for token, id in self.vocabulary.items() if token not in SPECIALS})
+
+    @cached_property
+    def _ids(self) -> np.ndarray:
+        table = np.full(CODE_POINTS, self.unk, np.int64)
+        for token, id in self.vocabulary.items():
+            if token not in SPECIALS:
+                table[ord(token)] = id
+        return table
+
+    @cached_property
+    def _codes(self) -> np.ndarray:
+        table = np.full(self.size, CODE_POINTS, np.int64)  # specials are no character
+        for token, id in self.vocabulary.items():
+            if token not in SPECIALS:
+                table[id] = ord(token)
+        return table
+
+
+class Bytes(Tokenizer):
+    """One id per byte of UTF-8: 256 and the specials, for any text in any language; nothing is ever unknown."""
+
+    kind = "bytes"
+
+    @classmethod
+    def train(cls, texts: Iterable[str] = (), *, size: int = 0, min_count: int = 1, split: str = "") -> Bytes:
+        """Nothing to learn: the texts are not even read."""
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+        from tokenizers import decoders, models, pre_tokenizers
+
+        names = sorted(byte_names(), key=byte_names().__getitem__)
+        vocabulary = {token: id for id, token in enumerate([*SPECIALS, *names])}
+        tokenizer = HuggingFaceTokenizer(models.BPE(vocabulary, []))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        return cls(describe(tokenizer))
+
+    def encode(self, text: str) -> np.ndarray:
+        return np.frombuffer(utf8(text), np.uint8) + np.int64(len(SPECIALS))
+
+    def decoder(self) -> Decoder:
+        return ByteDecoder(self._pieces)
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        return byte_pieces(self.vocabulary, self.size)
+
+
+class _TableDecoder(Decoder):
+    def __init__(self, table: dict[int, str]) -> None:
+        self._table = table
+
+    def push(self, id: int) -> str:
+        return self._table.get(id, "")
+
+
+class ByteDecoder(Decoder):
+    """Ids that stand for bytes: a character that needs several is held back until it is whole."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def push(self, id: int) -> str:
+        return self._utf8.decode(self._pieces[id])
+
+    def flush(self) -> str:
+        return self._utf8.decode(b"", final=True)
+
+
+def code_points(text: str) -> np.ndarray:
+    try:
+        return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    except UnicodeEncodeError:
+        raise invalid_text(text) from None
+
+
+def utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise invalid_text(text) from None
+
+
+def byte_names() -> dict[str, int]:
+    """How byte-level vocabularies spell a byte (Radford et al. 2019): itself if printable, else moved up by 256."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+def byte_pieces(vocabulary: dict[str, int], size: int) -> list[bytes]:
+    """The bytes behind each id; none behind a special."""
+    names = byte_names()
+    pieces = [b""] * size
+    for token, id in vocabulary.items():
+        if token not in SPECIALS:
+            pieces[id] = bytes([names[character] for character in token])
+    return pieces

@@ -1,0 +1,127 @@
+"""Byte-level BPE (Sennrich et al. 2016; over bytes as in Radford et al. 2019), by the tokenizers library.
+
+Any text comes back exactly. Long texts are cut before white space, where the library's own pattern always cuts,
+so the ids are those of the whole text and the pieces keep every core busy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.tokenizers.characters import ByteDecoder, byte_pieces, utf8
+from seqloom.tokenizers.tokenizer import SPECIALS, Decoder, Tokenizer, describe
+
+if TYPE_CHECKING:
+    import tokenizers
+
+SAMPLE = 50_000_000  # characters to learn merges from; more changes them little
+PIECE = 4096  # characters encoded at once: short pieces stay in the processor's cache
+BATCH = 128  # pieces handed to the library together: the largest thing in memory
+BREAK = re.compile(r"\S(?=[ \n\t])|[^\W_](?=[，。！？；：、])")  # the library's pattern never joins across these
+
+
+class Subwords(Tokenizer):
+    kind = "bpe"
+
+    @classmethod
+    def train(cls, texts: Iterable[str], *, size: int = 8192, min_count: int = 1, split: str = "") -> Subwords:
+        """Learn merges from at most 50 million characters, taken evenly from the texts; all of them when shorter."""
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+        from tokenizers import decoders, models, pre_tokenizers, trainers
+
+        smallest = 256 + len(SPECIALS)
+        if size < smallest:
+            raise UserError(f"size={size}: bpe needs at least {smallest}, one for every byte and special token")
+        sample = _evenly(texts, SAMPLE)
+        if not sample:
+            raise UserError("no text to learn subwords from")
+        tokenizer = HuggingFaceTokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            min_frequency=max(2, min_count),  # a pair seen once is not a pattern
+            special_tokens=list(SPECIALS),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator((piece for text in sample for piece in cut(text)), trainer)
+        return cls(describe(tokenizer))
+
+    def encode(self, text: str) -> np.ndarray:
+        utf8(text)  # refuses what is not valid text
+        return np.concatenate([_ids(e) for e in self.hf.encode_batch_fast(list(cut(text)), add_special_tokens=False)])
+
+    def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
+        """The ids of each text, in order; the library works on one batch while the one before is handed out."""
+        pieces = ((piece, last) for text in texts for piece, last in _mark_last(cut(text)))
+        whole: list[np.ndarray] = []
+        for ids, last in self._encode_pieces(pieces):
+            whole.append(ids)
+            if last:
+                yield np.concatenate(whole)
+                whole = []
+
+    def _encode_pieces(self, pieces: Iterator[tuple[str, bool]]) -> Iterator[tuple[np.ndarray, bool]]:
+        with ThreadPoolExecutor(1) as worker:
+            waiting: tuple[Future, list[bool]] | None = None
+            while batch := list(islice(pieces, BATCH)):
+                texts = [piece for piece, _ in batch]
+                coming = worker.submit(self.hf.encode_batch_fast, texts, add_special_tokens=False)
+                if waiting:
+                    yield from zip(map(_ids, waiting[0].result()), waiting[1], strict=True)
+                waiting = coming, [last for _, last in batch]
+            if waiting:
+                yield from zip(map(_ids, waiting[0].result()), waiting[1], strict=True)
+
+    def decoder(self) -> Decoder:
+        return ByteDecoder(self._pieces)
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        return byte_pieces(self.vocabulary, self.size)
+
+
+def cut(text: str, length: int = PIECE) -> Iterator[str]:
+    """Pieces of about that many characters whose ids, put together, are the ids of the whole text."""
+    start = 0
+    while found := BREAK.search(text, start + length):
+        yield text[start : found.end()]
+        start = found.end()
+    yield text[start:]
+
+
+def _ids(encoding: tokenizers.Encoding) -> np.ndarray:
+    ids = encoding.ids
+    return np.fromiter(ids, np.int64, len(ids))
+
+
+def _mark_last(pieces: Iterator[str]) -> Iterator[tuple[str, bool]]:
+    piece = next(pieces)
+    for following in pieces:
+        yield piece, False
+        piece = following
+    yield piece, True
+
+
+def _evenly(texts: Iterable[str], limit: int) -> list[str]:
+    """All texts, or when they are longer than the limit every second, fourth, eighth ... of them."""
+    kept: list[str] = []
+    step, length = 1, 0
+    for number, text in enumerate(text for text in texts if text):
+        if number % step:
+            continue
+        kept.append(text)
+        length += len(text)
+        if length > limit and len(kept) > 1:
+            kept, step = kept[::2], step * 2
+            length = sum(map(len, kept))
+    return [text[:limit] for text in kept]

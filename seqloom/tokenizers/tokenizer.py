@@ -1,0 +1,130 @@
+"""Tokenizer: text to ids and back; a Hugging Face tokenizer.json on disk, look-up tables of our own in memory.
+
+Text that happens to spell a special token is ordinary text: nobody can write an end of text into a prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from seqloom.core.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import tokenizers
+
+PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")  # ids 0 to 3, in every vocabulary we make
+
+KINDS = {  # name: module and class, imported when asked for
+    "characters": "seqloom.tokenizers.characters:Characters",
+    "bytes": "seqloom.tokenizers.characters:Bytes",
+    "words": "seqloom.tokenizers.words:Words",
+    "bpe": "seqloom.tokenizers.subwords:Subwords",
+}
+
+
+def tokenizer_class(kind: str) -> type[Tokenizer]:
+    module, _, name = KINDS[kind].partition(":")
+    return getattr(import_module(module), name)
+
+
+class Decoder(ABC):
+    """Decodes as ids arrive. What it emits, put together, is what decoding all of them at once gives."""
+
+    @abstractmethod
+    def push(self, id: int) -> str:
+        """The text that is certain after one more id; empty while a character is incomplete."""
+
+    def flush(self) -> str:
+        """What was still held back."""
+        return ""
+
+
+class Tokenizer(ABC):
+    kind: ClassVar[str]
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.json: dict[str, Any] = json.loads(data)
+        self.vocabulary: dict[str, int] = self.json["model"]["vocab"]
+        self.size = max(self.vocabulary.values()) + 1
+        self.pad, self.bos, self.eos, self.unk = (self.vocabulary[token] for token in SPECIALS)
+        self.hash = hashlib.sha256(data).hexdigest()
+
+    @classmethod
+    @abstractmethod
+    def train(cls, texts: Iterable[str], *, size: int, min_count: int, split: str) -> Tokenizer: ...
+
+    @abstractmethod
+    def encode(self, text: str) -> np.ndarray:
+        """Ids, 1-D int64."""
+
+    def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
+        """The ids of each text, in order; holds no more than a few texts at a time."""
+        return map(self.encode, texts)
+
+    @abstractmethod
+    def decoder(self) -> Decoder: ...
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        """Text again; special tokens are left out."""
+        decoder = self.decoder()
+        return "".join([decoder.push(int(id)) for id in ids]) + decoder.flush()
+
+    @cached_property
+    def hf(self) -> tokenizers.Tokenizer:
+        """The same vocabulary as the tokenizers library sees it."""
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+
+        tokenizer = HuggingFaceTokenizer.from_buffer(self._data)
+        tokenizer.encode_special_tokens = True  # the library's name for: specials in a text are ordinary text
+        return tokenizer
+
+    def files(self) -> dict[str, bytes]:
+        """What a folder must hold to be loaded again, here or by transformers' PreTrainedTokenizerFast."""
+        config = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": BOS,
+            "eos_token": EOS,
+            "unk_token": UNK,
+            "pad_token": PAD,
+            "clean_up_tokenization_spaces": False,
+            "split_special_tokens": True,
+            "seqloom_kind": self.kind,
+        }
+        return {"tokenizer.json": self._data, "tokenizer_config.json": json.dumps(config, indent=2).encode() + b"\n"}
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        folder = Path(folder)
+        path = folder / "tokenizer_config.json"
+        try:
+            kind = json.loads(path.read_bytes()).get("seqloom_kind", "")
+            if kind not in KINDS:
+                raise UserError(f"{path}: {unknown('tokenizer', kind, KINDS)}")
+            path = folder / "tokenizer.json"
+            return tokenizer_class(kind)(path.read_bytes())
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: damaged; not a tokenizer that seqloom wrote") from None
+
+
+def invalid_text(text: str) -> UserError:
+    """The error for a string that no UTF-8 file could hold, such as a prompt of stray bytes from a terminal."""
+    at = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
+    return UserError(f"not valid text: a lone surrogate (U+{ord(text[at]):04X}) at character {at + 1}; use UTF-8")
+
+
+def describe(tokenizer: tokenizers.Tokenizer) -> bytes:
+    """tokenizer.json, with the specials declared."""
+    tokenizer.add_special_tokens(list(SPECIALS))
+    return tokenizer.to_str(pretty=True).encode()

@@ -1,0 +1,69 @@
+"""Checkpoints: all that is needed to go on as if nothing had happened, as safetensors and JSON.
+
+model.safetensors        weights, by name
+optimizer.safetensors    moments, by weight and kind
+process-0.safetensors    one per process: random generator, and the states carried between batches
+progress.json            steps, tokens, seconds, best score so far
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from seqloom.core.errors import RunError
+from seqloom.core.state import State, describe_state, flatten_state, map_state, unflatten_state
+from seqloom.train.engine import Engine
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight and lasting buffer once, by its first name (tied weights have several)."""
+    lasting = model.state_dict(keep_vars=True)
+    named = dict(model.named_parameters()) | dict(model.named_buffers())
+    return {name: tensor for name, tensor in named.items() if name in lasting}
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
+    """All or nothing: every name and shape is checked before the first weight changes."""
+    mine = weights(model)
+    flexible = getattr(model, "shapes_vary", False)
+    missing, extra = sorted(mine.keys() - tensors.keys()), sorted(tensors.keys() - mine.keys())
+    wrong = [] if flexible else [n for n in mine.keys() & tensors.keys() if mine[n].shape != tensors[n].shape]
+    if missing or extra or wrong:
+        faults = {"missing": missing, "unexpected": extra, "of another shape": sorted(wrong)}
+        said = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in faults.items() if names)
+        raise RunError(f"the weights do not fit this model: {said}")
+    with torch.no_grad():
+        if flexible:
+            model.load_state_dict(tensors)
+            return
+        for name, tensor in mine.items():
+            tensor.copy_(engine.place(tensors[name], tensor) if engine else tensors[name])
+
+
+def pack_process(states: list[State]) -> bytes:
+    """What only this process knows."""
+    tensors = {"generator": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors["generator.cuda"] = torch.cuda.get_rng_state()
+    for n, state in enumerate(states):
+        tensors |= {k: t.contiguous().cpu().clone() for k, t in flatten_state(state, f"state.{n}").items()}
+    return save(tensors, {"states": json.dumps([describe_state(state) for state in states])})
+
+
+def restore_process(path: Path, device: torch.device) -> list[State]:
+    """Set the random generators; the states to carry on with."""
+    tensors = load_file(path)
+    with safe_open(path, framework="pt") as file:
+        structures: list[Any] = json.loads(file.metadata()["states"])
+    torch.set_rng_state(tensors["generator"])
+    if "generator.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["generator.cuda"])
+    states = [unflatten_state(s, tensors, f"state.{n}") for n, s in enumerate(structures)]
+    return [map_state(lambda t: t.to(device), state) for state in states]

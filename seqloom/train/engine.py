@@ -1,0 +1,139 @@
+"""The engine: one process or many, one device or many. The only file that knows torch.distributed.
+
+Started by torchrun, every process trains on its rows of the same global batch; gradients are summed.
+With `train.shard` the weights are spread over the processes too (FSDP2).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from seqloom.core.errors import UserError
+from seqloom.core.run import TrainConfig
+
+_METHODS = ("begin", "encode")  # verbs of a network beside forward
+
+
+class Engine:
+    def __init__(self, config: TrainConfig) -> None:
+        self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.device = choose_device(config.device, int(os.environ.get("LOCAL_RANK", 0)))
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        precision = (
+            ("bfloat16" if self.device.type == "cuda" else "float32")
+            if config.precision == "auto"
+            else config.precision
+        )
+        self.autocast = precision == "bfloat16"
+        self.shard = config.shard
+        if self.shard and self.world == 1:
+            raise UserError("train.shard=true needs several processes: torchrun --nproc-per-node 2 -m seqloom fit ...")
+        if self.shard and config.optimizer == "muon":
+            raise UserError("train.optimizer=muon needs whole matrices; with train.shard=true use adamw or sgd")
+
+    @property
+    def main(self) -> bool:
+        return self.rank == 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The process group, for as long as the work takes."""
+        if self.world == 1:
+            yield
+            return
+        dist.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+        try:
+            yield
+        finally:
+            dist.destroy_process_group()
+
+    def seed(self, seed: int) -> None:
+        """Each process drops other units out."""
+        torch.manual_seed(seed * 1_000_003 + self.rank)
+
+    def spread(self, model: nn.Module) -> nn.Module:
+        """The model on its device, sharded if asked; before the optimiser is made."""
+        model.to(self.device)
+        if self.shard:
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
+            fully_shard(model, mesh=init_device_mesh(self.device.type, (self.world,)))
+            for method in _METHODS:
+                register_fsdp_forward_method(model, method)
+        return model
+
+    def wrap(self, objective: nn.Module) -> nn.Module:
+        """The objective whose backward sums gradients over the processes."""
+        if self.world == 1 or self.shard:
+            return objective
+        from torch.nn.parallel import DistributedDataParallel
+
+        return DistributedDataParallel(objective)
+
+    def piece(self, objective: nn.Module, last: bool) -> AbstractContextManager[Any]:
+        """Around each piece of an accumulated batch: gradients travel with the last one only."""
+        if self.world > 1 and not self.shard and not last:
+            return objective.no_sync()  # type: ignore[operator]
+        return nullcontext()
+
+    def cast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, torch.bfloat16) if self.autocast else nullcontext()
+
+    def total(self, *numbers: float) -> list[float]:
+        """Sums over all processes."""
+        if self.world == 1:
+            return list(numbers)
+        tensor = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+
+    @property
+    def gradient_share(self) -> float:
+        """Distributed wrappers average over processes; losses are sums, so this undoes it."""
+        return float(self.world)
+
+    def whole(self, tensor: Tensor) -> Tensor:
+        """A tensor as one piece on the CPU, wherever and however it lies (every process must ask)."""
+        full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
+        return (full() if full else tensor).detach().cpu()
+
+    def place(self, tensor: Tensor, like: Tensor) -> Tensor:
+        """The inverse: where and how `like` lies."""
+        if hasattr(like, "device_mesh"):
+            from torch.distributed.tensor import distribute_tensor
+
+            return distribute_tensor(tensor.to(self.device), like.device_mesh, like.placements)
+        return tensor.to(like.device)
+
+    def gather(self, blob: bytes) -> list[bytes]:
+        """Every process's bytes, in order of rank, for the main one."""
+        if self.world == 1:
+            return [blob]
+        blobs: list[Any] | None = [None] * self.world if self.main else None
+        dist.gather_object(blob, blobs)
+        return blobs or []
+
+    def wait(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+
+def choose_device(name: str, local: int = 0) -> torch.device:
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", local)
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("train.device=cuda: torch sees no CUDA device; use train.device=cpu or auto")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UserError("train.device=mps: torch sees no Apple GPU; use train.device=cpu or auto")
+    return torch.device(name, local) if name == "cuda" else torch.device(name)

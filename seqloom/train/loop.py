@@ -1,0 +1,277 @@
+"""The training loop. It knows no model and no task: an objective gives a loss, a state goes from batch to batch."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save
+from torch import nn
+
+from seqloom.core.batch import Batch
+from seqloom.core.errors import RunError
+from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.core.state import State, detach_state
+from seqloom.core.task import Order, Step, Task
+from seqloom.train.checkpoint import load_weights, pack_process, restore_process, weights
+from seqloom.train.engine import Engine
+from seqloom.train.optimizers import Optimizers
+from seqloom.train.progress import Reporter
+
+_EVALUATIONS = 10  # in a run, unless the user says otherwise
+
+
+class Interrupted(Exception):
+    """A signal asked us to stop; the checkpoint is written. Exit code 128 + signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}; issue the same command to continue")
+        self.exit_code = 128 + number
+
+
+class Objective(nn.Module):
+    """Model and task as one module, because distributed wrappers see only `forward`."""
+
+    def __init__(self, model: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.model, self.task = model, task
+
+    def forward(self, batch: Batch, state: State) -> Step:
+        return self.task.loss(self.model, batch, state)
+
+
+@dataclass
+class Progress:
+    """All of a run's progress that is not a tensor."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int | None = None
+    stale: int = 0  # validations since the best
+    evaluated: int = 0  # step of the newest validation
+    evaluated_share: float = 0.0  # and the part of the budget that was spent then
+
+
+class Trainer:
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task,
+        config: TrainConfig,
+        engine: Engine,
+        folder: RunFolder,
+        reporter: Reporter,
+        bytes_per_token: float = 1.0,
+    ) -> None:
+        self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
+        self.carry = model.limit is None  # a state that never grows is handed on
+        self.model = engine.spread(model)
+        self.optimizers = Optimizers(self.model, config)
+        self.objective = engine.wrap(Objective(self.model, task))
+        self.progress = Progress()
+        self.states: list[State] = [None] * config.accumulate
+        self.bytes_per_token = bytes_per_token
+        self.valid: float | None = None
+        self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
+        engine.seed(config.seed)
+
+    def fit(self, train: Any, valid: Any | None) -> Progress:
+        """Train until the budget is spent, patience ends, or a signal comes."""
+        order = Order(
+            self.config.batch,
+            self.config.seed,
+            self.config.accumulate,
+            self.engine.rank,
+            self.engine.world,
+            start=self.progress.step,
+        )
+        self.model.train()
+        with _signals() as received:
+            for pieces in self.task.batches(train, order, self.carry):
+                if self.finished():
+                    break
+                started = time.perf_counter()
+                stop = self.update(pieces, received)
+                self.progress.seconds += time.perf_counter() - started
+                due = self._due()
+                if due:
+                    self.evaluate(valid)
+                if stop or due or self._should_save():
+                    self.save()
+                if stop:
+                    raise Interrupted(received[0] if received else signal.SIGTERM)
+            if self.progress.evaluated < self.progress.step:
+                self.evaluate(valid)
+                self.save()
+        return self.progress
+
+    def update(self, pieces: list[Batch], received: list[int]) -> bool:
+        """One optimiser step; whether some process was asked to stop."""
+        loss, count = 0.0, 0.0
+        for n, batch in enumerate(pieces):
+            carried = self.states[n] if batch.continues else None
+            with self.engine.piece(self.objective, last=n == len(pieces) - 1):
+                with self.engine.cast():
+                    step = self.objective(batch.to(self.engine.device), carried)
+                step.loss.backward()
+            self.states[n] = detach_state(step.state) if self.carry else None
+            loss, count = loss + step.loss.item(), count + step.count
+        loss, count, stop = self.engine.total(loss, count, len(received))
+        norm = self._settle_gradients(count)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise self._not_finite(loss, pieces)
+        factor = self.optimizers.step(self.share(), self.progress.step)
+        self.optimizers.zero_grad()
+        self.progress.step += 1
+        self.progress.tokens += int(count)
+        self._report(loss / count, norm, factor)
+        return stop > 0
+
+    def evaluate(self, valid: Any | None) -> None:
+        self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
+        if valid is None:
+            return
+        with self.engine.cast():
+            scores = self.task.evaluate(self.model, valid, quick=True)
+        score = scores[self.task.metric]
+        sign = -1.0 if self.task.higher_is_better else 1.0
+        better = math.isfinite(score) and (self.progress.best is None or sign * score < sign * self.progress.best)
+        if better:
+            self.progress.best, self.progress.best_step, self.progress.stale = score, self.progress.step, 0
+        else:
+            self.progress.stale += 1
+        self.valid = score
+        self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
+
+    def share(self) -> float:
+        """The part of the budget that is spent."""
+        p, c = self.progress, self.config
+        spent = ((p.step, c.steps), (p.tokens, c.tokens), (p.seconds, c.seconds))
+        return max((done / budget for done, budget in spent if budget), default=0.0)
+
+    def finished(self) -> bool:
+        patient = not self.config.patience or self.progress.stale < self.config.patience
+        return self.share() >= 1 or not patient
+
+    def save(self) -> None:
+        """A checkpoint; every process takes part, the main one writes."""
+        model = {name: self.engine.whole(t).contiguous() for name, t in weights(self.model).items()}
+        moments = {name: self.engine.whole(t).contiguous() for name, t in self.optimizers.tensors()}
+        processes = self.engine.gather(pack_process(self.states))
+        if self.engine.main:
+            files = {
+                "model.safetensors": save(model),
+                "optimizer.safetensors": save(moments),
+                "progress.json": json.dumps(asdict(self.progress) | {"world": self.engine.world}).encode(),
+            } | {f"process-{rank}.safetensors": blob for rank, blob in enumerate(processes)}
+            self.folder.save_checkpoint(self.progress.step, files, self.config.keep, self.progress.best_step)
+        self.engine.wait()
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint as if nothing had happened."""
+        saved = json.loads((path / "progress.json").read_bytes())
+        world = saved.pop("world")
+        load_weights(self.model, load_file(path / "model.safetensors"), self.engine)
+        self.optimizers.load(load_file(path / "optimizer.safetensors"), self.engine.place)
+        self.progress = Progress(**saved)
+        if world == self.engine.world:
+            self.states = restore_process(path / f"process-{self.engine.rank}.safetensors", self.engine.device)
+        else:
+            self.reporter.say(
+                f"{world} processes before, {self.engine.world} now: memory carried between batches is reset"
+            )
+        if self.engine.main:
+            self.folder.trim_metrics(self.progress.step)
+
+    def _settle_gradients(self, count: float) -> float:
+        """Sums of losses become the mean over all tokens; then clip. The norm before clipping."""
+        parameters = [p for p in self.optimizers.parameters if p.grad is not None]
+        gradients = [p.grad for p in parameters]
+        torch._foreach_mul_(gradients, self.engine.gradient_share / max(count, 1.0))
+        norm = nn.utils.get_total_norm(gradients)
+        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        if self.config.clip and self.config.clip_by == "norm":
+            nn.utils.clip_grads_with_norm_(parameters, self.config.clip, norm)
+        elif self.config.clip:
+            nn.utils.clip_grad_value_(parameters, self.config.clip)
+        return float(norm)
+
+    def _not_finite(self, loss: float, pieces: list[Batch]) -> RunError:
+        named = [(f"gradient of {n}", p.grad) for n, p in self.model.named_parameters() if p.grad is not None]
+        bad = [("the loss", torch.tensor(loss)), *named]
+        first = next((name for name, t in bad if not self.engine.whole(t).isfinite().all()), "the gradient's norm")
+        where = "; ".join(batch.origin for batch in pieces)
+        return RunError(
+            f"step {self.progress.step + 1}: {first} is not finite (loss {loss}); the weights were not updated and "
+            f"checkpoints are whole; lower train.rate or train.matrix_rate; batch: {where}"
+        )
+
+    def _due(self) -> bool:
+        if self.config.evaluate_every:
+            return self.progress.step % self.config.evaluate_every == 0
+        return int(self.share() * _EVALUATIONS) > int(self.progress.evaluated_share * _EVALUATIONS)
+
+    def _should_save(self) -> bool:
+        return bool(self.config.save_every) and self.progress.step % self.config.save_every == 0
+
+    def _report(self, loss: float, norm: float, factor: float) -> None:
+        p = self.progress
+        facts: dict[str, Any] = {"step": p.step, "tokens": p.tokens, "loss": loss, "norm": norm, "rate_factor": factor}
+        if p.step % self.config.log_every == 0:
+            self._log({"train": facts})
+        facts |= {"perplexity": math.exp(min(loss, 700)), "bits_per_byte": loss / math.log(2) / self.bytes_per_token}
+        facts |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / max(p.seconds, 1e-9)}
+        self.reporter.update(self.share(), facts)
+
+    def _log(self, entry: dict[str, Any]) -> None:
+        if not self.engine.main:
+            return
+        stamp = {"step": self.progress.step, "seconds": round(self.progress.seconds, 3)}
+        self.folder.log(stamp | entry)
+        if self.board is not None:
+            for kind, facts in entry.items():
+                for name, value in facts.items():
+                    if isinstance(value, int | float):
+                        self.board.add_scalar(f"{kind}/{name}", value, self.progress.step)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """SIGTERM and SIGINT ask for a checkpoint and an end; the second one ends at once."""
+    received: list[int] = []
+    handled = (signal.SIGTERM, signal.SIGINT)
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for other in handled:
+            signal.signal(other, signal.SIG_DFL)
+
+    try:
+        before = {number: signal.signal(number, remember) for number in handled}
+    except ValueError:  # not the main thread: whoever runs us handles signals
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise RunError("train.tensorboard=true needs the tensorboard package: pip install 'seqloom[track]'") from None
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,44 @@
+"""Refuse what cannot fit before it is allocated, with the estimate and the way out."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from seqloom.core.errors import RunError
+from seqloom.core.run import TrainConfig
+from seqloom.core.task import Task
+
+
+def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: Any, task: Task) -> None:
+    """Weights, gradients and moments; and the predictions of one piece with their gradient."""
+    parameters = sum(p.numel() for p in blueprint.parameters())
+    copies = 3 if train.optimizer == "sgd" else 4
+    tokens = train.batch // train.accumulate * getattr(task_config, "length", 1)
+    need = 4 * (parameters * copies + 3 * tokens * getattr(task, "vocabulary", 1))
+    room = available()
+    if room is not None and need > room:
+        raise RunError(
+            f"training needs about {need / 1e9:.1f} GB ({parameters / 1e6:.1f} M parameters), {room / 1e9:.1f} GB are "
+            "available; lower model.width, model.depth or train.batch, or raise train.accumulate"
+        )
+
+
+def available() -> int | None:
+    """Bytes this process may still take; None where the system does not tell."""
+    rooms = []
+    meminfo, status = Path("/proc/meminfo"), Path("/proc/self/status")
+    if meminfo.exists():
+        rooms.append(_kilobytes(meminfo, "MemAvailable:"))
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY and status.exists():
+        rooms.append(soft - _kilobytes(status, "VmSize:"))
+    return min(rooms, default=None)
+
+
+def _kilobytes(path: Path, key: str) -> int:
+    line = next(line for line in path.read_text().splitlines() if line.startswith(key))
+    return int(line.split()[1]) * 1024

@@ -1,0 +1,138 @@
+"""Optimisers and learning rates: AdamW, SGD, and Muon for matrices with AdamW for the rest.
+
+Muon is ours and not torch's for two reasons, both measured: torch's computes in bfloat16, which is slow on
+CPUs, and it treats stacked matrices (the gates of an LSTM, the q, k, v of attention) as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from seqloom.core.run import TrainConfig
+
+
+class Muon(Optimizer):
+    """Momentum, made orthogonal (Jordan et al. 2024): every direction of a matrix learns at the same pace.
+
+    A parameter with an attribute `blocks` is that many matrices stacked on top of each other.
+    """
+
+    def __init__(self, params: list[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = defaultdict(list)
+            for p in group["params"]:
+                if p.grad is not None:
+                    blocks = self._momentum(p, group["momentum"]).unflatten(0, (getattr(p, "blocks", 1), -1))
+                    alike[tuple(blocks.shape[1:])].append((p, blocks))
+            for shape, members in alike.items():
+                updates = orthogonal(torch.cat([blocks for _, blocks in members]))
+                scale = math.sqrt(max(1, shape[0] / shape[1]))
+                for (p, blocks), update in zip(members, updates.split([len(b) for _, b in members]), strict=True):
+                    p.mul_(1 - group["lr"] * group["weight_decay"])
+                    p.add_(update.flatten(0, 1), alpha=-group["lr"] * scale)
+
+    def _momentum(self, p: nn.Parameter, momentum: float) -> Tensor:
+        state = self.state[p]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(p)
+        buffer = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
+        return p.grad.lerp(buffer, momentum)
+
+
+def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
+    """The nearest orthogonal matrices, roughly: all singular values come to lie near one (Newton-Schulz)."""
+    tall = matrices.size(-2) > matrices.size(-1)
+    x = matrices.mT if tall else matrices
+    if x.is_cuda:
+        x = x.bfloat16()
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(rounds):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
+class Optimizers:
+    """All optimisers of a run as one, with the rate's schedule and a state that can be put in a file."""
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        self.config = config
+        self.names = {p: name for name, p in model.named_parameters()}
+        self.members = _build(model, config)
+        self.rates = [[group["lr"] for group in member.param_groups] for member in self.members]
+        self.parameters = [p for p in self.names if p.requires_grad]
+
+    def step(self, share: float, step: int) -> float:
+        """Update the weights; `share` is the part of the budget that is spent. The factor on the rates."""
+        factor = SCHEDULES[self.config.schedule](share, step, self.config)
+        for member, rates in zip(self.members, self.rates, strict=True):
+            for group, rate in zip(member.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+            member.step()
+        return factor
+
+    def zero_grad(self) -> None:
+        for member in self.members:
+            member.zero_grad(set_to_none=True)
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        for member in self.members:
+            for p, state in member.state.items():
+                for key, value in state.items():
+                    yield f"{self.names[p]}/{key}", value
+
+    def load(self, tensors: dict[str, Tensor], place: Callable[[Tensor, Tensor], Tensor]) -> None:
+        owners = {
+            self.names[p]: (member, p) for member in self.members for g in member.param_groups for p in g["params"]
+        }
+        for path, value in tensors.items():
+            name, _, key = path.rpartition("/")
+            member, p = owners[name]
+            member.state[p][key] = place(value, p) if value.shape == p.shape else value
+
+
+def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    if c.optimizer == "sgd":
+        return [SGD([p for _, p in trained], lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)]
+    matrices = []
+    if c.optimizer == "muon":  # tables of tokens are looked up, not multiplied: they stay with AdamW
+        matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.")]
+    chosen = set(matrices)
+    rest = [p for _, p in trained if p not in chosen]
+    decayed, free = [p for p in rest if p.dim() > 1], [p for p in rest if p.dim() <= 1]
+    groups: list[dict[str, Any]] = [
+        {"params": decayed, "weight_decay": c.weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    members: list[Optimizer] = [AdamW(groups, lr=c.rate, betas=(c.beta1, c.beta2), fused=True)]
+    if matrices:
+        members.append(Muon(matrices, c.matrix_rate, c.momentum, c.weight_decay))
+    return members
+
+
+def _constant(share: float, step: int, c: TrainConfig) -> float:
+    return min(1.0, (step + 1) / (c.warmup + 1))
+
+
+def _cosine(share: float, step: int, c: TrainConfig) -> float:
+    return _constant(share, step, c) * (c.floor + (1 - c.floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, share))))
+
+
+def _inverse_sqrt(share: float, step: int, c: TrainConfig) -> float:
+    warmup = max(1, c.warmup)
+    return max(c.floor, min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
+
+
+SCHEDULES = {"constant": _constant, "cosine": _cosine, "inverse_sqrt": _inverse_sqrt}
