@@ -165,7 +165,7 @@ def _explain(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_code)
     if isinstance(error, UserError) or hasattr(error, "exit_code"):
-        return _complain(str(error), error.exit_code)  # type: ignore[union-attr]
+        return _complain(str(error), error.exit_code)
     if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():
         return _complain("out of memory; lower model.width, task.length or train.batch, or raise train.accumulate", 1)
     if isinstance(error, OSError):

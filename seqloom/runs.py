@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import nn
 
 from seqloom.core.config import merge, parse_overrides, read_toml, validate
 from seqloom.core.errors import UserError, unknown
-from seqloom.core.network import ModelConfig
+from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.run import DataConfig, RunConfig, RunFolder, TrainConfig
 from seqloom.core.task import Task, TaskConfig
 from seqloom.data.split import split_text
@@ -88,7 +87,7 @@ class Run:
     """A trained run, ready to evaluate and to generate."""
 
     def __init__(
-        self, folder: RunFolder, config: RunConfig, task: Task, model: nn.Module, tokenizer: Tokenizer
+        self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Tokenizer
     ) -> None:
         self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
 
@@ -200,17 +199,17 @@ def cut_at(text: str, stops: Sequence[str]) -> str:
     return text[: min(places)] if places else text
 
 
-def check_lengths(task: TaskConfig, model: nn.Module) -> None:
+def check_lengths(task: TaskConfig, model: SequenceModel) -> None:
     length, limit = getattr(task, "length", None), getattr(model, "limit", None)
     if length and limit and length > limit:
         raise UserError(f"task.length={length} is longer than the model's context {limit}; set model.context={length}")
 
 
-def count_parameters(model: nn.Module) -> int:
+def count_parameters(model: SequenceModel) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def blueprint(config: RunConfig, task: Task) -> nn.Module:
+def blueprint(config: RunConfig, task: Task) -> SequenceModel:
     """The model without memory for its weights: to count them before they are allocated."""
     with torch.device("meta"):
         return model_config(config).assemble(task)

@@ -15,6 +15,11 @@ from seqloom.core.state import State
 Kind = Literal["causal", "bidirectional", "encoder-decoder"]
 
 
+def stack_of(matrices: int, weight: Tensor) -> None:
+    """Say that a weight is several matrices on top of each other, for optimisers that treat each by itself."""
+    weight.blocks = matrices  # type: ignore[attr-defined]
+
+
 class Backbone(nn.Module, ABC):
     kind: Kind = "causal"
     width: int

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -17,20 +19,34 @@ if TYPE_CHECKING:
     from seqloom.core.task import Task
 
 
-class Network(nn.Module):
+class SequenceModel(nn.Module, ABC):
+    """What tasks, training and generation know of a model: the three verbs, its kind and its limit."""
+
+    kind: Kind
+    limit: int | None
+
+    @abstractmethod
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """Predictions for every position, continuing from a state."""
+
+    @abstractmethod
+    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor: ...
+
+    @abstractmethod
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
+
+    @property
+    def device(self) -> torch.device:
+        return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+
+
+class Network(SequenceModel):
     def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, tie: bool = False) -> None:
         super().__init__()
         self.embed, self.backbone, self.head = embed, backbone, head
+        self.kind, self.limit = backbone.kind, backbone.limit
         if tie:
             self._tie()
-
-    @property
-    def kind(self) -> Kind:
-        return self.backbone.kind
-
-    @property
-    def limit(self) -> int | None:
-        return self.backbone.limit
 
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         hidden, state = self.backbone(self.embed(inputs), state, mask)
@@ -50,12 +66,12 @@ class Network(nn.Module):
         self.head.weight = self.embed.weight
 
 
-class CountingModel(nn.Module):
+class CountingModel(SequenceModel):
     """A model that learns by counting, not by descent: it sees the training data once, then it is done."""
 
+    @abstractmethod
     def observe(self, pieces: Iterable[Tensor]) -> None:
         """Learn from token pieces that follow each other."""
-        raise NotImplementedError
 
 
 class ModelConfig(Strict):
@@ -71,7 +87,7 @@ class ModelConfig(Strict):
     def build(self) -> Backbone:
         raise NotImplementedError
 
-    def assemble(self, task: Task) -> nn.Module:
+    def assemble(self, task: Task) -> SequenceModel:
         """The whole network for a task; refuses a kind of model the task cannot use."""
         backbone = self.build()
         task.check(backbone.kind)

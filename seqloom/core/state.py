@@ -7,7 +7,7 @@ without knowing which model it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,10 +61,10 @@ def unflatten_state(structure: list | str | None, tensors: dict[str, Tensor], pr
 
 class _Scale(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, factor: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
         ctx.factor = factor
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return cast(Tensor, grad * ctx.factor), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad * ctx.factor, None

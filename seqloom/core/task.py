@@ -13,6 +13,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 
 Row = dict[str, Any]
@@ -22,7 +23,7 @@ class Step(NamedTuple):
     """One piece of training: the *sum* of losses, how many there were, and the state to hand on."""
 
     loss: Tensor
-    count: int
+    count: int  # type: ignore[assignment]
     state: State = None
 
 
@@ -89,10 +90,10 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def loss(self, model: nn.Module, batch: Batch, state: State = None) -> Step: ...
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step: ...
 
     @abstractmethod
-    def evaluate(self, model: nn.Module, rows: Any, **options: Any) -> dict[str, Any]:
+    def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
         """Scores with their protocol; `self.metric` is among the keys."""
 
     def naive(self, rows: Any) -> dict[str, Any]:

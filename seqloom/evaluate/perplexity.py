@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE
 from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
 
 _AT_ONCE = 2048  # tokens in one forward pass
 
 
 @torch.inference_mode()
 def perplexity(
-    model: nn.Module, stream: Any, *, context: int | None = None, stride: int = 0, streams: int = 1
+    model: SequenceModel, stream: Any, *, context: int | None = None, stride: int = 0, streams: int = 1
 ) -> dict[str, Any]:
     """Every token of the stream but the first is predicted once.
 
@@ -75,7 +75,7 @@ def baselines(stream: Any, vocabulary: int, naive: dict[str, Any] | None) -> dic
     }
 
 
-def _carried(model: nn.Module, stream: Any, streams: int) -> tuple[float, int]:
+def _carried(model: SequenceModel, stream: Any, streams: int) -> tuple[float, int]:
     span = math.ceil((len(stream) - 1) / streams)
     begins = range(0, len(stream) - 1, span)
     steps = max(1, _AT_ONCE // len(begins))
@@ -83,17 +83,17 @@ def _carried(model: nn.Module, stream: Any, streams: int) -> tuple[float, int]:
     for offset in range(0, span, steps):
         length = min(steps, span - offset)
         rows = [stream[begin + offset : min(begin + offset + length, begin + span) + 1] for begin in begins]
-        inputs, targets, mask = _pad(rows, length, _device(model))
+        inputs, targets, mask = _pad(rows, length, model.device)
         logits, state = model(inputs, state, mask)
         nats, count = nats + _surprise(logits, targets), count + int((targets >= 0).sum())
     return nats, count
 
 
-def _windows(model: nn.Module, stream: Any, context: int, stride: int) -> tuple[float, int]:
+def _windows(model: SequenceModel, stream: Any, context: int, stride: int) -> tuple[float, int]:
     nats, count = 0.0, 0
     for group in _grouped(range(0, max(1, len(stream) - 1 - (context - stride)), stride), _AT_ONCE // context):
         rows = [stream[begin : begin + context + 1] for begin in group]
-        inputs, targets, mask = _pad(rows, max(len(row) for row in rows) - 1, _device(model))
+        inputs, targets, mask = _pad(rows, max(len(row) for row in rows) - 1, model.device)
         for row, begin in enumerate(group):
             if begin > 0:
                 targets[row, : context - stride] = IGNORE  # the window before has counted these
@@ -124,7 +124,3 @@ def _surprise(logits: torch.Tensor, targets: torch.Tensor) -> float:
 def _grouped(items: range, size: int) -> Iterator[list[int]]:
     for start in range(0, len(items), max(1, size)):
         yield list(items[start : start + max(1, size)])
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next((t.device for t in (*model.parameters(), *model.buffers())), torch.device("cpu"))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import select_rows
 from seqloom.generate.stream import begin
 
@@ -19,7 +20,7 @@ class Hypothesis(NamedTuple):
 
 @torch.inference_mode()
 def beam_search(
-    model: nn.Module,
+    model: SequenceModel,
     prompts: Sequence[Sequence[int]],
     *,
     beams: int,
@@ -31,7 +32,7 @@ def beam_search(
 
     Every prompt keeps `beams` rows in one batch; rows that reach `end` are set aside as finished.
     """
-    device = next(iter(model.parameters()), torch.empty(0)).device
+    device = model.device
     count = len(prompts)
     state, last = begin(model, prompts, device)
     rows = torch.arange(count, device=device).repeat_interleave(beams)

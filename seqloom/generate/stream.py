@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.core.batch import pad
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.generate.pick import Choice
 
 
 def stream(
-    model: nn.Module,
+    model: SequenceModel,
     prompts: Sequence[Sequence[int]],
     *,
     max_new: int,
@@ -26,7 +27,7 @@ def stream(
 ) -> Iterator[Tensor]:
     """Yield the next token of every prompt, (B,), `max_new` times."""
     choose, generator = choose or Choice(temperature=0), None
-    device = next(iter(model.parameters()), torch.empty(0)).device
+    device = model.device
     if seed is not None:
         generator = torch.Generator(device).manual_seed(seed)
     read = [list(prompt) for prompt in prompts]
@@ -45,7 +46,7 @@ def stream(
         yield last
 
 
-def begin(model: nn.Module, read: Sequence[Sequence[int]], device: torch.device) -> tuple[State, Tensor]:
+def begin(model: SequenceModel, read: Sequence[Sequence[int]], device: torch.device) -> tuple[State, Tensor]:
     """Read all but each row's last token: the state, and those last tokens."""
     limit = model.limit
     if limit is not None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.backbone import stack_of
 from seqloom.core.taps import Tap
 from seqloom.layers.cache import Cache
 from seqloom.layers.positions import Rotary
@@ -24,7 +25,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        self.qkv.weight.blocks = 3  # type: ignore[assignment]  # three matrices, stacked
+        stack_of(3, self.qkv.weight)
         self.out = nn.Linear(width, width, bias=bias)
         self.norms = nn.ModuleList(nn.RMSNorm(width // heads) for _ in range(2)) if qk_norm else None
         self.weights = Tap()

@@ -21,7 +21,7 @@ class RNNSequence(Function):
     """h_t = act(x_t + W h_{t-1})"""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, h0: Tensor, relu: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, weight: Tensor, h0: Tensor, relu: bool) -> Tensor:
         activate = torch.relu_ if relu else torch.tanh_
         hs, h = x.clone(), h0
         for h_t in hs:
@@ -31,7 +31,7 @@ class RNNSequence(Function):
         return hs
 
     @staticmethod
-    def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor | None, ...]:
         hs, weight, h0 = ctx.saved_tensors
         slope = (hs > 0).to(hs.dtype) if ctx.relu else 1 - hs * hs
         dx, dh = torch.empty_like(hs), torch.zeros_like(h0)
@@ -45,9 +45,7 @@ class LSTMSequence(Function):
     """c_t = f * c_{t-1} + i * g;  h_t = o * tanh(c_t); gates in the order g, i, f, o."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, weight: Tensor, h0: Tensor, c0: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, h0: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
         steps, rows, hidden = x.size(0), x.size(1), h0.size(1)
         gates = x.clone()
         hs, cs, tanh_cs = (x.new_empty(steps, rows, hidden) for _ in range(3))
@@ -63,7 +61,7 @@ class LSTMSequence(Function):
         return hs, c.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad_hs: Tensor, grad_c: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad_hs: Tensor, grad_c: Tensor) -> tuple[Tensor, ...]:
         gates, weight, hs, cs, tanh_cs, h0, c0 = ctx.saved_tensors
         (steps, rows, hidden), dh, dc = hs.shape, torch.zeros_like(h0), grad_c.clone()
         g, i, f, o = gates.view(steps, rows, 4, hidden).unbind(2)
@@ -85,7 +83,7 @@ class GRUSequence(Function):
     """n = tanh(x_n + r * (W_n h + b));  h_t = (1 - z) * n + z * h_{t-1}; gates in the order r, z, n."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, h0: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, h0: Tensor) -> Tensor:
         steps, rows, hidden = x.size(0), x.size(1), h0.size(1)
         gates, hs, recalled = x.clone(), x.new_empty(steps, rows, hidden), x.new_empty(steps, rows, hidden)
         (to_gates, to_new), h = weight.t().split((2 * hidden, hidden), dim=1), h0
@@ -98,7 +96,7 @@ class GRUSequence(Function):
         return hs
 
     @staticmethod
-    def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor, ...]:
         gates, recalled, weight, hs, h0 = ctx.saved_tensors
         (steps, rows, hidden), dh = hs.shape, torch.zeros_like(h0)
         r, z, n = gates.view(steps, rows, 3, hidden).unbind(2)

@@ -44,6 +44,7 @@ class Rotary(nn.Module):
 
     def __init__(self, width: int, base: float = 10_000.0) -> None:
         super().__init__()
+        self.speed: Tensor
         self.register_buffer("speed", base ** (-torch.arange(0, width, 2) / width), persistent=False)
 
     def angles(self, places: Tensor) -> tuple[Tensor, Tensor]:

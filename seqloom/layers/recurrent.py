@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.backbone import Backbone
+from seqloom.core.backbone import Backbone, stack_of
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
@@ -39,7 +39,7 @@ class Cell(nn.Module, ABC):
         self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(self.gates * hidden))
         for weight in (self.weight_x, self.weight_h):
-            weight.blocks = self.gates  # type: ignore[attr-defined]  # independent matrices, stacked
+            stack_of(self.gates, weight)
         self.state = Tap()
 
     def project(self, x: Tensor) -> Tensor:
@@ -102,7 +102,8 @@ class Recurrent(Backbone):
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         memories: list[Memory] = []
         x = self.dropout(x)
-        for n, cells in enumerate(self.layers):
+        for n, layer in enumerate(self.layers):
+            cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]
             hidden, memory = unroll(cells[0], x, memory, mask)
             if self.kind == "bidirectional":

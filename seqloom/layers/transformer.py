@@ -7,6 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.backbone import stack_of
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 
@@ -20,7 +21,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.gated = gated
         self.up = nn.Linear(width, hidden * (2 if gated else 1), bias=bias)
-        self.up.weight.blocks = 2 if gated else 1  # type: ignore[assignment]
+        stack_of(2 if gated else 1, self.up.weight)
         self.out = nn.Linear(hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.network import ModelConfig, Network
+from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
@@ -72,9 +72,11 @@ class Config(ModelConfig):
     def build(self) -> Backbone:
         return GPT(self)
 
-    def assemble(self, task: Task) -> Network:
+    def assemble(self, task: Task) -> SequenceModel:
         network = super().assemble(task)
-        nn.init.normal_(network.embed.weight, std=0.02)
+        for table in network.modules():
+            if isinstance(table, nn.Embedding):
+                nn.init.normal_(table.weight, std=0.02)
         return network
 
 
@@ -120,7 +122,6 @@ class GPT(Backbone):
                 nn.init.normal_(module.weight, std=0.02)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        for block in self.blocks:
-            for branch in (block.attention.out, block.feed.out):
-                std = 0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth)
-                nn.init.normal_(branch.weight, std=std)
+        for name, weight in self.named_parameters():
+            if name.endswith("out.weight"):
+                nn.init.normal_(weight, std=0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth))

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
 from seqloom.core.state import State, scale_gradient
 from seqloom.core.task import Order, Step, Task, TaskConfig
@@ -81,13 +82,13 @@ class LanguageModel(Task):
                 yield pieces
             epoch, skip = epoch + 1, max(0, skip - len(lengths))
 
-    def loss(self, model: nn.Module, batch: Batch, state: State = None) -> Step:
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         if self.config.reweight:
             return self._reweighted(model, batch, state)
         logits, state = model(batch.inputs, state, batch.mask)
         return Step(_surprise(logits, batch.targets), batch.targets.numel(), state)
 
-    def evaluate(self, model: nn.Module, rows: Tokens, **options: Any) -> dict[str, Any]:
+    def evaluate(self, model: SequenceModel, rows: Tokens, **options: Any) -> dict[str, Any]:
         """Options: `naive` (facts from training), `quick` (while training: a part, in parallel streams)."""
         context = self.config.context or model.limit
         if options.get("quick"):
@@ -148,7 +149,7 @@ class LanguageModel(Task):
     def _chunk(self) -> int:
         return max(1, self.config.length // 4)
 
-    def _reweighted(self, model: nn.Module, batch: Batch, state: State) -> Step:
+    def _reweighted(self, model: SequenceModel, batch: Batch, state: State) -> Step:
         """Unbiased truncation (Tallec & Ollivier 2017): the gradient may be cut after every chunk, with
         probability c; where it was not, it is multiplied by 1 / (1 - c). Steps differ in length, so the
         loss is taken per expected token, not per token."""

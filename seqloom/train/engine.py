@@ -59,8 +59,8 @@ class Engine:
         """Each process drops other units out."""
         torch.manual_seed(seed * 1_000_003 + self.rank)
 
-    def spread(self, model: nn.Module) -> nn.Module:
-        """The model on its device, sharded if asked; before the optimiser is made."""
+    def spread(self, model: nn.Module) -> None:
+        """Put the model on its device, sharded if asked; before the optimiser is made."""
         model.to(self.device)
         if self.shard:
             from torch.distributed.device_mesh import init_device_mesh
@@ -69,7 +69,6 @@ class Engine:
             fully_shard(model, mesh=init_device_mesh(self.device.type, (self.world,)))
             for method in _METHODS:
                 register_fsdp_forward_method(model, method)
-        return model
 
     def wrap(self, objective: nn.Module) -> nn.Module:
         """The objective whose backward sums gradients over the processes."""
@@ -106,7 +105,7 @@ class Engine:
         full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
         return (full() if full else tensor).detach().cpu()
 
-    def place(self, tensor: Tensor, like: Tensor) -> Tensor:
+    def place(self, tensor: Tensor, like: Any) -> Tensor:
         """The inverse: where and how `like` lies."""
         if hasattr(like, "device_mesh"):
             from torch.distributed.tensor import distribute_tensor

@@ -19,6 +19,7 @@ from torch import nn
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import RunError
+from seqloom.core.network import SequenceModel
 from seqloom.core.run import RunFolder, TrainConfig
 from seqloom.core.state import State, detach_state
 from seqloom.core.task import Order, Step, Task
@@ -41,7 +42,7 @@ class Interrupted(Exception):
 class Objective(nn.Module):
     """Model and task as one module, because distributed wrappers see only `forward`."""
 
-    def __init__(self, model: nn.Module, task: Task) -> None:
+    def __init__(self, model: SequenceModel, task: Task) -> None:
         super().__init__()
         self.model, self.task = model, task
 
@@ -66,7 +67,7 @@ class Progress:
 class Trainer:
     def __init__(
         self,
-        model: nn.Module,
+        model: SequenceModel,
         task: Task,
         config: TrainConfig,
         engine: Engine,
@@ -76,7 +77,8 @@ class Trainer:
     ) -> None:
         self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
         self.carry = model.limit is None  # a state that never grows is handed on
-        self.model = engine.spread(model)
+        self.model = model
+        engine.spread(model)
         self.optimizers = Optimizers(self.model, config)
         self.objective = engine.wrap(Objective(self.model, task))
         self.progress = Progress()
@@ -197,7 +199,7 @@ class Trainer:
     def _settle_gradients(self, count: float) -> float:
         """Sums of losses become the mean over all tokens; then clip. The norm before clipping."""
         parameters = [p for p in self.optimizers.parameters if p.grad is not None]
-        gradients = [p.grad for p in parameters]
+        gradients: list[Any] = [p.grad for p in parameters]
         torch._foreach_mul_(gradients, self.engine.gradient_share / max(count, 1.0))
         norm = nn.utils.get_total_norm(gradients)
         norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm

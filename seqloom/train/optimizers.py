@@ -38,7 +38,7 @@ class Muon(Optimizer):
             for shape, members in alike.items():
                 updates = orthogonal(torch.cat([blocks for _, blocks in members]))
                 scale = math.sqrt(max(1, shape[0] / shape[1]))
-                for (p, blocks), update in zip(members, updates.split([len(b) for _, b in members]), strict=True):
+                for (p, _), update in zip(members, updates.split([len(b) for _, b in members]), strict=True):
                     p.mul_(1 - group["lr"] * group["weight_decay"])
                     p.add_(update.flatten(0, 1), alpha=-group["lr"] * scale)
 
@@ -46,20 +46,33 @@ class Muon(Optimizer):
         state = self.state[p]
         if not state:
             state["momentum_buffer"] = torch.zeros_like(p)
-        buffer = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
-        return p.grad.lerp(buffer, momentum)
+        gradient: Any = p.grad
+        return gradient.lerp(state["momentum_buffer"].lerp_(gradient, 1 - momentum), momentum)
 
 
 def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
-    """The nearest orthogonal matrices, roughly: all singular values come to lie near one (Newton-Schulz)."""
+    """The nearest orthogonal matrices, roughly: all singular values come to lie near one (Newton-Schulz).
+
+    x <- (a + b G + c G^2) x with G = x x^T. Long matrices gather the small factors and meet x only once.
+    """
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
     if x.is_cuda:
         x = x.bfloat16()
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(rounds):
-        gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+    a, b, c = 3.4445, -4.7750, 2.0315
+    if x.size(-1) < 2 * x.size(-2):
+        for _ in range(rounds):
+            gram = x @ x.mT
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    else:
+        gram, factor = x @ x.mT, None
+        for n in range(rounds):
+            p = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+            p.diagonal(dim1=-2, dim2=-1).add_(a)
+            factor = p if factor is None else p @ factor
+            gram = p @ gram @ p if n < rounds - 1 else gram
+        x = factor @ x
     return (x.mT if tall else x).to(matrices.dtype)
 
 
@@ -68,7 +81,7 @@ class Optimizers:
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         self.config = config
-        self.names = {p: name for name, p in model.named_parameters()}
+        self.names: dict[Any, str] = {p: name for name, p in model.named_parameters()}
         self.members = _build(model, config)
         self.rates = [[group["lr"] for group in member.param_groups] for member in self.members]
         self.parameters = [p for p in self.names if p.requires_grad]

@@ -1,0 +1,100 @@
+"""What the benchmarks share: a race of several contenders, the machine's limits, and the work a model needs.
+
+Contenders take turns, round by round, in one process: what slows the machine for a while slows them all. The order
+rotates, and the best turn counts, because other programs can only add time. The median over the rounds of the ratio
+within a round stands beside it: where the two disagree, the machine was too busy to say.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+
+Contender = Callable[[], object]
+Turns = dict[str, list[float]]  # seconds of one call, for each round
+
+
+def race(contenders: Mapping[str, Contender], rounds: int, turn: float) -> Turns:
+    """Let each contender run for about `turn` seconds (one call, if that takes longer) in every round."""
+    names = list(contenders)
+    calls = {}
+    for name, run in contenders.items():
+        run()  # the first call allocates
+        calls[name] = max(1, math.ceil(turn / _seconds(run, 1)))
+    turns: Turns = {name: [] for name in names}
+    for n in range(rounds):
+        first = n % len(names)
+        for name in names[first:] + names[:first]:
+            turns[name].append(_seconds(contenders[name], calls[name]))
+    return turns
+
+
+def best_ratio(turns: Turns, ours: str, theirs: str) -> float:
+    """How many times faster we are, best turn against best turn."""
+    return min(turns[theirs]) / min(turns[ours])
+
+
+def median_ratio(turns: Turns, ours: str, theirs: str) -> float:
+    """How many times faster we are in the round in the middle."""
+    return statistics.median(b / a for a, b in zip(turns[ours], turns[theirs], strict=True))
+
+
+def _seconds(run: Contender, calls: int) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - started) / calls
+
+
+class MatmulLimit:
+    """One large product of float32 matrices: floating-point operations per second."""
+
+    unit = "GFLOP/s"
+
+    def __init__(self, size: int = 2048) -> None:
+        self.left, self.right, self.out = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
+        self.work = 2 * size**3
+
+    def __call__(self) -> None:
+        torch.mm(self.left, self.right, out=self.out)
+
+
+class ReadLimit:
+    """Sum a buffer: bytes read per second; from memory when the buffer is well beyond the caches."""
+
+    unit = "GB/s"
+
+    def __init__(self, size: int = 256_000_000) -> None:
+        self.buffer = torch.ones(size // 4)
+        self.work = self.buffer.nbytes
+
+    def __call__(self) -> None:
+        self.buffer.sum()
+
+
+def cache_bytes() -> int | None:
+    """The largest cache of the processor; None where the system does not tell."""
+    try:
+        sizes = [os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE") for level in (2, 3)]
+    except (ValueError, OSError):
+        return None
+    return max(sizes) or None
+
+
+def gpt_flops(width: int, depth: int, length: int, vocabulary: int, feed_weights: int = 0) -> int:
+    """Per token of training: 6 per weight that is multiplied, and attention over half of the length on average.
+
+    Attention: scores and mixture take 2 x 2 x width x length / 2 forward; backward takes twice that.
+    """
+    feed = feed_weights or 8 * width * width
+    return 6 * (depth * (4 * width * width + feed) + width * vocabulary) + 6 * depth * width * length
+
+
+def recurrent_flops(gates: int, width: int, vocabulary: int) -> int:
+    """Per token of training, one layer: 6 per weight that is multiplied."""
+    return 6 * (2 * gates * width * width + width * vocabulary)

@@ -1,0 +1,361 @@
+"""Our language models beside their peers: python benchmarks/language_model.py [--quick] [--threads N] [--json FILE].
+
+Training is the whole update (loss, backward, clipping, fused AdamW): ours by the trainer itself, a peer by the same
+calls on its model. Peers: transformers' GPT-2 (as published, and with the fused GELU, which is faster), x-transformers'
+decoder with flash attention, and the plain torch model around nn.LSTM, nn.GRU and nn.RNN. Decoding is greedy, cached,
+one row, with the same weights in our GPT and in transformers' GPT-2. No dropout anywhere; all of it in float32.
+
+`ours is` is our speed over the row's, best turn against best turn (and, in brackets, the median over the rounds).
+`share` is the part of the machine's limit, measured in the same rounds: matmul for training, reading for decoding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from common import (
+    Contender,
+    MatmulLimit,
+    ReadLimit,
+    Turns,
+    best_ratio,
+    cache_bytes,
+    gpt_flops,
+    median_ratio,
+    race,
+    recurrent_flops,
+)
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
+from x_transformers import Decoder, TransformerWrapper
+
+from seqloom.core.batch import Batch
+from seqloom.core.network import Network
+from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.generate.stream import stream
+from seqloom.models import gpt
+from seqloom.tasks import language_model
+from seqloom.train.engine import Engine
+from seqloom.train.loop import Trainer
+from seqloom.train.progress import Silent
+
+VOCABULARY = 65  # characters of tiny Shakespeare
+OURS, LIMIT = "seqloom", "limit"
+GELUS = {"transformers GPT-2": "gelu_new", "transformers GPT-2, fused GELU": "gelu_pytorch_tanh"}
+RECURRENT = {"lstm": (nn.LSTM, 4), "gru": (nn.GRU, 3), "rnn": (nn.RNN, 1)}  # and their gates
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large everything is, and how long it is measured."""
+
+    rounds: int = 7
+    turn: float = 1.0  # seconds of a contender in a round
+    gpt: tuple[int, int, int] = (256, 4, 4)  # width, depth, heads
+    gpt_batch: tuple[int, int] = (32, 128)  # rows, tokens
+    recurrent: tuple[tuple[int, int, int], ...] = ((256, 32, 128), (312, 8, 48))  # width, rows, tokens
+    vocabulary: int = 1600  # of decoding: with `context`, 3.70 M parameters
+    context: int = 512
+    prompt: int = 16
+    new: int = 256
+    matmul: int = 2048
+    read: int = 256_000_000
+
+
+QUICK = Size(2, 0.0, (32, 2, 2), (2, 16), ((32, 2, 16),), 64, 64, 4, 8, 64, 1_000_000)
+
+
+@dataclass
+class Row:
+    name: str
+    tokens_per_second: float
+    ratio: float  # ours over this, best turns
+    median_ratio: float  # the same, the middle of the rounds
+    share: float  # of the limit
+    seconds: list[float]  # of each round
+
+
+@dataclass
+class Section:
+    name: str
+    title: str
+    limit: float  # measured with the section
+    unit: str
+    per_token: int  # FLOPs, or bytes
+    rows: list[Row]
+    notes: dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, a few seconds: does everything still run?")
+    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    size = QUICK if options.quick else Size()
+    machine = describe_machine()
+    print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    sections = []
+    for section in measure(size):
+        print("\n" + table(section), flush=True)
+        sections.append(asdict(section))
+    if options.json:
+        report = {"machine": machine, "quick": options.quick, "size": asdict(size), "sections": sections}
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def measure(size: Size) -> Iterator[Section]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield train_gpt(size, Path(folder))
+        for kind in RECURRENT:
+            for shape in size.recurrent:
+                yield train_recurrent(kind, shape, size, Path(folder))
+    yield decode(size)
+
+
+def train_gpt(size: Size, folder: Path) -> Section:
+    (width, depth, heads), (rows, length) = size.gpt, size.gpt_batch
+    batch = make_batch(rows, length)
+    contenders = {OURS: our_update(our_gpt("gpt2", size, VOCABULARY, length), batch, folder)}
+    for name, gelu in GELUS.items():
+        contenders[name] = peer_update(Logits(their_gpt(gelu, size, VOCABULARY, length)), batch)
+    decoder = Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True)
+    peer = TransformerWrapper(num_tokens=VOCABULARY, max_seq_len=length, attn_layers=decoder)
+    contenders["x-transformers"] = peer_update(peer, batch)
+    modern = our_gpt("modern", size, VOCABULARY, length)
+    contenders["seqloom, modern preset"] = our_update(modern, batch, folder)
+    flops = gpt_flops(width, depth, length, VOCABULARY)
+    title = f"training a GPT, {depth} x {width}, batch {rows} x {length}"
+    return run_section("train gpt", title, contenders, rows * length, MatmulLimit(size.matmul), flops, size)
+
+
+def train_recurrent(kind: str, shape: tuple[int, int, int], size: Size, folder: Path) -> Section:
+    width, rows, length = shape
+    layer, gates = RECURRENT[kind]
+    batch = make_batch(rows, length)
+    ours = import_module(f"seqloom.models.{kind}").Config(width=width).assemble(make_task(VOCABULARY))
+    contenders = {
+        OURS: our_update(ours, batch, folder),
+        f"torch.nn.{layer.__name__}": peer_update(PlainRecurrent(layer, width), batch),
+    }
+    flops = recurrent_flops(gates, width, VOCABULARY)
+    title = f"training one {kind} layer of {width}, batch {rows} x {length}, state carried"
+    name = f"train {kind} {width}"
+    return run_section(name, title, contenders, rows * length, MatmulLimit(size.matmul), flops, size)
+
+
+def decode(size: Size) -> Section:
+    ours = our_gpt("gpt2", size, size.vocabulary, size.context)
+    scatter_weights(ours)
+    peers = {name: their_gpt(gelu, size, size.vocabulary, size.context) for name, gelu in GELUS.items()}
+    for peer in peers.values():
+        copy_weights(ours, peer)
+    modern = our_gpt("modern", size, size.vocabulary, size.context)
+    prompt = torch.randint(size.vocabulary, (size.prompt,)).tolist()
+    contenders: dict[str, Contender] = {OURS: lambda: our_tokens(ours, prompt, size.new)}
+    for name, peer in peers.items():
+        contenders[name] = lambda peer=peer: their_tokens(peer, prompt, size.new)  # type: ignore[misc]
+    contenders["seqloom, modern preset"] = lambda: our_tokens(modern, prompt, size.new)
+    parameters = sum(p.numel() for p in ours.parameters())
+    weights = 4 * (parameters - size.context * size.gpt[0])  # of the positions only one row is read
+    title = f"greedy decoding, cached, one row, {parameters / 1e6:.2f} M parameters, {size.prompt} + {size.new} tokens"
+    section = run_section("decode", title, contenders, size.new, ReadLimit(size.read), weights, size)
+    expected = our_tokens(ours, prompt, size.new)
+    section.notes = {
+        "parameters": parameters,
+        "same_tokens": all(their_tokens(peer, prompt, size.new) == expected for peer in peers.values()),
+        "distinct_tokens": len(set(expected)),
+    } | cache_notes(weights, section, size)
+    return section
+
+
+def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
+    """Weights that stay in the cache are read from there: then that is the limit."""
+    limit = ReadLimit(weights)
+    speed = limit.work / min(race({LIMIT: limit}, size.rounds, size.turn / 10)[LIMIT])
+    cache = cache_bytes()
+    return {
+        "weights_fit_in_cache": cache is not None and weights < cache,
+        "reading_as_many_bytes_again_and_again": speed / 1e9,
+        "share_of_that": section.rows[0].tokens_per_second * weights / speed,
+    }
+
+
+def run_section(
+    name: str,
+    title: str,
+    contenders: dict[str, Contender],
+    tokens: int,
+    limit: MatmulLimit | ReadLimit,
+    per_token: int,
+    size: Size,
+) -> Section:
+    turns = race({**contenders, LIMIT: limit}, size.rounds, size.turn)
+    speed = limit.work / min(turns[LIMIT])
+    rows = [make_row(contender, turns, tokens, per_token / speed) for contender in contenders]
+    return Section(name, title, speed / 1e9, limit.unit, per_token, rows, {})
+
+
+def make_row(name: str, turns: Turns, tokens: int, seconds_per_token: float) -> Row:
+    speed = tokens / min(turns[name])
+    ratios = best_ratio(turns, OURS, name), median_ratio(turns, OURS, name)
+    return Row(name, speed, *ratios, speed * seconds_per_token, turns[name])
+
+
+def make_task(vocabulary: int) -> language_model.LanguageModel:
+    return language_model.LanguageModel(language_model.Config(), vocabulary)
+
+
+def make_batch(rows: int, length: int) -> Batch:
+    ids = torch.randint(VOCABULARY, (rows, length + 1))
+    return Batch(ids[:, :-1], None, ids[:, 1:], continues=True)
+
+
+def our_gpt(preset: str, size: Size, vocabulary: int, context: int) -> Network:
+    width, depth, heads = size.gpt
+    options: dict[str, Any] = {"preset": preset, "width": width, "depth": depth, "heads": heads, "context": context}
+    return gpt.Config(**options).assemble(make_task(vocabulary))
+
+
+def our_update(model: Network, batch: Batch, folder: Path) -> Contender:
+    """The trainer's own update, with all that a run does in it."""
+    config = TrainConfig(optimizer="adamw", rate=1e-3, schedule="constant", warmup=0, device="cpu")
+    trainer = Trainer(model, make_task(VOCABULARY), config, Engine(config), RunFolder(folder), Silent())
+    trainer.model.train()
+    return lambda: trainer.update([batch], [])
+
+
+def peer_update(model: nn.Module, batch: Batch) -> Contender:
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, betas=(0.9, 0.99), weight_decay=0.0, fused=True)
+    model.train()
+
+    def update() -> None:
+        logits = model(batch.inputs)
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return update
+
+
+class Logits(nn.Module):
+    """A transformers model that returns predictions alone."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.model(ids, use_cache=False).logits
+
+
+class PlainRecurrent(nn.Module):
+    """The model anyone would write around torch's own layer; its state is carried and detached."""
+
+    def __init__(self, layer: type[nn.RNNBase], width: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, width)
+        self.layer = layer(width, width, batch_first=True)
+        self.head = nn.Linear(width, VOCABULARY)
+        self.state: Any = None
+
+    def forward(self, ids: Tensor) -> Tensor:
+        hidden, state = self.layer(self.embed(ids), self.state)
+        self.state = tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
+        return self.head(hidden)
+
+
+def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> GPT2LMHeadModel:
+    width, depth, heads = size.gpt
+    config = GPT2Config(
+        vocab_size=vocabulary,
+        n_positions=context,
+        n_embd=width,
+        n_layer=depth,
+        n_head=heads,
+        activation_function=gelu,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=None,
+        attn_implementation="sdpa",
+    )
+    return GPT2LMHeadModel(config)
+
+
+def scatter_weights(model: Network) -> None:
+    """Weights large enough that an untrained model does not repeat one token; GPT-2 has no bias in its head."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(std=0.1)
+        nn.init.zeros_(model.head.bias)  # type: ignore[arg-type]
+
+
+def copy_weights(ours: Network, theirs: GPT2LMHeadModel) -> None:
+    body: Any = ours.backbone
+    pairs = [(theirs.transformer.wte, ours.embed), (theirs.transformer.wpe, body.positions)]
+    pairs.append((theirs.transformer.ln_f, body.norm))
+    for block, h in zip(body.blocks, theirs.transformer.h, strict=True):
+        pairs += [(h.ln_1, block.norm_1), (h.ln_2, block.norm_2), (h.attn.c_attn, block.attention.qkv)]
+        pairs += [(h.attn.c_proj, block.attention.out), (h.mlp.c_fc, block.feed.up), (h.mlp.c_proj, block.feed.out)]
+    with torch.no_grad():
+        for target, source in pairs:
+            turned = isinstance(source, nn.Linear)  # transformers keeps these the other way round
+            target.weight.copy_(source.weight.t() if turned else source.weight)
+            if getattr(source, "bias", None) is not None:
+                target.bias.copy_(source.bias)
+    theirs.eval()
+    ours.eval()
+
+
+def our_tokens(model: Network, prompt: list[int], new: int) -> list[int]:
+    return [int(token) for token in stream(model.eval(), [prompt], max_new=new)]
+
+
+def their_tokens(model: Any, prompt: list[int], new: int) -> list[int]:
+    ids = torch.tensor([prompt])
+    options = {"max_new_tokens": new, "do_sample": False, "use_cache": True}
+    return model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, len(prompt) :].tolist()
+
+
+def describe_machine() -> dict[str, Any]:
+    libraries = {name: version(name) for name in ("torch", "transformers", "x-transformers")}
+    cache = cache_bytes()
+    return {"threads": torch.get_num_threads(), "processor": platform.machine()} | libraries | {
+        "cache MB": cache and cache // 2**20
+    }
+
+
+def table(section: Section) -> str:
+    lines = [f"{section.title} (limit {section.limit:,.0f} {section.unit})"]
+    lines.append(f"  {'':32}{'tokens/s':>10}{'ours is':>10}{'(median)':>10}{'share':>8}")
+    for row in section.rows:
+        ratios = f"{row.ratio:8.2f} x{f'({row.median_ratio:.2f})':>10}"
+        lines.append(f"  {row.name:32}{row.tokens_per_second:10,.0f}{ratios}{row.share:8.0%}")
+    for key, value in section.notes.items():
+        shown = f"{value:,.2f}" if isinstance(value, float) else value
+        lines.append(f"  {key.replace('_', ' ')}: {shown}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
