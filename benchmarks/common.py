@@ -8,10 +8,11 @@ within a round stands beside it: where the two disagree, the machine was too bus
 from __future__ import annotations
 
 import math
-import os
+import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import torch
 
@@ -77,22 +78,26 @@ class ReadLimit:
         self.buffer.sum()
 
 
+def processor() -> str:
+    """Its name, as well as the system knows it."""
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text().splitlines() if facts.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def cache_bytes() -> int | None:
-    """The largest cache of the processor; None where the system does not tell."""
-    try:
-        sizes = [os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE") for level in (2, 3)]
-    except (ValueError, OSError):
-        return None
-    return max(sizes) or None
+    """The processor's largest cache; None where the system does not tell."""
+    files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    return max((int(file.read_text().strip().removesuffix("K")) * 1024 for file in files), default=None)
 
 
-def gpt_flops(width: int, depth: int, length: int, vocabulary: int, feed_weights: int = 0) -> int:
+def gpt_flops(width: int, depth: int, length: int, vocabulary: int) -> int:
     """Per token of training: 6 per weight that is multiplied, and attention over half of the length on average.
 
     Attention: scores and mixture take 2 x 2 x width x length / 2 forward; backward takes twice that.
     """
-    feed = feed_weights or 8 * width * width
-    return 6 * (depth * (4 * width * width + feed) + width * vocabulary) + 6 * depth * width * length
+    return 6 * (12 * depth * width * width + width * vocabulary) + 6 * depth * width * length
 
 
 def recurrent_flops(gates: int, width: int, vocabulary: int) -> int:

@@ -13,35 +13,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import common
 import torch
-from common import (
-    Contender,
-    MatmulLimit,
-    ReadLimit,
-    Turns,
-    best_ratio,
-    cache_bytes,
-    gpt_flops,
-    median_ratio,
-    race,
-    recurrent_flops,
-)
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
 from x_transformers import Decoder, TransformerWrapper
 
 from seqloom.core.batch import Batch
-from seqloom.core.network import Network
+from seqloom.core.network import SequenceModel
 from seqloom.core.run import RunFolder, TrainConfig
 from seqloom.generate.stream import stream
 from seqloom.models import gpt
@@ -136,11 +124,10 @@ def train_gpt(size: Size, folder: Path) -> Section:
     decoder = Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True)
     peer = TransformerWrapper(num_tokens=VOCABULARY, max_seq_len=length, attn_layers=decoder)
     contenders["x-transformers"] = peer_update(peer, batch)
-    modern = our_gpt("modern", size, VOCABULARY, length)
-    contenders["seqloom, modern preset"] = our_update(modern, batch, folder)
-    flops = gpt_flops(width, depth, length, VOCABULARY)
+    contenders["seqloom, modern preset"] = our_update(our_gpt("modern", size, VOCABULARY, length), batch, folder)
+    flops = common.gpt_flops(width, depth, length, VOCABULARY)
     title = f"training a GPT, {depth} x {width}, batch {rows} x {length}"
-    return run_section("train gpt", title, contenders, rows * length, MatmulLimit(size.matmul), flops, size)
+    return run_section("train gpt", title, contenders, rows * length, common.MatmulLimit(size.matmul), flops, size)
 
 
 def train_recurrent(kind: str, shape: tuple[int, int, int], size: Size, folder: Path) -> Section:
@@ -152,10 +139,10 @@ def train_recurrent(kind: str, shape: tuple[int, int, int], size: Size, folder: 
         OURS: our_update(ours, batch, folder),
         f"torch.nn.{layer.__name__}": peer_update(PlainRecurrent(layer, width), batch),
     }
-    flops = recurrent_flops(gates, width, VOCABULARY)
+    flops = common.recurrent_flops(gates, width, VOCABULARY)
     title = f"training one {kind} layer of {width}, batch {rows} x {length}, state carried"
     name = f"train {kind} {width}"
-    return run_section(name, title, contenders, rows * length, MatmulLimit(size.matmul), flops, size)
+    return run_section(name, title, contenders, rows * length, common.MatmulLimit(size.matmul), flops, size)
 
 
 def decode(size: Size) -> Section:
@@ -166,14 +153,14 @@ def decode(size: Size) -> Section:
         copy_weights(ours, peer)
     modern = our_gpt("modern", size, size.vocabulary, size.context)
     prompt = torch.randint(size.vocabulary, (size.prompt,)).tolist()
-    contenders: dict[str, Contender] = {OURS: lambda: our_tokens(ours, prompt, size.new)}
+    contenders: dict[str, common.Contender] = {OURS: lambda: our_tokens(ours, prompt, size.new)}
     for name, peer in peers.items():
         contenders[name] = lambda peer=peer: their_tokens(peer, prompt, size.new)  # type: ignore[misc]
     contenders["seqloom, modern preset"] = lambda: our_tokens(modern, prompt, size.new)
     parameters = sum(p.numel() for p in ours.parameters())
     weights = 4 * (parameters - size.context * size.gpt[0])  # of the positions only one row is read
     title = f"greedy decoding, cached, one row, {parameters / 1e6:.2f} M parameters, {size.prompt} + {size.new} tokens"
-    section = run_section("decode", title, contenders, size.new, ReadLimit(size.read), weights, size)
+    section = run_section("decode", title, contenders, size.new, common.ReadLimit(size.read), weights, size)
     expected = our_tokens(ours, prompt, size.new)
     section.notes = {
         "parameters": parameters,
@@ -185,9 +172,9 @@ def decode(size: Size) -> Section:
 
 def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
     """Weights that stay in the cache are read from there: then that is the limit."""
-    limit = ReadLimit(weights)
-    speed = limit.work / min(race({LIMIT: limit}, size.rounds, size.turn / 10)[LIMIT])
-    cache = cache_bytes()
+    limit = common.ReadLimit(weights)
+    speed = limit.work / min(common.race({LIMIT: limit}, size.rounds, size.turn / 10)[LIMIT])
+    cache = common.cache_bytes()
     return {
         "weights_fit_in_cache": cache is not None and weights < cache,
         "reading_as_many_bytes_again_and_again": speed / 1e9,
@@ -198,26 +185,26 @@ def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
 def run_section(
     name: str,
     title: str,
-    contenders: dict[str, Contender],
+    contenders: dict[str, common.Contender],
     tokens: int,
-    limit: MatmulLimit | ReadLimit,
+    limit: common.MatmulLimit | common.ReadLimit,
     per_token: int,
     size: Size,
 ) -> Section:
-    turns = race({**contenders, LIMIT: limit}, size.rounds, size.turn)
+    turns = common.race({**contenders, LIMIT: limit}, size.rounds, size.turn)
     speed = limit.work / min(turns[LIMIT])
     rows = [make_row(contender, turns, tokens, per_token / speed) for contender in contenders]
     return Section(name, title, speed / 1e9, limit.unit, per_token, rows, {})
 
 
-def make_row(name: str, turns: Turns, tokens: int, seconds_per_token: float) -> Row:
+def make_row(name: str, turns: common.Turns, tokens: int, seconds_per_token: float) -> Row:
     speed = tokens / min(turns[name])
-    ratios = best_ratio(turns, OURS, name), median_ratio(turns, OURS, name)
+    ratios = common.best_ratio(turns, OURS, name), common.median_ratio(turns, OURS, name)
     return Row(name, speed, *ratios, speed * seconds_per_token, turns[name])
 
 
 def make_task(vocabulary: int) -> language_model.LanguageModel:
-    return language_model.LanguageModel(language_model.Config(), vocabulary)
+    return language_model.LanguageModel(language_model.Config.model_validate({}), vocabulary)
 
 
 def make_batch(rows: int, length: int) -> Batch:
@@ -225,21 +212,22 @@ def make_batch(rows: int, length: int) -> Batch:
     return Batch(ids[:, :-1], None, ids[:, 1:], continues=True)
 
 
-def our_gpt(preset: str, size: Size, vocabulary: int, context: int) -> Network:
+def our_gpt(preset: str, size: Size, vocabulary: int, context: int) -> SequenceModel:
     width, depth, heads = size.gpt
-    options: dict[str, Any] = {"preset": preset, "width": width, "depth": depth, "heads": heads, "context": context}
-    return gpt.Config(**options).assemble(make_task(vocabulary))
+    options = {"preset": preset, "width": width, "depth": depth, "heads": heads, "context": context}
+    return gpt.Config.model_validate(options).assemble(make_task(vocabulary))
 
 
-def our_update(model: Network, batch: Batch, folder: Path) -> Contender:
+def our_update(model: SequenceModel, batch: Batch, folder: Path) -> common.Contender:
     """The trainer's own update, with all that a run does in it."""
-    config = TrainConfig(optimizer="adamw", rate=1e-3, schedule="constant", warmup=0, device="cpu")
+    options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
+    config = TrainConfig.model_validate(options)
     trainer = Trainer(model, make_task(VOCABULARY), config, Engine(config), RunFolder(folder), Silent())
     trainer.model.train()
     return lambda: trainer.update([batch], [])
 
 
-def peer_update(model: nn.Module, batch: Batch) -> Contender:
+def peer_update(model: nn.Module, batch: Batch) -> common.Contender:
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=1e-3, betas=(0.9, 0.99), weight_decay=0.0, fused=True)
     model.train()
@@ -269,7 +257,7 @@ class Logits(nn.Module):
 class PlainRecurrent(nn.Module):
     """The model anyone would write around torch's own layer; its state is carried and detached."""
 
-    def __init__(self, layer: type[nn.RNNBase], width: int) -> None:
+    def __init__(self, layer: Callable[..., nn.Module], width: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(VOCABULARY, width)
         self.layer = layer(width, width, batch_first=True)
@@ -282,7 +270,7 @@ class PlainRecurrent(nn.Module):
         return self.head(hidden)
 
 
-def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> GPT2LMHeadModel:
+def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> Any:
     width, depth, heads = size.gpt
     config = GPT2Config(
         vocab_size=vocabulary,
@@ -296,22 +284,22 @@ def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> GPT2LMHea
         attn_pdrop=0.0,
         bos_token_id=None,
         eos_token_id=None,
-        attn_implementation="sdpa",
+        attn_implementation="sdpa",  # type: ignore[call-arg]
     )
     return GPT2LMHeadModel(config)
 
 
-def scatter_weights(model: Network) -> None:
+def scatter_weights(model: Any) -> None:
     """Weights large enough that an untrained model does not repeat one token; GPT-2 has no bias in its head."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 2:
                 parameter.normal_(std=0.1)
-        nn.init.zeros_(model.head.bias)  # type: ignore[arg-type]
+        nn.init.zeros_(model.head.bias)
 
 
-def copy_weights(ours: Network, theirs: GPT2LMHeadModel) -> None:
-    body: Any = ours.backbone
+def copy_weights(ours: Any, theirs: Any) -> None:
+    body = ours.backbone
     pairs = [(theirs.transformer.wte, ours.embed), (theirs.transformer.wpe, body.positions)]
     pairs.append((theirs.transformer.ln_f, body.norm))
     for block, h in zip(body.blocks, theirs.transformer.h, strict=True):
@@ -327,7 +315,7 @@ def copy_weights(ours: Network, theirs: GPT2LMHeadModel) -> None:
     ours.eval()
 
 
-def our_tokens(model: Network, prompt: list[int], new: int) -> list[int]:
+def our_tokens(model: SequenceModel, prompt: list[int], new: int) -> list[int]:
     return [int(token) for token in stream(model.eval(), [prompt], max_new=new)]
 
 
@@ -339,9 +327,11 @@ def their_tokens(model: Any, prompt: list[int], new: int) -> list[int]:
 
 def describe_machine() -> dict[str, Any]:
     libraries = {name: version(name) for name in ("torch", "transformers", "x-transformers")}
-    cache = cache_bytes()
-    return {"threads": torch.get_num_threads(), "processor": platform.machine()} | libraries | {
-        "cache MB": cache and cache // 2**20
+    return {
+        "threads": torch.get_num_threads(),
+        "processor": common.processor(),
+        "cache bytes": common.cache_bytes(),
+        **libraries,
     }
 
 

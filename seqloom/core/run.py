@@ -70,7 +70,9 @@ class TrainConfig(Strict):
     beta1: float = Field(0.9, ge=0, lt=1, description="adamw: memory of the gradient")
     beta2: float = Field(0.99, ge=0, lt=1, description="adamw: memory of its square")
     schedule: Literal["constant", "cosine", "inverse_sqrt"] = Field("cosine", description="the rate after warm-up")
-    warmup: int = Field(100, ge=0, description="steps in which the rate rises from zero")
+    warmup: int = Field(
+        100, ge=0, description="steps in which the rate rises from zero (at most a tenth of the budget)"
+    )
     floor: float = Field(0.0, ge=0, le=1, description="least share of the rate that a schedule leaves")
     clip: float = Field(1.0, ge=0, description="largest gradient; 0: any")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the whole gradient's norm, or each value")

@@ -36,15 +36,18 @@ def perplexity(
         raise UserError(f"the part to evaluate has {len(stream)} token; at least 2 are needed")
     was_training = model.training
     model.eval()
-    if context is None:
-        streams = max(1, min(streams, total))
-        nats, count = _carried(model, stream, streams)
-        how = "state carried through the whole stream" if streams == 1 else f"state carried in {streams} streams"
-    else:
-        stride = min(stride or max(1, context // 2), context)
-        nats, count = _windows(model, stream, context, stride)
-        how = f"context {context}, stride {stride}"
-    model.train(was_training)
+    try:
+        if context is None:
+            begins = range(0, total, math.ceil(total / max(1, min(streams, total))))
+            nats, count = _carried(model, stream, begins)
+            how = "through the whole stream" if len(begins) == 1 else f"in {len(begins)} streams"
+            how = f"state carried {how}"
+        else:
+            stride = min(stride or max(1, context // 2), context)
+            nats, count = _windows(model, stream, context, stride)
+            how = f"context {context}, stride {stride}"
+    finally:
+        model.train(was_training)
     loss = nats / count
     return {
         "loss": loss,
@@ -75,9 +78,8 @@ def baselines(stream: Any, vocabulary: int, naive: dict[str, Any] | None) -> dic
     }
 
 
-def _carried(model: SequenceModel, stream: Any, streams: int) -> tuple[float, int]:
-    span = math.ceil((len(stream) - 1) / streams)
-    begins = range(0, len(stream) - 1, span)
+def _carried(model: SequenceModel, stream: Any, begins: range) -> tuple[float, int]:
+    span = begins.step
     steps = max(1, _AT_ONCE // len(begins))
     state, nats, count = None, 0.0, 0
     for offset in range(0, span, steps):

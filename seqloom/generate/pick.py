@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +20,7 @@ class Choice:
     top_p: float = 1.0  # keep the most likely until they hold this much probability
 
     def __post_init__(self) -> None:
-        if self.temperature < 0:
+        if not 0 <= self.temperature < math.inf:
             raise UserError(f"temperature={self.temperature}: must be 0 (greedy) or more")
         if self.top_k < 0:
             raise UserError(f"top_k={self.top_k}: must be 0 (all) or more")
@@ -30,7 +31,8 @@ class Choice:
         """(B, V) -> (B,)"""
         if self.temperature == 0 or self.top_k == 1:
             return logits.argmax(-1)
-        logits = logits.float() / self.temperature
+        logits = logits.float()
+        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # however cold, the best stays finite
         if 0 < self.top_k < logits.size(-1):
             least = logits.topk(self.top_k).values[:, -1:]
             logits = logits.masked_fill(logits < least, -torch.inf)

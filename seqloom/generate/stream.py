@@ -1,7 +1,7 @@
 """Generate token by token: one path for every model, through `begin` and `forward`.
 
-A model with a `limit` is never asked for more: when it is full, it goes on from the last half of what
-it has read. A model without one simply carries its state.
+A model with a `limit` is never asked for more: of a longer prompt it reads the end, and a row that is
+full goes on from the last half of what it has read. A model without one simply carries its state.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def stream(
     device = model.device
     if seed is not None:
         generator = torch.Generator(device).manual_seed(seed)
-    read = [list(prompt) for prompt in prompts]
     limit = model.limit
+    read = [list(prompt) if limit is None else list(prompt)[-limit:] for prompt in prompts]
     with torch.inference_mode():
         state, last = begin(model, read, device)
     for _ in range(max_new):
         with torch.inference_mode():
             if limit is not None and max(map(len, read)) > limit:
-                read = [row[-max(1, limit // 2) :] for row in read]
+                read = [row if len(row) <= limit else row[-after_full(limit) :] for row in read]
                 state, last = begin(model, read, device)
             logits, state = model(last[:, None], state)
             last = choose(logits[:, -1], generator)
@@ -46,11 +46,13 @@ def stream(
         yield last
 
 
+def after_full(limit: int) -> int:
+    """How many tokens a model that is full goes on from."""
+    return max(1, limit // 2)
+
+
 def begin(model: SequenceModel, read: Sequence[Sequence[int]], device: torch.device) -> tuple[State, Tensor]:
     """Read all but each row's last token: the state, and those last tokens."""
-    limit = model.limit
-    if limit is not None:
-        read = [row[-limit:] for row in read]
     last = torch.tensor([row[-1] for row in read], device=device)
     if max(map(len, read)) == 1:
         return None, last

@@ -60,6 +60,8 @@ class Cache:
 
     def close(self) -> State:
         read = self.read + self.added
+        if torch.is_grad_enabled():  # a graph may need these tensors as they are: whoever continues copies first
+            return read, read + 1, tuple(self.grown)
         written = read.clone() if self.written is None or self.taken or self.moved else self.written
         written.copy_(read)
         return read, written, tuple(self.grown)

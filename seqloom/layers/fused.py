@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 
 class RNNSequence(Function):
@@ -31,6 +32,7 @@ class RNNSequence(Function):
         return hs
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor | None, ...]:
         hs, weight, h0 = ctx.saved_tensors
         slope = (hs > 0).to(hs.dtype) if ctx.relu else 1 - hs * hs
@@ -61,6 +63,7 @@ class LSTMSequence(Function):
         return hs, c.clone()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_hs: Tensor, grad_c: Tensor) -> tuple[Tensor, ...]:
         gates, weight, hs, cs, tanh_cs, h0, c0 = ctx.saved_tensors
         (steps, rows, hidden), dh, dc = hs.shape, torch.zeros_like(h0), grad_c.clone()
@@ -96,6 +99,7 @@ class GRUSequence(Function):
         return hs
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_hs: Tensor) -> tuple[Tensor, ...]:
         gates, recalled, weight, hs, h0 = ctx.saved_tensors
         (steps, rows, hidden), dh = hs.shape, torch.zeros_like(h0)

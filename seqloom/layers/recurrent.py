@@ -43,7 +43,8 @@ class Cell(nn.Module, ABC):
         self.state = Tap()
 
     def project(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight_x, self.bias)  # (..., gates * H)
+        # Autocast may round this product, but what is remembered keeps the precision of the weights.
+        return F.linear(x, self.weight_x, self.bias).to(self.weight_h.dtype)  # (..., gates * H)
 
     @abstractmethod
     def step(self, x: Tensor, memory: Memory) -> Memory:
@@ -54,7 +55,8 @@ class Cell(nn.Module, ABC):
         """All steps of a time-first projected input at once: (T, B, H) and the last memory."""
 
     def start(self, x: Tensor) -> Memory:
-        return tuple(x.new_zeros(x.size(0), self.hidden) for _ in range(self.memories))
+        shape, dtype = (x.size(0), self.hidden), self.weight_h.dtype
+        return tuple(x.new_zeros(shape, dtype=dtype) for _ in range(self.memories))
 
 
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
@@ -71,6 +73,8 @@ def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[
             new = tuple(torch.where(real, after, before) for after, before in zip(new, memory, strict=True))
         memory = new
         outputs.append(cell.state(memory[0]))
+    if not outputs:
+        return x.new_zeros(x.size(0), 0, cell.hidden), memory
     return torch.stack(outputs, dim=1), memory
 
 

@@ -101,7 +101,7 @@ class GPT(Backbone):
         cache = Cache(state, x, mask)
         places = cache.places(x.device)
         if self.positions is not None:
-            x = x + self.positions(places)
+            x = x + self.positions(places if mask is None else places * mask)  # padding stands nowhere
         x = self.dropout(x)
         visible, angles = cache.visible(x.device), self.rotary.angles(places) if self.rotary else None
         for layer, block in enumerate(self.blocks):

@@ -1,14 +1,15 @@
 """Language modelling: after each token, what comes next?
 
-The text is one long stream. A model whose state never grows reads it as `batch` parallel streams, the
+The text is one long stream. A model whose state never grows reads long stretches of it in every row, the
 state handed from step to step and cut from the gradient: truncated back-propagation through time. A
-model with a limit reads shuffled windows instead.
+model with a limit reads windows. Stretches and windows are shuffled: text changes as it goes on, and a
+model should not end with whatever stood last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from seqloom.evaluate.perplexity import baselines, perplexity
 _STREAMS = 32  # rows in which validation is read while training
 
 Tokens = Any  # a TokenStream: len() and slices of int64 ids
+Schedule = tuple[Callable[[int], tuple[np.ndarray, int, bool]], int]  # step -> (starts, length, continues); steps
 
 
 class Config(TaskConfig):
@@ -35,6 +37,7 @@ class Config(TaskConfig):
     min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
     split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     length: int = Field(48, ge=1, description="tokens that gradients flow back through (mean, if random)")
+    stretch: int = Field(2048, ge=0, description="tokens a row reads in order, its state carried; 0: its share of all")
     truncation: Literal["regular", "random", "full"] = Field("regular", description="where the gradient is cut")
     reweight: bool = Field(False, description="random cuts: weigh what is left so that the gradient is unbiased")
     context: int = Field(0, ge=0, description="evaluation: tokens seen at once; 0: whole stream, or the model's limit")
@@ -72,18 +75,17 @@ class LanguageModel(Task):
         return nn.Linear(width, self.vocabulary)
 
     def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        epochs = self._streams if carry else self._windows
+        schedule = self._stretches if carry else self._windows
         epoch, skip = 0, order.start
         while True:
-            starts, lengths = epochs(rows, order, epoch)
-            for step in range(skip, len(lengths)):
-                where = starts(step)
-                pieces = [_batch(rows, where[mine], lengths[step], carry and step > 0) for mine in order.rows()]
-                yield pieces
-            epoch, skip = epoch + 1, max(0, skip - len(lengths))
+            steps, count = schedule(rows, order, epoch)
+            for step in range(skip, count):
+                starts, length, continues = steps(step)
+                yield [_batch(rows, starts[mine], length, continues) for mine in order.rows()]
+            epoch, skip = epoch + 1, max(0, skip - count)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        if self.config.reweight:
+        if self.config.reweight and model.limit is None:  # separate windows are never cut
             return self._reweighted(model, batch, state)
         logits, state = model(batch.inputs, state, batch.mask)
         return Step(_surprise(logits, batch.targets), batch.targets.numel(), state)
@@ -101,18 +103,27 @@ class LanguageModel(Task):
         """What the naive baselines need to know of the training part."""
         return {"unigram": rows.counts.tolist()}
 
-    def _streams(self, rows: Tokens, order: Order, epoch: int) -> tuple[Any, np.ndarray]:
-        """Parallel streams over the whole text; each epoch cuts them at other places."""
+    def _stretches(self, rows: Tokens, order: Order, epoch: int) -> Schedule:
+        """Stretches of text in an order of their own each epoch; every row reads one from end to end, then the next."""
         rng = np.random.default_rng((order.seed, epoch))
-        span = (len(rows) - 1) // order.batch  # tokens in each row's stream
-        if span < 1:
+        share = (len(rows) - 1) // order.batch
+        if share < 1:
             raise UserError(
                 f"the training part has {len(rows)} tokens, too few for train.batch={order.batch} rows; "
                 "use a smaller train.batch or more text"
             )
+        span = min(self.config.stretch or share, share)
+        span -= span % self.config.length if span > self.config.length else 0  # every step is a full one
+        starts, count = _places(len(rows) - 1, span, rng)
         cuts = self._cuts(span, rng)
-        begins = np.arange(order.batch) * span
-        return lambda step: begins + cuts[step], np.diff(cuts)
+        lengths = np.diff(cuts)
+        each = len(lengths)  # steps that one stretch takes
+
+        def steps(step: int) -> tuple[np.ndarray, int, bool]:
+            turn, part = divmod(step, each)
+            return starts(turn * order.batch, order.batch) + cuts[part], int(lengths[part]), part > 0
+
+        return steps, each * max(1, count // order.batch)
 
     def _cuts(self, span: int, rng: np.random.Generator) -> np.ndarray:
         """Where gradients stop: 0, ..., span."""
@@ -120,30 +131,21 @@ class LanguageModel(Task):
         if self.config.truncation == "full":
             return np.array([0, span])
         if self.config.truncation == "regular":
-            first = rng.integers(1, min(length, span) + 1)
-            return np.unique(np.r_[0, np.arange(first, span, length), span])
+            return np.r_[np.arange(0, span, length), span]
         chunk = self._chunk
         ends = np.cumsum(rng.geometric(chunk / length, size=1 + 2 * span // length + 16) * chunk)
         while ends[-1] < span:
             ends = np.r_[ends, ends[-1] + ends]
         return np.r_[0, ends[ends < span], span]
 
-    def _windows(self, rows: Tokens, order: Order, epoch: int) -> tuple[Any, np.ndarray]:
-        """Windows in an order of their own each epoch, shifted so that they begin at other places."""
+    def _windows(self, rows: Tokens, order: Order, epoch: int) -> Schedule:
+        """Windows in an order of their own each epoch."""
         rng = np.random.default_rng((order.seed, epoch))
         length = min(self.config.length, len(rows) - 1)
         if length < 1:
             raise UserError(f"the training part has {len(rows)} token; a language model needs at least 2")
-        spare = (len(rows) - 1) % length
-        shift, key = int(rng.integers(0, spare + 1)), int(rng.integers(2**62))
-        count = (len(rows) - 1 - shift) // length
-        steps = max(1, count // order.batch)
-
-        def starts(step: int) -> np.ndarray:
-            place = np.arange(step * order.batch, (step + 1) * order.batch) % count
-            return shift + shuffled(place, count, key) * length
-
-        return starts, np.full(steps, length)
+        starts, count = _places(len(rows) - 1, length, rng)
+        return lambda step: (starts(step * order.batch, order.batch), length, False), max(1, count // order.batch)
 
     @property
     def _chunk(self) -> int:
@@ -152,7 +154,7 @@ class LanguageModel(Task):
     def _reweighted(self, model: SequenceModel, batch: Batch, state: State) -> Step:
         """Unbiased truncation (Tallec & Ollivier 2017): the gradient may be cut after every chunk, with
         probability c; where it was not, it is multiplied by 1 / (1 - c). Steps differ in length, so the
-        loss is taken per expected token, not per token."""
+        gradient is taken per expected token, not per token; the loss that is reported stays what it is."""
         keep = 1 - self._chunk / self.config.length
         loss: Any = 0.0
         for n, (inputs, targets) in enumerate(
@@ -162,7 +164,19 @@ class LanguageModel(Task):
                 state = scale_gradient(state, 1 / keep)
             logits, state = model(inputs, state)
             loss = loss + _surprise(logits, targets)
-        return Step(loss * (batch.inputs.size(1) / self.config.length), batch.targets.numel(), state)
+        share = batch.inputs.size(1) / self.config.length
+        return Step(cast(Tensor, scale_gradient(loss, share)), batch.targets.numel(), state)
+
+
+def _places(total: int, span: int, rng: np.random.Generator) -> tuple[Callable[[int, int], np.ndarray], int]:
+    """Where spans begin, shuffled and each epoch shifted: starts(first, how many), and how many there are."""
+    shift, key = int(rng.integers(0, min(span, total - span + 1))), int(rng.integers(2**62))
+    count = (total - shift) // span
+
+    def starts(first: int, size: int) -> np.ndarray:
+        return shift + shuffled(np.arange(first, first + size) % count, count, key) * span
+
+    return starts, count
 
 
 def _batch(rows: Tokens, starts: np.ndarray, length: int, continues: bool) -> Batch:

@@ -67,4 +67,4 @@ def restore_process(path: Path, device: torch.device) -> list[State]:
     if "generator.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["generator.cuda"])
     states = [unflatten_state(s, tensors, f"state.{n}") for n, s in enumerate(structures)]
-    return [map_state(lambda t: t.to(device), state) for state in states]
+    return [map_state(lambda t: t.clone().to(device), state) for state in states]

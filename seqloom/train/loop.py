@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,8 +104,9 @@ class Trainer:
                 if self.finished():
                     break
                 started = time.perf_counter()
-                stop = self.update(pieces, received)
+                facts, stop = self.update(pieces, received)
                 self.progress.seconds += time.perf_counter() - started
+                self._report(facts)
                 due = self._due()
                 if due:
                     self.evaluate(valid)
@@ -118,8 +119,8 @@ class Trainer:
                 self.save()
         return self.progress
 
-    def update(self, pieces: list[Batch], received: list[int]) -> bool:
-        """One optimiser step; whether some process was asked to stop."""
+    def update(self, pieces: list[Batch], received: Sequence[int] = ()) -> tuple[dict[str, float], bool]:
+        """One optimiser step: what it measured, and whether some process was asked to stop."""
         loss, count = 0.0, 0.0
         for n, batch in enumerate(pieces):
             carried = self.states[n] if batch.continues else None
@@ -137,8 +138,7 @@ class Trainer:
         self.optimizers.zero_grad()
         self.progress.step += 1
         self.progress.tokens += int(count)
-        self._report(loss / count, norm, factor)
-        return stop > 0
+        return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
 
     def evaluate(self, valid: Any | None) -> None:
         self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
@@ -227,14 +227,14 @@ class Trainer:
     def _should_save(self) -> bool:
         return bool(self.config.save_every) and self.progress.step % self.config.save_every == 0
 
-    def _report(self, loss: float, norm: float, factor: float) -> None:
-        p = self.progress
-        facts: dict[str, Any] = {"step": p.step, "tokens": p.tokens, "loss": loss, "norm": norm, "rate_factor": factor}
+    def _report(self, facts: dict[str, float]) -> None:
+        p, loss = self.progress, facts["loss"]
         if p.step % self.config.log_every == 0:
-            self._log({"train": facts})
-        facts |= {"perplexity": math.exp(min(loss, 700)), "bits_per_byte": loss / math.log(2) / self.bytes_per_token}
-        facts |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / max(p.seconds, 1e-9)}
-        self.reporter.update(self.share(), facts)
+            self._log({"train": {"tokens": p.tokens, **facts}})
+        shown: dict[str, Any] = {"step": p.step, "loss": loss, "perplexity": math.exp(min(loss, 700))}
+        shown |= {"bits_per_byte": loss / math.log(2) / self.bytes_per_token, "valid": self.valid}
+        shown |= {"seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}
+        self.reporter.update(self.share(), shown)
 
     def _log(self, entry: dict[str, Any]) -> None:
         if not self.engine.main:

@@ -112,6 +112,7 @@ class Optimizers:
         for path, value in tensors.items():
             name, _, key = path.rpartition("/")
             member, p = owners[name]
+            value = value.clone()  # a file's tensors are not aligned, and kernels round by alignment
             member.state[p][key] = place(value, p) if value.shape == p.shape else value
 
 
@@ -136,7 +137,8 @@ def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
 
 
 def _constant(share: float, step: int, c: TrainConfig) -> float:
-    return min(1.0, (step + 1) / (c.warmup + 1))
+    """Warm-up takes at most a tenth of the budget, so that short runs learn too."""
+    return min(1.0, max((step + 1) / (c.warmup + 1), 10 * share))
 
 
 def _cosine(share: float, step: int, c: TrainConfig) -> float:

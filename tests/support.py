@@ -1,0 +1,60 @@
+"""What several tests need: small texts, small runs, and a digest of everything a run must reproduce."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from seqloom.core.run import RunFolder
+from seqloom.fitting import fit
+from seqloom.runs import Run
+
+SMALL = {
+    "lstm": ["model.width=24", "model.dropout=0.2", "task.length=12"],
+    "gru": ["model.width=24", "task.length=12"],
+    "gpt": [
+        "model.width=16",
+        "model.depth=2",
+        "model.heads=2",
+        "model.dropout=0.2",
+        "model.context=16",
+        "task.length=16",
+    ],
+}
+
+
+def text(characters: int, seed: int = 0) -> str:
+    """Something a model can learn a little from."""
+    rng = random.Random(seed)
+    words = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "ran", "off", "again", "\n"]
+    made = ""
+    while len(made) < characters:
+        made += rng.choice(words) + " "
+    return made[:characters]
+
+
+def small_fit(data: Path, out: Path, model: str = "lstm", extra: Sequence[str] = (), **flags: Any) -> Run:
+    settings = [*SMALL.get(model, ["model.width=16"]), "train.batch=4", "train.threads=1", "train.warmup=5", *extra]
+    return fit(None, data=str(data), model=model, out=out, overrides=settings, quiet=True, **flags)
+
+
+def digest(path: Path) -> str:
+    """Equal for two runs only if weights, moments, carried states, generators and metrics are bit-identical."""
+    folder = RunFolder(path)
+    total = hashlib.sha256()
+    newest = folder.checkpoints()[0][1]
+    for file in sorted(newest.glob("*.safetensors")) + [folder.model_files() / "model.safetensors"]:
+        for name, tensor in sorted(load_file(file).items()):
+            total.update(f"{file.name} {name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            total.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    for entry in folder.metrics():
+        entry.pop("seconds")
+        total.update(json.dumps(entry, sort_keys=True).encode())
+    return total.hexdigest()

@@ -1,0 +1,135 @@
+"""The documentation is true: its commands run, its links lead somewhere, its tables are those of the code.
+
+`python tests/test_docs.py` writes the tables of options anew, after an option has changed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom import cli, listing, runs
+from seqloom.core.config import options
+from seqloom.core.run import DataConfig, TrainConfig
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
+QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
+
+ENGLISH = "The time machine stood in the corner. It had a small brass lever, and the lever moved.\n"
+CHINESE = "天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。寒来暑往，秋收冬藏。\n"
+
+
+def title(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.startswith("seqloom ")]
+
+
+def shortened(command: str) -> list[str]:
+    words = shlex.split(command, comments=True)
+    if words[1] == "fit":
+        words += [word for setting in QUICK for word in ("-o", setting)]
+    if words[1] == "generate":
+        words += ["--max-new", "5"]
+    return words
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "book.txt").write_text(ENGLISH * 20)
+    (tmp_path / "another.txt").write_text(ENGLISH.upper() * 5)
+    (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")
+    (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
+    (tmp_path / "novels").mkdir()
+    (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
+    (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])
+    return tmp_path
+
+
+def render(kind: str, name: str) -> str:
+    """The table of options as the pages must have it."""
+    sections: dict[str, Any] = {"data": DataConfig, "train": TrainConfig}
+    if kind in sections:
+        rows = [{"option": f"{kind}.{o}", "default": d, "meaning": m} for o, d, m in options(sections[kind])]
+    else:
+        rows = listing.LISTS[kind](name)
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    lines += [f"| `{row['option']}` | `{row['default']}` | {row['meaning']} |" for row in rows]
+    suits = runs.find_config(kind, name).defaults if kind == "models" else {}
+    if suits:
+        settings = ", ".join(f"`{option}={value}`" for option, value in suits.items())
+        lines += ["", f"Unless you say otherwise, it also sets {settings}."]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=title)
+def test_every_command_runs(
+    page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    for command in commands(page):
+        monkeypatch.setattr(sys, "argv", shortened(command))
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 0, f"{command}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "README.zh-CN.md"], ids=title)
+def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "DEFAULT_TOKENS", 1_000)
+    (example,) = blocks(page, "python")
+    exec(example, {})
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=title)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", text):
+        assert re.match(r"[a-z]+:", target) or (page.parent / target).exists(), f"{title(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_the_tables_of_options_are_those_of_the_code(page: Path) -> None:
+    for _, kind, name, table, _ in TABLE.findall(page.read_text(encoding="utf-8")):
+        assert table == render(kind, name), f"{title(page)}: run `python tests/test_docs.py` to write it anew"
+
+
+def test_every_option_is_in_a_table() -> None:
+    found = {(kind, name) for page in PAGES for _, kind, name, _, _ in TABLE.findall(page.read_text(encoding="utf-8"))}
+    wanted = {(kind, name) for kind in ("models", "tasks") for name in runs.names(kind)}
+    assert found == wanted | {("data", ""), ("train", "")}
+
+
+@pytest.mark.parametrize("name", runs.names("models"))
+def test_every_model_has_a_page(name: str) -> None:
+    assert (ROOT / "docs" / "models" / f"{name}.md").exists()
+
+
+def test_both_readmes_show_the_same_commands() -> None:
+    assert commands(PAGES[0]) == commands(PAGES[1])
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        before = path.read_text(encoding="utf-8")
+        after = TABLE.sub(lambda found: found[1] + render(found[2], found[3]) + found[5], before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            print(f"{title(path)}: tables written anew")

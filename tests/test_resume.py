@@ -1,0 +1,114 @@
+"""An interrupted run, issued again, ends as the uninterrupted one does: bit for bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from support import digest, small_fit, text
+
+from seqloom.core.run import RunFolder
+
+FAMILIES = ["lstm", "gpt"]
+BUSY = ["train.steps=120", "train.accumulate=2", "train.evaluate_every=15", "train.save_every=10", "train.log_every=1"]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "book.txt"
+    path.write_text(text(3000))
+    return path
+
+
+def start(book: Path, out: Path, model: str) -> int:
+    """Train in a child process (a fork: torch is loaded already); its process id."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            small_fit(book, out, model, BUSY)
+            code = 0
+        except BaseException as error:
+            code = getattr(error, "exit_code", 1)
+        finally:
+            os._exit(code)
+    return child
+
+
+def wait(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+def test_killed_at_twenty_random_moments_equals_uninterrupted(book, tmp_path, model):
+    started = time.monotonic()
+    assert wait(start(book, tmp_path / "whole", model)) == 0
+    seconds = time.monotonic() - started
+    rng, killed = random.Random(model), 0
+    broken = tmp_path / "broken"
+    while killed < 20:
+        child = start(book, broken, model)
+        time.sleep(rng.uniform(0, 0.5 * seconds))
+        os.kill(child, signal.SIGKILL)
+        if wait(child) == 0:  # it was quicker: begin another, so that all twenty kills hit something
+            assert digest(broken) == digest(tmp_path / "whole")
+            broken = tmp_path / f"broken-{killed}"
+        killed += 1
+    while wait(start(book, broken, model)) != 0:
+        pass
+    assert digest(broken) == digest(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_stopped_politely_several_times_equals_uninterrupted(book, tmp_path, model, times):
+    started = time.monotonic()
+    assert wait(start(book, tmp_path / "whole", model)) == 0
+    seconds = time.monotonic() - started
+    rng = random.Random(times)
+    for n in range(times):
+        child = start(book, tmp_path / "broken", model)
+        time.sleep(rng.uniform(0.2, 0.9) * seconds / times)
+        os.kill(child, signal.SIGTERM if n % 2 else signal.SIGINT)
+        assert wait(child) in (0, 130, 143, -signal.SIGTERM, 1)
+    assert wait(start(book, tmp_path / "broken", model)) == 0
+    assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
+
+
+def test_a_signal_saves_a_checkpoint_at_that_step_and_tells_the_exit_code(book, tmp_path):
+    child = start(book, tmp_path / "run", "lstm")
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text().count("\n") > 3):
+        time.sleep(0.005)
+    os.kill(child, signal.SIGTERM)
+    assert wait(child) == 143
+    folder = RunFolder(tmp_path / "run")
+    assert folder.checkpoints()[0][0] == folder.metrics()[-1]["step"]
+
+
+def test_a_finished_run_is_left_alone(book, tmp_path):
+    small_fit(book, tmp_path / "run", extra=["train.steps=10"])
+    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (tmp_path / "run").rglob("*")}
+    for _ in range(3):
+        small_fit(book, tmp_path / "run", extra=["train.steps=10"])
+    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (tmp_path / "run").rglob("*")} == before
+
+
+def test_a_damaged_checkpoint_is_passed_over(book, tmp_path):
+    small_fit(book, tmp_path / "whole", extra=BUSY)
+    child = start(book, tmp_path / "run", "lstm")
+    folder = RunFolder(tmp_path / "run")
+    while len(folder.checkpoints()) < 2:
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    wait(child)
+    newest = folder.checkpoints()[0][1] / "model.safetensors"
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    assert wait(start(book, tmp_path / "run", "lstm")) == 0
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")

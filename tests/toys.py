@@ -1,0 +1,53 @@
+"""Small things the tests share: a task of a few tokens, streams in memory, models with every weight alive."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.data.stream import TokenStream
+from seqloom.runs import find_config
+from seqloom.tasks.language_model import Config, LanguageModel
+
+VOCABULARY = 11
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def language_model(vocabulary: int = VOCABULARY, **options: Any) -> LanguageModel:
+    return Config.model_validate(options).build(SimpleNamespace(size=vocabulary))
+
+
+def tokens(*shape: int, seed: int = 0, vocabulary: int = VOCABULARY) -> Tensor:
+    return torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def stream(ids: Any, vocabulary: int = VOCABULARY) -> TokenStream:
+    return TokenStream.of(np.asarray(ids), 2 * len(ids), vocabulary)
+
+
+def alive(model: Model, std: float = 0.3) -> Model:
+    """Every weight drawn anew, for many start at zero; in double precision, and in evaluation mode."""
+    generator = torch.Generator().manual_seed(1)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=std, generator=generator)
+    return (model.double() if list(model.parameters()) else model).eval()
+
+
+def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) -> SequenceModel:
+    """A small model of the language-model task; one that counts has read a short text."""
+    config = find_config("models", name).model_validate({"width": 16, **options})
+    model = config.assemble(language_model(vocabulary))
+    if isinstance(model, CountingModel):
+        model.observe([tokens(300, seed=9, vocabulary=vocabulary)])
+    return alive(model)
+
+
+def close(ours: Any, theirs: Any) -> None:
+    """Equal up to rounding: nine digits in double precision, five in single."""
+    tolerance = 1e-9 if torch.as_tensor(ours).dtype == torch.float64 else 1e-5
+    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
