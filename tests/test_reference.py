@@ -29,7 +29,7 @@ CELLS: dict[str, tuple[Callable[..., Any], Callable[..., nn.RNNBase], list[int]]
         lambda *a, **o: nn.RNN(*a, nonlinearity="relu", **o),
         [0],
     ),
-    "lstm": (lstm.Config, nn.LSTM, [2, 0, 1, 3]),
+    "lstm": (lstm.Config, nn.LSTM, [0, 1, 2, 3]),
     "gru": (gru.Config, nn.GRU, [0, 1, 2]),
 }
 
@@ -146,7 +146,7 @@ def test_the_fused_sequence_has_the_gradient_that_differences_show(name: str) ->
     cell = CELLS[name][0](width=3).build().double().layers[0][0]
     alive(cell)
     memory = tuple(vectors(2, 3, seed=n).requires_grad_() for n in range(cell.memories))
-    x = vectors(4, 2, cell.gates * 3, seed=5).requires_grad_()
+    x = vectors(4, 2, 3, seed=5).requires_grad_()
 
     def outputs(x: Tensor, weight: Tensor, *memory: Tensor) -> tuple[Tensor, ...]:
         hidden, end = cell.sequence(x, memory)

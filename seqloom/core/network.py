@@ -63,7 +63,8 @@ class Network(SequenceModel):
         read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
         if read is None or write is None or read.shape != write.shape:
             raise UserError("model.tie: this task's input and output tables differ in shape; use model.tie=false")
-        self.head.weight = self.embed.weight
+        nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough to write with, not only to read
+        self.head.weight = read
 
 
 class CountingModel(SequenceModel):

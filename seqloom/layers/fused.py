@@ -43,45 +43,6 @@ class RNNSequence(Function):
         return dx, _weight_gradient(dx, hs, h0), dh, None
 
 
-class LSTMSequence(Function):
-    """c_t = f * c_{t-1} + i * g;  h_t = o * tanh(c_t); gates in the order g, i, f, o."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, h0: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
-        steps, rows, hidden = x.size(0), x.size(1), h0.size(1)
-        gates = x.clone()
-        hs, cs, tanh_cs = (x.new_empty(steps, rows, hidden) for _ in range(3))
-        transposed, h, c = weight.t(), h0, c0
-        for t in range(steps):
-            gates[t].addmm_(h, transposed)
-            g, i, f, o = gates[t].view(rows, 4, hidden).unbind(1)
-            gates[t, :, hidden:].sigmoid_()
-            g.tanh_()
-            c = torch.mul(f, c, out=cs[t]).addcmul_(i, g)
-            h = torch.mul(o, torch.tanh(c, out=tanh_cs[t]), out=hs[t])
-        ctx.save_for_backward(gates, weight, hs, cs, tanh_cs, h0, c0)
-        return hs, c.clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_hs: Tensor, grad_c: Tensor) -> tuple[Tensor, ...]:
-        gates, weight, hs, cs, tanh_cs, h0, c0 = ctx.saved_tensors
-        (steps, rows, hidden), dh, dc = hs.shape, torch.zeros_like(h0), grad_c.clone()
-        g, i, f, o = gates.view(steps, rows, 4, hidden).unbind(2)
-        before = torch.cat((c0[None], cs[:-1]))  # c_{t-1}
-        into_c = o * (1 - tanh_cs * tanh_cs)  # dh_t -> dc_t
-        dx = torch.stack((i * (1 - g * g), g * i * (1 - i), before * f * (1 - f), tanh_cs * o * (1 - o)), dim=2)
-        for t in range(steps - 1, -1, -1):
-            dh.add_(grad_hs[t])
-            dc.addcmul_(dh, into_c[t])
-            dx[t, :, :3].mul_(dc[:, None])
-            dx[t, :, 3].mul_(dh)
-            dc.mul_(f[t])
-            torch.mm(dx[t].view(rows, -1), weight, out=dh)
-        dx = dx.view(steps, rows, -1)
-        return dx, _weight_gradient(dx, hs, h0), dh, dc
-
-
 class GRUSequence(Function):
     """n = tanh(x_n + r * (W_n h + b));  h_t = (1 - z) * n + z * h_{t-1}; gates in the order r, z, n."""
 

@@ -52,7 +52,7 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        """All steps of a time-first projected input at once: (T, B, H) and the last memory."""
+        """All steps of a time-first input at once: (T, B, H) and the last memory."""
 
     def start(self, x: Tensor) -> Memory:
         shape, dtype = (x.size(0), self.hidden), self.weight_h.dtype
@@ -63,7 +63,7 @@ def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[
     """Run a cell over (B, T, inputs); padding leaves the memory as it was."""
     watched = any(m.watched for m in cell.modules() if isinstance(m, Tap))
     if mask is None and not watched and x.size(1) > 1:
-        hidden, memory = cell.sequence(cell.project(x.transpose(0, 1)), memory)
+        hidden, memory = cell.sequence(x.transpose(0, 1), memory)
         return hidden.transpose(0, 1), memory
     outputs = []
     for t, x_t in enumerate(cell.project(x).unbind(1)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Literal
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -18,8 +19,10 @@ from seqloom.core.backbone import Backbone
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
+from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.decode import one_token
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from seqloom.layers.transformer import NORMS, Block, FeedForward, NormName
 
@@ -95,6 +98,7 @@ class GPT(Backbone):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(self._block(config) for _ in range(config.depth))
         self.norm = NORMS[config.norm](config.width) if config.pre_norm else nn.Identity()
+        self.taps = [module for module in self.modules() if isinstance(module, Tap)]
         self._initialise(config)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -104,9 +108,17 @@ class GPT(Backbone):
             x = x + self.positions(places if mask is None else places * mask)  # padding stands nowhere
         x = self.dropout(x)
         visible, angles = cache.visible(x.device), self.rotary.angles(places) if self.rotary else None
+        if cache.steps == 1 and visible is None and not self._learning_or_watched():
+            x = x[:, 0]
+            for layer, block in enumerate(self.blocks):
+                x = one_token(block, x, cache, layer, angles)
+            return self.norm(x)[:, None], cache.close()
         for layer, block in enumerate(self.blocks):
             x = block(x, cache, layer, visible, angles)
         return self.norm(x), cache.close()
+
+    def _learning_or_watched(self) -> bool:
+        return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
 
     @staticmethod
     def _block(c: Config) -> Block:

@@ -31,7 +31,7 @@ class GRUCell(Cell):
         return ((1 - z) * n + z * h,)
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        hidden = GRUSequence.apply(x, self.weight_h, self.bias_new, memory[0])
+        hidden = GRUSequence.apply(self.project(x), self.weight_h, self.bias_new, memory[0])
         return hidden, (hidden[-1],)
 
 

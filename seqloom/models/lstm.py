@@ -10,29 +10,31 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.taps import Tap
-from seqloom.layers.fused import LSTMSequence
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
 class LSTMCell(Cell):
-    gates = 4  # g, i, f, o
+    gates = 4  # i, f, g, o
     memories = 2
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)
-        nn.init.ones_(self.bias[2 * hidden : 3 * hidden].data)  # remember, until taught to forget (Jozefowicz 2015)
+        nn.init.ones_(self.bias[hidden : 2 * hidden].data)  # remember, until taught to forget (Jozefowicz 2015)
         self.input_gate, self.forget_gate, self.output_gate, self.carry = Tap(), Tap(), Tap(), Tap()
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         h, c = memory
-        g, i, f, o = torch.addmm(x, h, self.weight_h.t()).chunk(4, dim=-1)
+        i, f, g, o = torch.addmm(x, h, self.weight_h.t()).chunk(4, dim=-1)
         i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
         c = self.carry(f * c + i * g.tanh())
         return o * c.tanh(), c
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        hidden, c = LSTMSequence.apply(x, self.weight_h, *memory)
-        return hidden, (hidden[-1], c)
+        # The library's fused kernel (oneDNN, cuDNN): it was measured faster than a hand-written one here.
+        h, c = (part[None] for part in memory)
+        weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        hidden, h, c = torch.lstm(x, (h, c), weights, True, 1, 0.0, self.training, False, False)
+        return hidden, (h[0], c[0])
 
 
 class Config(RecurrentConfig):

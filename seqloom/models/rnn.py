@@ -29,7 +29,7 @@ class RNNCell(Cell):
         return (a.relu() if self.relu else a.tanh(),)
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        hidden = RNNSequence.apply(x, self.weight_h, memory[0], self.relu)
+        hidden = RNNSequence.apply(self.project(x), self.weight_h, memory[0], self.relu)
         return hidden, (hidden[-1],)
 
 
