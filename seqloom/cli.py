@@ -76,7 +76,9 @@ def generate(
     run: RunPath,
     prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
     max_new: Annotated[int, typer.Option("--max-new", min=0, help="Tokens to write.")] = 200,
-    temperature: Annotated[float, typer.Option(help="0: always the most likely token.")] = 0.8,
+    temperature: Annotated[
+        float, typer.Option(help="Below 1: bolder choices are rarer; 0: the most likely token.")
+    ] = 0.8,
     top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k most likely; 0: all.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", help="Choose among the most likely that hold this share.")] = 1.0,
     beams: Annotated[int, typer.Option(min=1, help="Beam search with so many beams, instead of drawing.")] = 1,
@@ -89,9 +91,8 @@ def generate(
     from seqloom import runs
 
     loaded = runs.load(run)
-    how: dict[str, Any] = {"max_new": max_new}
-    if beams == 1:
-        how |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else drawing)
     if beams == count == 1 and not as_json:
         sys.stdout.write(prompt)
         for piece in loaded.write(prompt, stop=stop or (), **how):
@@ -99,7 +100,7 @@ def generate(
             sys.stdout.flush()
         print()
         return
-    texts = loaded.generate(prompt, count=count, beams=beams, stop=stop or (), **how)
+    texts = loaded.generate(prompt, count=count, stop=stop or (), **how)
     texts = [texts] if count == 1 else texts
     _show({"prompt": prompt, "texts": texts}, as_json, lambda found: _print_texts(prompt, found["texts"]))
 

@@ -156,22 +156,21 @@ class _Fit:
         check_memory(runs.blueprint(self.config, task), self.config.train, runs.task_config(self.config), task)
         torch.manual_seed(self.config.train.seed)
         model = runs.model_config(self.config).assemble(task)
-        runs.check_lengths(runs.task_config(self.config), model)
+        runs.check_reading(runs.task_config(self.config), model)
         return model
 
     def _train(self, model: SequenceModel, task: Task, streams: Mapping[str, TokenStream]) -> None:
         train, valid = streams["train"], streams.get("valid")
-        told = (
-            f"{self.config.model['name']}: {runs.count_parameters(model):,} parameters, {len(train):,} training tokens"
-        )
-        self.talk.say(f"{told}, vocabulary {len(train.counts):,}, {self.engine.device}, seed {self.config.train.seed}")
+        parameters = runs.count_parameters(model)
+        size = f"{parameters:,} parameters" if parameters else "counting"
+        told = f"{self.config.model['name']}: {size}, {len(train):,} training tokens, vocabulary {len(train.counts):,}"
+        self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()
             count(model, train)
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
             return
-        size = train.bytes / max(1, len(train))
-        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, bytes_per_token=size)
+        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, train.bytes / len(train))
         if newest := self.folder.newest_whole(self.talk.say):
             self.talk.say(f"continuing from step {newest[0]:,}")
             trainer.restore(newest[1])

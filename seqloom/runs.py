@@ -103,20 +103,17 @@ class Run:
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         return self.task.evaluate(self.model, tokens, naive=naive)
 
-    def generate(
-        self, prompt: str = "", *, count: int = 1, beams: int = 1, stop: Sequence[str] = (), **how: Any
-    ) -> Any:
-        """The continuation of a prompt: a string, or a list of `count` strings. Options as in `stream`."""
-        if beams > 1:
-            return self._search(prompt, beams, count, **how)
-        decoders = [self.tokenizer.decoder() for _ in range(count)]
-        texts = [""] * count
-        for tokens in self.stream(prompt, count=count, **how):
-            for n, token in enumerate(tokens):
-                texts[n] += decoders[n].push(token)
-            if stop and all(any(s in text for s in stop) for text in texts):
-                break
-        texts = [cut_at(text + decoder.flush(), stop) for text, decoder in zip(texts, decoders, strict=True)]
+    def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
+        """The continuation of a prompt: a string, or a list of `count` strings.
+
+        Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
+        """
+        if how.get("beams", 1) > 1:
+            texts = self._search(prompt, count, **how)
+        else:
+            how.pop("beams", None)
+            texts = self._draw(prompt, count, stop, **how)
+        texts = [cut_at(text, stop) for text in texts]
         return texts[0] if count == 1 else texts
 
     def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
@@ -150,10 +147,23 @@ class Run:
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
 
-    def _search(self, prompt: str, beams: int, count: int, max_new: int = 200, **ignored: Any) -> Any:
+    def _draw(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
+        decoders = [self.tokenizer.decoder() for _ in range(count)]
+        texts = [""] * count
+        for tokens in self.stream(prompt, count=count, **how):
+            for n, token in enumerate(tokens):
+                texts[n] += decoders[n].push(token)
+            if stop and all(any(s in text for s in stop) for text in texts):
+                break
+        return [text + decoder.flush() for text, decoder in zip(texts, decoders, strict=True)]
+
+    def _search(self, prompt: str, count: int, *, beams: int, max_new: int = 200, **drawing: Any) -> list[str]:
+        if drawing:
+            raise UserError(
+                f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
+            )
         found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new)[0]
-        texts = [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
-        return texts[0] if count == 1 else texts
+        return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
     def _prompt(self, text: str) -> list[int]:
         """A prompt as ids; an empty one begins after a line break, or after an end of text."""
@@ -199,10 +209,17 @@ def cut_at(text: str, stops: Sequence[str]) -> str:
     return text[: min(places)] if places else text
 
 
-def check_lengths(task: TaskConfig, model: SequenceModel) -> None:
-    length, limit = getattr(task, "length", None), getattr(model, "limit", None)
-    if length and limit and length > limit:
-        raise UserError(f"task.length={length} is longer than the model's context {limit}; set model.context={length}")
+def check_reading(task: TaskConfig, model: SequenceModel) -> None:
+    """A model with a limit reads windows that fit into it, and carries no state that could be cut."""
+    length, truncation = getattr(task, "length", 0), getattr(task, "truncation", "regular")
+    if model.limit is None:
+        return
+    if length > model.limit:
+        raise UserError(
+            f"task.length={length} is longer than the model's context {model.limit}; set model.context={length}"
+        )
+    if truncation != "regular":
+        raise UserError(f"task.truncation={truncation} cuts a carried state; this model reads windows and carries none")
 
 
 def count_parameters(model: SequenceModel) -> int:

@@ -50,7 +50,7 @@ def digest(path: Path) -> str:
     folder = RunFolder(path)
     total = hashlib.sha256()
     newest = folder.checkpoints()[0][1]
-    for file in sorted(newest.glob("*.safetensors")) + [folder.model_files() / "model.safetensors"]:
+    for file in [*sorted(newest.glob("*.safetensors")), folder.model_files() / "model.safetensors"]:
         for name, tensor in sorted(load_file(file).items()):
             total.update(f"{file.name} {name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             total.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes())

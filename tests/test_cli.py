@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -177,8 +179,6 @@ def test_one_line_and_exit_code_2_for(run, tmp_path, mistake):
     last = err.strip().splitlines()
     assert code == 2, err
     assert len([line for line in last if line.startswith("seqloom: ")]) == 1 and "Traceback" not in err
-    import re
-
     assert re.search(pattern, last[-1]), last[-1]
 
 
@@ -189,10 +189,10 @@ def test_a_folder_that_is_not_a_run(run, tmp_path):
 
 
 def test_a_run_of_another_task(run, trained, book, tmp_path):
-    record = RunFolder(trained).record()
-    record["config"]["task"]["name"] = "translation"
+    shutil.copytree(trained, tmp_path / "other")
     other = RunFolder(tmp_path / "other")
-    other.path.mkdir()
+    record = other.record()
+    record["config"]["task"]["name"] = "translation"
     other.write_record(record)
     code, _, err = run("eval", str(other.path), "--data", str(book))
     assert code == 2 and "translation" in err and "Traceback" not in err

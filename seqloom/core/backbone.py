@@ -1,4 +1,4 @@
-"""Backbone: an architecture, (B, T, width) -> (B, T, width), and the one law it must keep:
+"""Backbone: an architecture, (B, T, inputs) -> (B, T, width), and the one law it must keep:
 
 reading a sequence in pieces, handing the state on, gives exactly what reading it at once gives.
 """
@@ -23,6 +23,7 @@ def stack_of(matrices: int, weight: Tensor) -> None:
 class Backbone(nn.Module, ABC):
     kind: Kind = "causal"
     width: int
+    inputs: int | None = None  # size of the vectors it reads; None: the width
     limit: int | None = None  # most tokens it should read in one go; None: its state never grows, read on for ever
 
     @abstractmethod

@@ -62,7 +62,7 @@ class Network(SequenceModel):
         """One matrix for reading and for writing a token (Press & Wolf 2017)."""
         read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
         if read is None or write is None or read.shape != write.shape:
-            raise UserError("model.tie: this task's input and output tables differ in shape; use model.tie=false")
+            raise UserError("model.tie: the tables for reading and writing differ in shape; model.inputs=0, or no tie")
         nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough to write with, not only to read
         self.head.weight = read
 
@@ -92,4 +92,4 @@ class ModelConfig(Strict):
         """The whole network for a task; refuses a kind of model the task cannot use."""
         backbone = self.build()
         task.check(backbone.kind)
-        return Network(task.embed(self.width), backbone, task.head(self.width), self.tie)
+        return Network(task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie)

@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.backbone import Backbone, stack_of
+from seqloom.core.backbone import Backbone
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
@@ -38,8 +38,6 @@ class Cell(nn.Module, ABC):
         self.weight_x = nn.Parameter(torch.empty(self.gates * hidden, inputs).uniform_(-bound, bound))
         self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(self.gates * hidden))
-        for weight in (self.weight_x, self.weight_h):
-            stack_of(self.gates, weight)
         self.state = Tap()
 
     def project(self, x: Tensor) -> Tensor:
@@ -92,14 +90,15 @@ class Recurrent(Backbone):
     """Layers of one kind of cell; dropout on what enters, between layers, and on what leaves."""
 
     def __init__(
-        self, cell: Callable[[int, int], Cell], width: int, depth: int, dropout: float, bidirectional: bool
+        self, cell: Callable[[int, int], Cell], inputs: int, width: int, depth: int, dropout: float, bidirectional: bool
     ) -> None:
         super().__init__()
-        self.width = width
+        self.inputs, self.width = inputs, width
         self.kind = "bidirectional" if bidirectional else "causal"
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
-            nn.ModuleList(cell(width, width // directions) for _ in range(directions)) for _ in range(depth)
+            nn.ModuleList(cell(width if n else inputs, width // directions) for _ in range(directions))
+            for n in range(depth)
         )
         self.dropout = nn.Dropout(dropout)
 
@@ -121,11 +120,20 @@ class Recurrent(Backbone):
 class RecurrentConfig(ModelConfig):
     """The options every recurrent architecture shares."""
 
+    inputs: int = Field(0, ge=0, description="size of the vectors it reads; 0: 64 (the width if that is less, or tied)")
     depth: int = Field(1, ge=1, description="layers, one above the other")
     bidirectional: bool = Field(False, description="half of the width reads backwards (for tasks that see the whole)")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"depth": 2}, {"depth": 2, "bidirectional": True})
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"depth": 2, "inputs": 5},
+        {"depth": 2, "bidirectional": True},
+    )
     cell: ClassVar[type[Cell]]
 
     def build(self) -> Backbone:
-        return Recurrent(self.cell, self.width, self.depth, self.dropout, self.bidirectional)
+        return self.unrolled(self.cell)
+
+    def unrolled(self, cell: Callable[[int, int], Cell]) -> Backbone:
+        inputs = self.inputs or (self.width if self.tie else min(64, self.width))
+        return Recurrent(cell, inputs, self.width, self.depth, self.dropout, self.bidirectional)

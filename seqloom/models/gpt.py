@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from seqloom.core.backbone import Backbone
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.state import State
-from seqloom.core.task import Task
 from seqloom.core.taps import Tap
+from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.decode import one_token

@@ -36,6 +36,6 @@ class GRUCell(Cell):
 
 
 class Config(RecurrentConfig):
-    width: int = Field(360, ge=1, description="size of every hidden vector")
+    width: int = Field(480, ge=1, description="size of every hidden vector")
 
     cell = GRUCell

@@ -38,6 +38,6 @@ class LSTMCell(Cell):
 
 
 class Config(RecurrentConfig):
-    width: int = Field(312, ge=1, description="size of every hidden vector")
+    width: int = Field(416, ge=1, description="size of every hidden vector")
 
     cell = LSTMCell

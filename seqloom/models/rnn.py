@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqloom.core.backbone import Backbone
 from seqloom.layers.fused import RNNSequence
-from seqloom.layers.recurrent import Cell, Memory, Recurrent, RecurrentConfig
+from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
 class RNNCell(Cell):
@@ -34,11 +34,10 @@ class RNNCell(Cell):
 
 
 class Config(RecurrentConfig):
-    width: int = Field(640, ge=1, description="size of every hidden vector")
+    width: int = Field(848, ge=1, description="size of every hidden vector")
     activation: Literal["tanh", "relu"] = Field("tanh", description="what keeps the memory bounded")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (*RecurrentConfig.variants, {"activation": "relu"})
 
     def build(self) -> Backbone:
-        cell = partial(RNNCell, activation=self.activation)
-        return Recurrent(cell, self.width, self.depth, self.dropout, self.bidirectional)
+        return self.unrolled(partial(RNNCell, activation=self.activation))
