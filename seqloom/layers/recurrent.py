@@ -90,10 +90,17 @@ class Recurrent(Backbone):
     """Layers of one kind of cell; dropout on what enters, between layers, and on what leaves."""
 
     def __init__(
-        self, cell: Callable[[int, int], Cell], inputs: int, width: int, depth: int, dropout: float, bidirectional: bool
+        self,
+        cell: Callable[[int, int], Cell],
+        inputs: int,
+        width: int,
+        scale: float,
+        depth: int,
+        dropout: float,
+        bidirectional: bool,
     ) -> None:
         super().__init__()
-        self.inputs, self.width = inputs, width
+        self.inputs, self.width, self.scale = inputs, width, scale
         self.kind = "bidirectional" if bidirectional else "causal"
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
@@ -104,7 +111,7 @@ class Recurrent(Backbone):
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         memories: list[Memory] = []
-        x = self.dropout(x)
+        x = self.dropout(x * self.scale)
         for n, layer in enumerate(self.layers):
             cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]
@@ -136,4 +143,5 @@ class RecurrentConfig(ModelConfig):
 
     def unrolled(self, cell: Callable[[int, int], Cell]) -> Backbone:
         inputs = self.inputs or (self.width if self.tie else min(64, self.width))
-        return Recurrent(cell, inputs, self.width, self.depth, self.dropout, self.bidirectional)
+        scale = math.sqrt(inputs) if self.tie else 1.0  # a table that also writes is small: read it larger
+        return Recurrent(cell, inputs, self.width, scale, self.depth, self.dropout, self.bidirectional)
