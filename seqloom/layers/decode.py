@@ -53,16 +53,7 @@ def _feed(feed: Any, x: Tensor) -> Tensor:
 
 
 def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
-    """W x + b. For one row the library keeps to one core; as a batch of row blocks the product uses them all."""
-    weight, bias = layer.weight, layer.bias
-    threads = torch.get_num_threads()
-    size, width = weight.shape
-    if threads == 1 or x.size(0) != 1 or size % threads or not x.is_cpu:
-        return F.linear(x, weight, bias)
-    blocks, column = weight.view(threads, -1, width), x.view(1, width, 1).expand(threads, -1, -1)
-    if bias is None:
-        return torch.bmm(blocks, column).view(1, size)
-    return torch.baddbmm(bias.view(threads, -1, 1), blocks, column).view(1, size)
+    return F.linear(x, layer.weight, layer.bias)
 
 
 def _normalise(norm: Any, x: Tensor) -> Tensor:

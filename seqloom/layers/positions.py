@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seqloom.core.errors import UserError
 
@@ -18,12 +19,13 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.randn(context, width) * 0.02)
 
     def forward(self, places: Tensor) -> Tensor:
-        if places.numel() and int(places.max()) >= len(self.weight):
+        last = int(places.max()) if places.numel() else 0
+        if last >= len(self.weight):
             raise UserError(
-                f"the sequence is {int(places.max()) + 1} tokens long, the model's learned positions end at "
+                f"the sequence is {last + 1} tokens long, the model's learned positions end at "
                 f"{len(self.weight)}; shorten it, or train with model.context larger or model.positions=rotary"
             )
-        return self.weight[places]
+        return F.embedding(places, self.weight)
 
 
 class SinusoidalPositions(nn.Module):

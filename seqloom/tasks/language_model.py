@@ -113,7 +113,8 @@ class LanguageModel(Task):
                 "use a smaller train.batch or more text"
             )
         span = min(self.config.stretch or share, share)
-        span -= span % self.config.length if span > self.config.length else 0  # every step is a full one
+        if self.config.truncation == "regular" and span > self.config.length:
+            span -= span % self.config.length  # every step is a full one
         starts, count = _places(len(rows) - 1, span, rng)
         cuts = self._cuts(span, rng)
         lengths = np.diff(cuts)
@@ -170,7 +171,7 @@ class LanguageModel(Task):
 
 def _places(total: int, span: int, rng: np.random.Generator) -> tuple[Callable[[int, int], np.ndarray], int]:
     """Where spans begin, shuffled and each epoch shifted: starts(first, how many), and how many there are."""
-    shift, key = int(rng.integers(0, min(span, total - span + 1))), int(rng.integers(2**62))
+    shift, key = int(rng.integers(0, total % span + 1)), int(rng.integers(2**62))
     count = (total - shift) // span
 
     def starts(first: int, size: int) -> np.ndarray:
