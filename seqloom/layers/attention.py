@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from seqloom.core.backbone import stack_of
 from seqloom.core.taps import Tap
 from seqloom.layers.cache import Cache
+from seqloom.layers.norms import RMSNorm
 from seqloom.layers.positions import Rotary
 
 
@@ -27,7 +28,7 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
         stack_of(3, self.qkv.weight)
         self.out = nn.Linear(width, width, bias=bias)
-        self.norms = nn.ModuleList(nn.RMSNorm(width // heads) for _ in range(2)) if qk_norm else None
+        self.norms = nn.ModuleList(RMSNorm(width // heads) for _ in range(2)) if qk_norm else None
         self.weights = Tap()
 
     def forward(

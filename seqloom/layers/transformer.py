@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
-
-NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 class FeedForward(nn.Module):
@@ -49,6 +45,3 @@ class Block(nn.Module):
             return x + self.dropout(self.feed(self.norm_2(x)))
         x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, visible, angles)))
         return self.norm_2(x + self.dropout(self.feed(x)))
-
-
-NormName = Literal["layer", "rms"]

@@ -23,8 +23,9 @@ from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.decode import one_token
+from seqloom.layers.norms import NORMS
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
-from seqloom.layers.transformer import NORMS, Block, FeedForward, NormName
+from seqloom.layers.transformer import Block, FeedForward
 
 PRESETS: dict[str, dict[str, Any]] = {
     "modern": {},
@@ -46,7 +47,7 @@ class Config(ModelConfig):
     heads: int = Field(4, ge=1, description="attention heads; they share the width")
     context: int = Field(128, ge=1, description="tokens it is meant to see at once")
     positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="how order is told")
-    norm: NormName = Field("rms", description="LayerNorm or RMSNorm")
+    norm: Literal["layer", "rms"] = Field("rms", description="LayerNorm or RMSNorm")
     pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
     gated: bool = Field(True, description="gated feed-forward (SwiGLU), else plain (GELU)")
     feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width, 8/3 x width when gated")

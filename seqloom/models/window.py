@@ -16,6 +16,7 @@ from seqloom.core.backbone import Backbone
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
+from seqloom.layers.norms import RMSNorm
 from seqloom.models.ngram import keep_last
 
 
@@ -64,7 +65,7 @@ class Perceptron(nn.Module):
         self.hidden = nn.ModuleList(Hidden(hidden, dropout) for _ in range(depth))
         self.maps = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(depth - 1))
         self.last = nn.Linear(hidden, width)
-        self.norm = nn.RMSNorm(width)
+        self.norm = RMSNorm(width)
         for layer in (*self.maps, self.last):  # what adds starts at zero: at first a model of the newest vector alone
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -90,7 +91,7 @@ class Hidden(nn.Module):
 
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
-        self.norm, self.values, self.drop = nn.RMSNorm(size), Tap(), nn.Dropout(dropout)
+        self.norm, self.values, self.drop = RMSNorm(size), Tap(), nn.Dropout(dropout)
 
     def forward(self, h: Tensor) -> Tensor:
         return self.drop(self.values(F.relu(self.norm(h)).square()))

@@ -1,0 +1,16 @@
+"""Norms: bring a vector to a known size, with a learned gain per value."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class RMSNorm(nn.RMSNorm):
+    """x / sqrt(mean(x^2)) * gain (Zhang & Sennrich 2019); the gain follows the precision of x, as kernels ask."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
+
+
+NORMS = {"layer": nn.LayerNorm, "rms": RMSNorm}
