@@ -85,6 +85,7 @@ class Trainer:
         self.states: list[State] = [None] * config.accumulate
         self.bytes_per_token = bytes_per_token
         self.valid: float | None = None
+        self.clock = time.perf_counter()
         self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
         engine.seed(config.seed)
 
@@ -99,19 +100,19 @@ class Trainer:
             start=self.progress.step,
         )
         self.model.train()
+        self.clock = time.perf_counter()
         with _signals() as received:
             for pieces in self.task.batches(train, order, self.carry):
                 if self.finished():
                     break
-                started = time.perf_counter()
                 facts, stop = self.update(pieces, received)
-                self.progress.seconds += time.perf_counter() - started
                 self._report(facts)
                 due = self._due()
                 if due:
                     self.evaluate(valid)
                 if stop or due or self._should_save():
                     self.save()
+                    self.clock = time.perf_counter()  # validating and saving are not training
                 if stop:
                     raise Interrupted(received[0] if received else signal.SIGTERM)
             if self.progress.evaluated < self.progress.step:
@@ -130,7 +131,7 @@ class Trainer:
                 step.loss.backward()
             self.states[n] = detach_state(step.state) if self.carry else None
             loss, count = loss + step.loss.item(), count + step.count
-        loss, count, stop = self.engine.total(loss, count, len(received))
+        loss, count, stop, seconds = self.engine.total(loss, count, len(received), self._lap())
         norm = self._settle_gradients(count)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._not_finite(loss, pieces)
@@ -138,7 +139,13 @@ class Trainer:
         self.optimizers.zero_grad()
         self.progress.step += 1
         self.progress.tokens += int(count)
+        self.progress.seconds += seconds / self.engine.world  # the same for all, so that all end together
         return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
+
+    def _lap(self) -> float:
+        """Seconds since the last call."""
+        before, self.clock = self.clock, time.perf_counter()
+        return self.clock - before
 
     def evaluate(self, valid: Any | None) -> None:
         self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
