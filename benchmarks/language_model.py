@@ -134,7 +134,7 @@ def train_recurrent(kind: str, shape: tuple[int, int, int], size: Size, folder: 
     width, rows, length = shape
     layer, gates = RECURRENT[kind]
     batch = make_batch(rows, length)
-    ours = import_module(f"seqloom.models.{kind}").Config(width=width).assemble(make_task(VOCABULARY))
+    ours = import_module(f"seqloom.models.{kind}").Config(width=width, inputs=width).assemble(make_task(VOCABULARY))
     contenders = {
         OURS: our_update(ours, batch, folder),
         f"torch.nn.{layer.__name__}": peer_update(PlainRecurrent(layer, width), batch),
@@ -300,7 +300,7 @@ def scatter_weights(model: Any) -> None:
 
 def copy_weights(ours: Any, theirs: Any) -> None:
     body = ours.backbone
-    pairs = [(theirs.transformer.wte, ours.embed), (theirs.transformer.wpe, body.positions)]
+    pairs = [(theirs.transformer.wte, ours.embed), (theirs.transformer.wpe, body.positions.table)]
     pairs.append((theirs.transformer.ln_f, body.norm))
     for block, h in zip(body.blocks, theirs.transformer.h, strict=True):
         pairs += [(h.ln_1, block.norm_1), (h.ln_2, block.norm_2), (h.attn.c_attn, block.attention.qkv)]

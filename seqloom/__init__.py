@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["doctor", "evaluate", "fit", "load"]
+__all__ = ["doctor", "fit", "load"]
 
 
 def _avoid_unusable_amx() -> None:

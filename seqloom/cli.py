@@ -43,7 +43,7 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Train a model. Issued again with the same arguments, it continues, or says that nothing is left to do."""
-    if out is not None and (out / ".lock").exists():
+    if out is not None and (out / ".lock").exists() and os.environ.get("RANK", "0") == "0":
         from seqloom.core.run import RunFolder
 
         with RunFolder(out).lock():
@@ -68,7 +68,7 @@ def evaluate(
     """Score a run on a text: perplexity and bits per byte with their protocol, naive baselines beside."""
     from seqloom import runs
 
-    _show(runs.evaluate(run, data, column), as_json, lambda s: _print_scores({data: s}))
+    _show(runs.load(run).evaluate(data, column), as_json, lambda s: _print_scores({data: s}))
 
 
 @app.command()
@@ -82,7 +82,7 @@ def generate(
     top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k most likely; 0: all.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", help="Choose among the most likely that hold this share.")] = 1.0,
     beams: Annotated[int, typer.Option(min=1, help="Beam search with so many beams, instead of drawing.")] = 1,
-    seed: Annotated[int | None, typer.Option(help="The same seed writes the same text.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="The same seed, the same text.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Continuations to write, as one batch.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="End at this text (may be given several times).")] = None,
     as_json: Json = False,
@@ -94,9 +94,8 @@ def generate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else drawing)
     if beams == count == 1 and not as_json:
-        sys.stdout.write(prompt)
-        for piece in loaded.write(prompt, stop=stop or (), **how):
-            sys.stdout.write(piece)
+        for number, piece in enumerate(loaded.write(prompt, stop=stop or (), **how)):
+            sys.stdout.write(piece if number else prompt + piece)
             sys.stdout.flush()
         print()
         return
@@ -190,7 +189,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
     print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
           f"{summary['seconds']:.0f} s")  # fmt: skip
-    _print_scores(summary["scores"])
+    if summary["scores"]:
+        _print_scores(summary["scores"])
 
 
 def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
@@ -228,5 +228,5 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         numeric = isinstance(rows[0][column], int | float)
         table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()))
+        table.add_row(*("-" if v is None else f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()))
     Console().print(table, markup=False)

@@ -20,10 +20,10 @@ from safetensors.torch import load_file, save
 
 import seqloom
 from seqloom import runs
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.core.run import RunConfig, RunFolder
-from seqloom.core.task import Task
+from seqloom.core.task import Order, Task
 from seqloom.data.stream import TokenStream, prepare
 from seqloom.data.text import Source
 from seqloom.tokenizers import Tokenizer, train_tokenizer
@@ -62,8 +62,11 @@ def fit(
     given = {_FLAGS[k]: v for k, v in flags.items() if v is not None}
     config = runs.configure(Path(recipe) if recipe else None, given, overrides)
     stem = f"{config.task['name']}-{config.model['name']}"
-    folder = RunFolder(Path(out)) if out else RunFolder.new(Path("runs"), stem)
     engine = Engine(config.train)
+    Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # can it be divided?
+    if out is None and engine.world > 1:
+        raise UserError("several processes need one folder: give --out")
+    folder = RunFolder(Path(out)) if out else RunFolder.new(Path("runs"), stem)
     talk: Reporter = Silent() if quiet or not engine.main else reporter()
     job = _Fit(config, folder, engine, talk, command)
     if job.finished():
@@ -95,10 +98,11 @@ class _Fit:
         self._same_data(parts)
         tokenizer = self._tokenizer(parts["train"])
         streams = {part: self._prepare(part, source, tokenizer) for part, source in parts.items()}
-        _check_vocabulary(streams["train"], tokenizer)
+        _check_vocabulary(streams, tokenizer)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
         if self.engine.main:
+            self.folder.forget_summary()
             self.folder.write_record(self._record(parts, tokenizer, model))
             self.engine.wait()  # now the others find everything in place
         self._train(model, task, streams)
@@ -106,7 +110,7 @@ class _Fit:
 
     def _agreed(self, config: RunConfig) -> RunConfig:
         """Threads are part of a run: the recorded count is kept. Little else may change when a run goes on."""
-        before = RunConfig.model_validate(self.previous["config"]) if self.previous else None
+        before = self.folder.config() if self.previous else None
         threads = config.train.threads or (before.train.threads if before else torch.get_num_threads())
         torch.set_num_threads(threads)
         now = config.model_copy(update={"train": config.train.model_copy(update={"threads": threads})})
@@ -240,8 +244,12 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _check_vocabulary(train: TokenStream, tokenizer: Tokenizer) -> None:
+def _check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
+    train = streams["train"]
     if (distinct := int((train.counts > 0).sum())) < 2:
         raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")
     if train.counts[tokenizer.unk] > 0.5 * len(train):
-        raise RunError("more than half of the training text is unknown to the tokenizer; lower task.min_count")
+        raise UserError("more than half of the training text is unknown; raise task.vocabulary or lower task.min_count")
+    for part, stream in streams.items():
+        if len(stream) < 2:
+            raise UserError(f"the {part} part has {len(stream)} token; at least 2 are needed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,15 +25,28 @@ def samples(name: str | None = None) -> Rows:
 
 
 def runs(name: str | None = None) -> Rows:
+    from seqloom.core.errors import UserError
+    from seqloom.core.run import RunFolder
+
     rows = []
     for record in sorted(Path(name or "runs").glob("*/run.json")):
-        config = json.loads(record.read_bytes())["config"]
-        end = record.parent / "summary.json"
-        summary = json.loads(end.read_bytes()) if end.exists() else {}
-        valid = summary.get("scores", {}).get("valid", {}).get("loss")
+        folder = RunFolder(record.parent)
+        try:
+            config, summary = folder.config(), folder.summary()
+        except UserError:
+            rows.append({"run": str(folder.path), "task": None, "model": None, "state": "damaged", "valid": None})
+            continue
+        valid = (summary or {}).get("scores", {}).get("valid", {}).get("loss")
         state = "finished" if summary else "unfinished"
-        rows.append({"run": str(record.parent), "task": config["task"]["name"], "model": config["model"]["name"],
-                     "state": state, "valid": f"{valid:.4f}" if valid is not None else "-"})  # fmt: skip
+        rows.append(
+            {
+                "run": str(folder.path),
+                "task": config.task["name"],
+                "model": config.model["name"],
+                "state": state,
+                "valid": valid,
+            }
+        )
     return rows
 
 

@@ -21,7 +21,7 @@ from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.run import DataConfig, RunConfig, RunFolder, TrainConfig
 from seqloom.core.task import Task, TaskConfig
 from seqloom.data.split import split_text
-from seqloom.data.stream import TokenStream, prepare
+from seqloom.data.stream import prepare
 from seqloom.data.text import Source, open_text
 from seqloom.generate.beam import beam_search
 from seqloom.generate.pick import Choice
@@ -41,7 +41,7 @@ def names(kind: str) -> list[str]:
 
 
 def find_config(kind: str, name: str) -> Any:
-    if name not in names(kind):
+    if not isinstance(name, str) or name not in names(kind):
         raise unknown(kind.removesuffix("s"), name, names(kind))
     return import_module(f"seqloom.{kind}.{name}").Config
 
@@ -97,17 +97,15 @@ class Run:
 
     def evaluate(self, data: str, column: str = "text") -> dict[str, Any]:
         """Scores on a text, with their protocol and the naive baselines beside."""
-        return self.evaluate_stream(prepare(open_text(data, column), self.tokenizer))
-
-    def evaluate_stream(self, tokens: TokenStream) -> dict[str, Any]:
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
-        return self.task.evaluate(self.model, tokens, naive=naive)
+        return self.task.evaluate(self.model, prepare(open_text(data, column), self.tokenizer), naive=naive)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
 
         Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
         """
+        stop = [s for s in stop if s]
         if how.get("beams", 1) > 1:
             texts = self._search(prompt, count, **how)
         else:
@@ -117,10 +115,12 @@ class Run:
         return texts[0] if count == 1 else texts
 
     def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
-        """One continuation, as text, as soon as it is certain; ends before the first stop string."""
-        decoder, text, given = self.tokenizer.decoder(), "", 0
+        """One continuation, as text, as soon as it is certain; ends with the document or before a stop string."""
+        decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
         held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
         for (token,) in self.stream(prompt, **how):
+            if token == self.tokenizer.eos:
+                break
             text += decoder.push(token)
             if (cut := cut_at(text, stop)) != text:
                 yield cut[given:]
@@ -141,7 +141,7 @@ class Run:
         seed: int | None = None,
         count: int = 1,
     ) -> Iterator[list[int]]:
-        """The next token of each of `count` continuations, `max_new` times."""
+        """The next token of each of `count` continuations, `max_new` times, also past an end of text."""
         choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
         prompts = [self._prompt(prompt)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
@@ -150,10 +150,12 @@ class Run:
     def _draw(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
         decoders = [self.tokenizer.decoder() for _ in range(count)]
         texts = [""] * count
+        ended = [False] * count
         for tokens in self.stream(prompt, count=count, **how):
             for n, token in enumerate(tokens):
-                texts[n] += decoders[n].push(token)
-            if stop and all(any(s in text for s in stop) for text in texts):
+                ended[n] = ended[n] or token == self.tokenizer.eos or any(s in texts[n] for s in stop)
+                texts[n] += "" if ended[n] else decoders[n].push(token)
+            if all(ended):
                 break
         return [text + decoder.flush() for text, decoder in zip(texts, decoders, strict=True)]
 
@@ -162,29 +164,27 @@ class Run:
             raise UserError(
                 f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
             )
-        found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new)[0]
+        end = self.tokenizer.eos
+        found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new, end=end)[0]
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
     def _prompt(self, text: str) -> list[int]:
-        """A prompt as ids; an empty one begins after a line break, or after an end of text."""
+        """A prompt as ids; an empty one begins after a line break, or after an end of text where there are none."""
         ids = self.tokenizer.encode(text or "\n").tolist()
-        return ids or [self.tokenizer.eos]
+        return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
 
 
 def load(folder: str | Path) -> Run:
     """A run that has a model; its files are verified first."""
     place = RunFolder(Path(folder))
-    config = RunConfig.model_validate(place.record()["config"])
+    config = place.config()
     files = place.model_files()
     tokenizer = Tokenizer.load(files)
     task = task_config(config).build(tokenizer)
     model = model_config(config).assemble(task)
     load_weights(model, load_file(files / "model.safetensors"))
-    return Run(place, config, task, model.to(choose_device(config.train.device)), tokenizer)
-
-
-def evaluate(run: str | Path, data: str, column: str = "text") -> dict[str, Any]:
-    return load(run).evaluate(data, column)
+    device = "cpu" if config.train.device == "cpu" else "auto"  # trained elsewhere, used here
+    return Run(place, config, task, model.to(choose_device(device)), tokenizer)
 
 
 def doctor(data: str, *, task: str = "language_model", column: str = "text", valid: float = 0.1) -> list[Any]:
@@ -211,13 +211,14 @@ def cut_at(text: str, stops: Sequence[str]) -> str:
 
 def check_reading(task: TaskConfig, model: SequenceModel) -> None:
     """A model with a limit reads windows that fit into it, and carries no state that could be cut."""
-    length, truncation = getattr(task, "length", 0), getattr(task, "truncation", "regular")
+    truncation = getattr(task, "truncation", "regular")
     if model.limit is None:
         return
-    if length > model.limit:
-        raise UserError(
-            f"task.length={length} is longer than the model's context {model.limit}; set model.context={length}"
-        )
+    for option in ("length", "context"):
+        if (wanted := getattr(task, option, 0)) > model.limit:
+            raise UserError(
+                f"task.{option}={wanted} is longer than the model's context {model.limit}; set model.context={wanted}"
+            )
     if truncation != "regular":
         raise UserError(f"task.truncation={truncation} cuts a carried state; this model reads windows and carries none")
 

@@ -13,6 +13,7 @@ import seqloom
 from seqloom import runs
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.train.loop import Interrupted, Trainer
 from seqloom.train.optimizers import SCHEDULES, Muon, Optimizers, orthogonal
 
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
@@ -115,10 +116,45 @@ def test_without_a_folder_each_fit_gets_a_new_one(book, monkeypatch, tmp_path):
     assert [p.name for p in paths] == ["language_model-lstm-0001", "language_model-lstm-0002"]
 
 
-def test_going_on_with_a_larger_budget_is_allowed_and_said(book, out, capsys):
-    small_fit(book, out, extra=["train.steps=5"])
-    run = small_fit(book, out, extra=["train.steps=8"])
-    assert run.summary["steps"] == 8
+def test_going_on_with_a_larger_budget_validates_on_the_way(book, out):
+    small_fit(book, out, extra=["train.steps=10"])
+    run = small_fit(book, out, extra=["train.steps=40"])
+    assert run.summary["steps"] == 40
+    assert len([entry for entry in run.folder.metrics() if "valid" in entry and 10 < entry["step"] < 40]) >= 5
+
+
+def test_a_finished_run_that_goes_on_is_not_finished_until_it_ends(book, out, monkeypatch):
+    small_fit(book, out, extra=["train.steps=4"])
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "fit", lambda *_: (_ for _ in ()).throw(Interrupted(2)))
+        with pytest.raises(Interrupted):
+            small_fit(book, out, extra=["train.steps=8"])
+    assert RunFolder(out).summary() is None
+    assert small_fit(book, out, extra=["train.steps=8"]).summary["steps"] == 8
+
+
+def test_a_document_ends_where_the_model_says_so(out, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"text": "ab"}\n' * 200)
+    run = small_fit(rows, out, "ngram")
+    assert run.generate("a", max_new=9, temperature=0) == "b"
+    assert "".join(run.write("a", max_new=9, temperature=0)) == "b"
+    assert run.generate("a", max_new=9, beams=2) == "b"
+
+
+def test_bits_per_byte_are_withheld_when_words_are_unknown(book, out):
+    scores = small_fit(book, out, "ngram", ["task.tokenizer=words", "task.vocabulary=8"]).summary["scores"]["valid"]
+    assert scores["bits_per_byte"] is None and "unknown" in scores["protocol"]
+
+
+def test_a_part_of_one_token_is_refused_before_training(book, out, tmp_path):
+    (tmp_path / "one.txt").write_text("a")
+    with pytest.raises(UserError, match="the test part has 1 token"):
+        small_fit(book, out, extra=QUICK, test=str(tmp_path / "one.txt"))
+
+
+def test_a_large_seed_is_a_seed(book, out):
+    assert small_fit(book, out, extra=[*QUICK, f"train.seed={2**62}"]).summary["steps"] == 6
 
 
 @pytest.mark.parametrize("change", [["model.width=32"], ["train.batch=8"], ["train.seed=5"], ["task.length=20"]])
@@ -223,7 +259,7 @@ def test_schedules_warm_up_and_come_down():
     cosine = [SCHEDULES["cosine"](step / 1000, step, config) for step in range(1001)]
     assert cosine[0] < 0.2 and max(cosine) <= 1 and cosine[-1] == pytest.approx(0.1)
     assert SCHEDULES["constant"](0.5, 500, config) == 1
-    assert SCHEDULES["inverse_sqrt"](0, 39, config) == pytest.approx(0.5)
+    assert SCHEDULES["inverse_sqrt"](0.5, 39, config) == pytest.approx(0.5)
 
 
 def test_optimizer_state_survives_a_file(book):

@@ -191,7 +191,7 @@ def gpt2_pair(dtype: torch.dtype) -> tuple[Any, Any]:
     nn.init.zeros_(ours.head.bias)
     body, their_body = ours.backbone, theirs.transformer
     ours.embed.weight.data.copy_(their_body.wte.weight)
-    body.positions.weight.data.copy_(their_body.wpe.weight)
+    body.positions.table.weight.data.copy_(their_body.wpe.weight)
     body.norm.load_state_dict(their_body.ln_f.state_dict())
     for block, h in zip(body.blocks, their_body.h, strict=True):
         block.norm_1.load_state_dict(h.ln_1.state_dict())

@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def language_model(vocabulary: int = VOCABULARY, **options: Any) -> LanguageModel:
-    return Config.model_validate(options).build(SimpleNamespace(size=vocabulary))
+    return Config.model_validate(options).build(SimpleNamespace(size=vocabulary, unk=None))
 
 
 def tokens(*shape: int, seed: int = 0, vocabulary: int = VOCABULARY) -> Tensor:

@@ -154,6 +154,18 @@ class RunFolder:
             raise UserError(f"{shown(self.path)}: not a run folder (no run.json); seqloom fit makes one")
         return record
 
+    def config(self) -> RunConfig:
+        """The configuration it was made with."""
+        try:
+            return RunConfig.model_validate(self.record()["config"])
+        except (KeyError, ValueError):
+            raise UserError(f"{shown(self.path)}: its run.json is not one that this version understands") from None
+
+    def forget_summary(self) -> None:
+        """A finished run that goes on is not finished."""
+        with durable.writing(self.path), suppress(FileNotFoundError):
+            os.unlink(self.path / "summary.json")
+
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._write_json("summary.json", summary)
 

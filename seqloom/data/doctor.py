@@ -218,7 +218,7 @@ def _mixed_line_ends(path: Path) -> list[Finding]:
 
 def _tokenizers(survey: Survey) -> Iterator[Finding]:
     words = round(survey.words * survey.bytes / max(survey.words_bytes, 1))
-    unspaced = survey.cjk > 0.3 * survey.characters and survey.cjk > 4 * survey.runs
+    unspaced = survey.cjk > 0.3 * survey.characters and survey.cjk > 3 * survey.runs
     subwords = round(survey.cjk / 1.4 + (survey.bytes - 3 * survey.cjk) / 4)
     kinds = {"characters": survey.characters, "bytes": survey.bytes, "bpe": subwords}
     if not unspaced:

@@ -120,7 +120,7 @@ def _pad(
 
 def _surprise(logits: torch.Tensor, targets: torch.Tensor) -> float:
     losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORE, reduction="none")
-    return float(losses.double().sum())
+    return float(losses.cpu().double().sum())  # not every device has doubles
 
 
 def _grouped(items: range, size: int) -> Iterator[list[int]]:

@@ -6,7 +6,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqloom.core.errors import UserError
 
@@ -16,16 +15,17 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, context: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(context, width) * 0.02)
+        self.table = nn.Embedding(context, width)
+        nn.init.normal_(self.table.weight, std=0.02)
 
     def forward(self, places: Tensor) -> Tensor:
         last = int(places.max()) if places.numel() else 0
-        if last >= len(self.weight):
+        if last >= self.table.num_embeddings:
             raise UserError(
                 f"the sequence is {last + 1} tokens long, the model's learned positions end at "
-                f"{len(self.weight)}; shorten it, or train with model.context larger or model.positions=rotary"
+                f"{self.table.num_embeddings}; shorten it, or train with model.context larger or model.positions=rotary"
             )
-        return F.embedding(places, self.weight)
+        return self.table(places)
 
 
 class SinusoidalPositions(nn.Module):

@@ -55,7 +55,7 @@ class Config(TaskConfig):
         return self
 
     def build(self, tokenizer: Any) -> LanguageModel:
-        return LanguageModel(self, tokenizer.size)
+        return LanguageModel(self, tokenizer.size, tokenizer.unk)
 
 
 class LanguageModel(Task):
@@ -65,8 +65,8 @@ class LanguageModel(Task):
     accepts = frozenset({"causal"})
     metric = "loss"
 
-    def __init__(self, config: Config, vocabulary: int) -> None:
-        self.config, self.vocabulary = config, vocabulary
+    def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
+        self.config, self.vocabulary, self.unknown = config, vocabulary, unknown
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -97,7 +97,12 @@ class LanguageModel(Task):
             part = rows.head(self.config.validation)
             return perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS)
         scores = perplexity(model, rows, context=context, stride=self.config.stride)
-        return scores | {"baselines": baselines(rows, self.vocabulary, options.get("naive"))}
+        scores["baselines"] = baselines(rows, self.vocabulary, options.get("naive"))
+        if self.unknown is not None and (lost := rows.counts[self.unknown]):
+            scores["protocol"] += f", {lost / len(rows):.1%} of them unknown (so bits per byte would be too few)"
+            for score in (scores, *scores["baselines"].values()):
+                score["bits_per_byte"] = None
+        return scores
 
     def naive(self, rows: Tokens) -> dict[str, Any]:
         """What the naive baselines need to know of the training part."""

@@ -25,6 +25,8 @@ class Engine:
     def __init__(self, config: TrainConfig) -> None:
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         self.device = choose_device(config.device, int(os.environ.get("LOCAL_RANK", 0)))
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
         if config.threads:
             torch.set_num_threads(config.threads)
         precision = (
@@ -57,7 +59,7 @@ class Engine:
 
     def seed(self, seed: int) -> None:
         """Each process drops other units out."""
-        torch.manual_seed(seed * 1_000_003 + self.rank)
+        torch.manual_seed((seed * 1_000_003 + self.rank) % 2**63)
 
     def spread(self, model: nn.Module) -> None:
         """Put the model on its device, sharded if asked; before the optimiser is made."""

@@ -194,6 +194,7 @@ class Trainer:
         load_weights(self.model, load_file(path / "model.safetensors"), self.engine)
         self.optimizers.load(load_file(path / "optimizer.safetensors"), self.engine.place)
         self.progress = Progress(**saved)
+        self.progress.evaluated_share = min(self.progress.evaluated_share, self.share())  # the budget may have grown
         if world == self.engine.world:
             self.states = restore_process(path / f"process-{self.engine.rank}.safetensors", self.engine.device)
         else:

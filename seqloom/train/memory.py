@@ -17,7 +17,7 @@ def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: Any, tas
     """Weights, gradients and moments; and the predictions of one piece with their gradient."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
-    tokens = train.batch // train.accumulate * getattr(task_config, "length", 1)
+    tokens = train.batch // train.accumulate * _longest_step(task_config)
     need = 4 * (parameters * copies + 3 * tokens * getattr(task, "vocabulary", 1))
     room = available()
     if room is not None and need > room:
@@ -25,6 +25,12 @@ def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: Any, tas
             f"training needs about {need / 1e9:.1f} GB ({parameters / 1e6:.1f} M parameters), {room / 1e9:.1f} GB are "
             "available; lower model.width, model.depth or train.batch, or raise train.accumulate"
         )
+
+
+def _longest_step(task: Any) -> int:
+    """Tokens of one row in one step; a whole stretch when nothing is cut."""
+    whole = getattr(task, "truncation", "") == "full"
+    return getattr(task, "stretch" if whole else "length", 1)
 
 
 def available() -> int | None:

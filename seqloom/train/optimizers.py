@@ -1,7 +1,7 @@
 """Optimisers and learning rates: AdamW, SGD, and Muon for matrices with AdamW for the rest.
 
 Muon is ours and not torch's for two reasons, both measured: torch's computes in bfloat16, which is slow on
-CPUs, and it treats stacked matrices (the gates of an LSTM, the q, k, v of attention) as one.
+CPUs, and it treats stacked matrices (q, k and v of attention) as one.
 """
 
 from __future__ import annotations
@@ -121,8 +121,9 @@ def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
     if c.optimizer == "sgd":
         return [SGD([p for _, p in trained], lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)]
     matrices = []
-    if c.optimizer == "muon":  # tables of tokens are looked up, not multiplied: they stay with AdamW
-        matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.")]
+    if c.optimizer == "muon":  # tables are looked up, not multiplied: they stay with AdamW, and so does the head
+        tables = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+        matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.") and p not in tables]
     chosen = set(matrices)
     rest = [p for _, p in trained if p not in chosen]
     decayed, free = [p for p in rest if p.dim() > 1], [p for p in rest if p.dim() <= 1]
@@ -146,8 +147,7 @@ def _cosine(share: float, step: int, c: TrainConfig) -> float:
 
 
 def _inverse_sqrt(share: float, step: int, c: TrainConfig) -> float:
-    warmup = max(1, c.warmup)
-    return max(c.floor, min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
+    return _constant(share, step, c) * max(c.floor, min(1.0, math.sqrt(max(1, c.warmup) / (step + 1))))
 
 
 SCHEDULES = {"constant": _constant, "cosine": _cosine, "inverse_sqrt": _inverse_sqrt}
