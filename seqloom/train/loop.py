@@ -205,17 +205,17 @@ class Trainer:
             self.folder.trim_metrics(self.progress.step)
 
     def _settle_gradients(self, count: float) -> float:
-        """Sums of losses become the mean over all tokens; then clip. The norm before clipping."""
-        parameters = [p for p in self.optimizers.parameters if p.grad is not None]
-        gradients: list[Any] = [p.grad for p in parameters]
-        torch._foreach_mul_(gradients, self.engine.gradient_share / max(count, 1.0))
-        norm = nn.utils.get_total_norm(gradients)
-        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-        if self.config.clip and self.config.clip_by == "norm":
-            nn.utils.clip_grads_with_norm_(parameters, self.config.clip, norm)
-        elif self.config.clip:
-            nn.utils.clip_grad_value_(parameters, self.config.clip)
-        return float(norm)
+        """Sums of losses become the mean over all tokens, clipped, in one pass. The norm before clipping."""
+        gradients: list[Any] = [p.grad for p in self.optimizers.parameters if p.grad is not None]
+        total = nn.utils.get_total_norm(gradients)
+        mean = self.engine.gradient_share / max(count, 1.0)
+        norm = float(total.full_tensor() if hasattr(total, "full_tensor") else total) * mean
+        limit = self.config.clip if self.config.clip_by == "norm" else 0.0
+        torch._foreach_mul_(gradients, mean * min(1.0, limit / (norm + 1e-6)) if limit else mean)
+        if self.config.clip and self.config.clip_by == "value":
+            torch._foreach_clamp_min_(gradients, -self.config.clip)
+            torch._foreach_clamp_max_(gradients, self.config.clip)
+        return norm
 
     def _not_finite(self, loss: float, pieces: list[Batch]) -> RunError:
         named = [(f"gradient of {n}", p.grad) for n, p in self.model.named_parameters() if p.grad is not None]
