@@ -130,11 +130,9 @@ def doctor(
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
     from dataclasses import asdict
 
-    from seqloom.data.doctor import examine_text
+    from seqloom.data.doctor import examine
 
-    if task != "language_model":
-        raise unknown("task", task, ["language_model"])
-    findings = [asdict(finding) for finding in examine_text(data, column)]
+    findings = [asdict(finding) for finding in examine(task, data, column)]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):
         raise typer.Exit(2)

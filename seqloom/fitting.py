@@ -105,7 +105,7 @@ class _Fit:
             self.folder.forget_summary()
             self.folder.write_record(self._record(parts, tokenizer, model))
             self.engine.wait()  # now the others find everything in place
-        self._train(model, task, streams)
+        self._train(model, task, streams, tokenizer.unk)
         return self._finish(model, task, tokenizer, streams)
 
     def _agreed(self, config: RunConfig) -> RunConfig:
@@ -163,18 +163,21 @@ class _Fit:
         runs.check_reading(runs.task_config(self.config), model)
         return model
 
-    def _train(self, model: SequenceModel, task: Task, streams: Mapping[str, TokenStream]) -> None:
+    def _train(self, model: SequenceModel, task: Task, streams: Mapping[str, TokenStream], unknown: int) -> None:
         train, valid = streams["train"], streams.get("valid")
         parameters = runs.count_parameters(model)
-        size = f"{parameters:,} parameters" if parameters else "counting"
-        told = f"{self.config.model['name']}: {size}, {len(train):,} training tokens, vocabulary {len(train.counts):,}"
+        learns = f"{parameters:,} parameters" if parameters else "counting"
+        told = (
+            f"{self.config.model['name']}: {learns}, {len(train):,} training tokens, vocabulary {len(train.counts):,}"
+        )
         self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()
             count(model, train)
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
             return
-        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, train.bytes / len(train))
+        size = None if train.counts[unknown] else train.bytes / len(train)
+        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size)
         if newest := self.folder.newest_whole(self.talk.say):
             self.talk.say(f"continuing from step {newest[0]:,}")
             trainer.restore(newest[1])

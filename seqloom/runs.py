@@ -189,11 +189,9 @@ def load(folder: str | Path) -> Run:
 
 def doctor(data: str, *, task: str = "language_model", column: str = "text", valid: float = 0.1) -> list[Any]:
     """What is wrong with this data, before any training."""
-    from seqloom.data.doctor import examine_text
+    from seqloom.data.doctor import examine
 
-    if task != "language_model":
-        raise unknown("task", task, names("tasks"))
-    return examine_text(data, column, valid)
+    return examine(task, data, column, valid)
 
 
 def fit(recipe: str | Path | None = None, **options: Any) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
@@ -66,7 +66,6 @@ class TaskConfig(Strict):
 class Task(ABC):
     name: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]  # what a row must have
-    reads: ClassVar[Literal["stream", "rows"]] = "rows"  # one long token stream, or separate rows
     accepts: ClassVar[frozenset[Kind]]
     metric: ClassVar[str]
     higher_is_better: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.core.errors import UserError
+from seqloom.core.errors import UserError, unknown
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.rows import READERS
 from seqloom.data.text import Source, open_text
@@ -235,3 +235,13 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     if survey.bytes < 5_000_000:
         return "bytes" if distinct > 1000 and not unspaced else "characters"
     return "bpe"
+
+
+DOCTORS = {"language_model": examine_text}
+
+
+def examine(task: str, spec: str, column: str = "text", valid: float = 0.1) -> list[Finding]:
+    """What is wrong with data that is meant for a task."""
+    if task not in DOCTORS:
+        raise unknown("task", task, DOCTORS)
+    return DOCTORS[task](spec, column, valid)

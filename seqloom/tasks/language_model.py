@@ -61,7 +61,6 @@ class Config(TaskConfig):
 class LanguageModel(Task):
     name = "language_model"
     columns = ("text",)
-    reads = "stream"
     accepts = frozenset({"causal"})
     metric = "loss"
 
@@ -95,12 +94,16 @@ class LanguageModel(Task):
         context = self.config.context or model.limit
         if options.get("quick"):
             part = rows.head(self.config.validation)
-            return perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS)
+            return self._honest(perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part)
         scores = perplexity(model, rows, context=context, stride=self.config.stride)
         scores["baselines"] = baselines(rows, self.vocabulary, options.get("naive"))
+        return self._honest(scores, rows)
+
+    def _honest(self, scores: dict[str, Any], rows: Tokens) -> dict[str, Any]:
+        """What unknown words stand for is not predicted, so with them bits per byte would be too few."""
         if self.unknown is not None and (lost := rows.counts[self.unknown]):
             scores["protocol"] += f", {lost / len(rows):.1%} of them unknown (so bits per byte would be too few)"
-            for score in (scores, *scores["baselines"].values()):
+            for score in (scores, *scores.get("baselines", {}).values()):
                 score["bits_per_byte"] = None
         return scores
 

@@ -73,7 +73,7 @@ class Trainer:
         engine: Engine,
         folder: RunFolder,
         reporter: Reporter,
-        bytes_per_token: float = 1.0,
+        bytes_per_token: float | None = None,
     ) -> None:
         self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
         self.carry = model.limit is None  # a state that never grows is handed on
@@ -240,8 +240,9 @@ class Trainer:
         if p.step % self.config.log_every == 0:
             self._log({"train": {"tokens": p.tokens, **facts}})
         shown: dict[str, Any] = {"step": p.step, "loss": loss, "perplexity": math.exp(min(loss, 700))}
-        shown |= {"bits_per_byte": loss / math.log(2) / self.bytes_per_token, "valid": self.valid}
-        shown |= {"seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}
+        if self.bytes_per_token:
+            shown["bits_per_byte"] = loss / math.log(2) / self.bytes_per_token
+        shown |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}
         self.reporter.update(self.share(), shown)
 
     def _log(self, entry: dict[str, Any]) -> None:
