@@ -1,18 +1,21 @@
 """What the benchmarks share: a race of several contenders, the machine's limits, and the work a model needs.
 
-Contenders take turns, round by round, in one process: what slows the machine for a while slows them all. The order
-rotates, and the best turn counts, because other programs can only add time. The median over the rounds of the ratio
-within a round stands beside it: where the two disagree, the machine was too busy to say.
+Contenders take turns, round by round: what slows the machine for a while slows them all. The order rotates, and the
+best turn counts, because other programs can only add time. The median over the rounds of the ratio within a round
+stands beside it: where the two disagree, the machine was too busy to say.
 """
 
 from __future__ import annotations
 
 import math
+import multiprocessing
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -45,7 +48,41 @@ def median_ratio(turns: Turns, ours: str, theirs: str) -> float:
     return statistics.median(b / a for a, b in zip(turns[ours], turns[theirs], strict=True))
 
 
+class Elsewhere:
+    """A contender in a process of its own, where nothing that others did or set can help or hinder it."""
+
+    def __init__(self, build: Callable[..., Contender], *arguments: Any) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.connection, there = spawn.Pipe()
+        self.process = spawn.Process(
+            target=_serve, args=(there, torch.get_num_threads(), build, arguments), daemon=True
+        )
+        self.process.start()
+
+    def __call__(self) -> None:
+        self.seconds(1)
+
+    def seconds(self, calls: int) -> float:
+        self.connection.send(calls)
+        return self.connection.recv()
+
+    def close(self) -> None:
+        self.connection.send(0)
+        self.process.join()
+
+
+def _serve(connection: Connection, threads: int, build: Callable[..., Contender], arguments: tuple[Any, ...]) -> None:
+    """Answer a number of calls with the seconds that one of them took, until the number is 0."""
+    torch.set_num_threads(threads)
+    run = build(*arguments)
+    while calls := connection.recv():
+        connection.send(_seconds(run, calls))
+
+
 def _seconds(run: Contender, calls: int) -> float:
+    """Of one call, as timed where it happens."""
+    if isinstance(run, Elsewhere):
+        return run.seconds(calls)
     started = time.perf_counter()
     for _ in range(calls):
         run()

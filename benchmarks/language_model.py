@@ -1,9 +1,10 @@
 """Our language models beside their peers: python benchmarks/language_model.py [--quick] [--threads N] [--json FILE].
 
 Training is the whole update (loss, backward, clipping, fused AdamW): ours by the trainer itself, a peer by the same
-calls on its model. Peers: transformers' GPT-2 (as published, and with the fused GELU, which is faster), x-transformers'
-decoder with flash attention, and the plain torch model around nn.LSTM, nn.GRU and nn.RNN. Decoding is greedy, cached,
-one row, with the same weights in our GPT and in transformers' GPT-2. No dropout anywhere; all of it in float32.
+calls on its model; each in a process of its own. Peers: transformers' GPT-2 (as published, and with
+the fused GELU, which is faster), x-transformers' decoder with flash attention, and a plain torch model around nn.LSTM,
+nn.GRU and nn.RNN. Decoding is greedy, cached, one row, with the same weights in our GPT and in transformers' GPT-2. No
+dropout anywhere; all of it in float32.
 
 `ours is` is our speed over the row's, best turn against best turn (and, in brackets, the median over the rounds).
 `share` is the part of the machine's limit, measured in the same rounds: matmul for training, reading for decoding.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -25,8 +26,6 @@ import common
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import GPT2Config, GPT2LMHeadModel
-from x_transformers import Decoder, TransformerWrapper
 
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
@@ -116,28 +115,49 @@ def measure(size: Size) -> Iterator[Section]:
 
 
 def train_gpt(size: Size, folder: Path) -> Section:
-    (width, depth, heads), (rows, length) = size.gpt, size.gpt_batch
-    batch = make_batch(rows, length)
-    contenders = {OURS: our_update(our_gpt("gpt2", size, VOCABULARY, length), batch, folder)}
-    for name, gelu in GELUS.items():
-        contenders[name] = peer_update(Logits(their_gpt(gelu, size, VOCABULARY, length)), batch)
-    decoder = Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True)
-    peer = TransformerWrapper(num_tokens=VOCABULARY, max_seq_len=length, attn_layers=decoder)
-    contenders["x-transformers"] = peer_update(peer, batch)
-    contenders["seqloom, modern preset"] = our_update(our_gpt("modern", size, VOCABULARY, length), batch, folder)
+    (width, depth, _), (rows, length) = size.gpt, size.gpt_batch
+    contenders = {OURS: common.Elsewhere(trained_gpt, "gpt2", size, folder)}
+    for name in (*GELUS, "x-transformers"):
+        contenders[name] = common.Elsewhere(peer_gpt, name, size)
+    contenders["seqloom, modern preset"] = common.Elsewhere(trained_gpt, "modern", size, folder)
     flops = common.gpt_flops(width, depth, length, VOCABULARY)
     title = f"training a GPT, {depth} x {width}, batch {rows} x {length}"
     return run_section("train gpt", title, contenders, rows * length, common.MatmulLimit(size.matmul), flops, size)
 
 
+def trained_gpt(preset: str, size: Size, folder: Path) -> common.Contender:
+    rows, length = size.gpt_batch
+    return our_update(our_gpt(preset, size, VOCABULARY, length), make_batch(rows, length), folder)
+
+
+def peer_gpt(name: str, size: Size) -> common.Contender:
+    (width, depth, heads), (rows, length) = size.gpt, size.gpt_batch
+    if name in GELUS:
+        return peer_update(Logits(their_gpt(GELUS[name], size, VOCABULARY, length)), make_batch(rows, length))
+    from x_transformers import Decoder, TransformerWrapper
+
+    decoder = Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True)
+    peer = TransformerWrapper(num_tokens=VOCABULARY, max_seq_len=length, attn_layers=decoder)
+    return peer_update(peer, make_batch(rows, length))
+
+
+def trained_recurrent(kind: str, shape: tuple[int, int, int], folder: Path) -> common.Contender:
+    width, rows, length = shape
+    model = import_module(f"seqloom.models.{kind}").Config(width=width, inputs=width).assemble(make_task(VOCABULARY))
+    return our_update(model, make_batch(rows, length), folder)
+
+
+def peer_recurrent(kind: str, shape: tuple[int, int, int]) -> common.Contender:
+    width, rows, length = shape
+    return peer_update(PlainRecurrent(RECURRENT[kind][0], width), make_batch(rows, length))
+
+
 def train_recurrent(kind: str, shape: tuple[int, int, int], size: Size, folder: Path) -> Section:
     width, rows, length = shape
     layer, gates = RECURRENT[kind]
-    batch = make_batch(rows, length)
-    ours = import_module(f"seqloom.models.{kind}").Config(width=width, inputs=width).assemble(make_task(VOCABULARY))
     contenders = {
-        OURS: our_update(ours, batch, folder),
-        f"torch.nn.{layer.__name__}": peer_update(PlainRecurrent(layer, width), batch),
+        OURS: common.Elsewhere(trained_recurrent, kind, shape, folder),
+        f"torch.nn.{layer.__name__}": common.Elsewhere(peer_recurrent, kind, shape),
     }
     flops = common.recurrent_flops(gates, width, VOCABULARY)
     title = f"training one {kind} layer of {width}, batch {rows} x {length}, state carried"
@@ -183,18 +203,21 @@ def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
 
 
 def run_section(
-    name: str,
+    label: str,
     title: str,
-    contenders: dict[str, common.Contender],
+    contenders: Mapping[str, common.Contender],
     tokens: int,
     limit: common.MatmulLimit | common.ReadLimit,
     per_token: int,
     size: Size,
 ) -> Section:
     turns = common.race({**contenders, LIMIT: limit}, size.rounds, size.turn)
+    for contender in contenders.values():
+        if isinstance(contender, common.Elsewhere):
+            contender.close()
     speed = limit.work / min(turns[LIMIT])
-    rows = [make_row(contender, turns, tokens, per_token / speed) for contender in contenders]
-    return Section(name, title, speed / 1e9, limit.unit, per_token, rows, {})
+    rows = [make_row(name, turns, tokens, per_token / speed) for name in contenders]
+    return Section(label, title, speed / 1e9, limit.unit, per_token, rows, {})
 
 
 def make_row(name: str, turns: common.Turns, tokens: int, seconds_per_token: float) -> Row:
@@ -271,6 +294,8 @@ class PlainRecurrent(nn.Module):
 
 
 def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     width, depth, heads = size.gpt
     config = GPT2Config(
         vocab_size=vocabulary,

@@ -34,7 +34,8 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, cache: Cache, layer: int, visible: Tensor | None, angles: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        parts = self.qkv(x).chunk(3, dim=-1)
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)  # (B, H, T, D) each
         if self.norms is not None:
             q, k = self.norms[0](q), self.norms[1](k)
         if angles is not None:

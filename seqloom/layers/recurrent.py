@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -52,6 +52,9 @@ class Cell(nn.Module, ABC):
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         """All steps of a time-first input at once: (T, B, H) and the last memory."""
 
+    def taps(self) -> Iterator[Tap]:
+        return (child for child in self.children() if isinstance(child, Tap))
+
     def start(self, x: Tensor) -> Memory:
         shape, dtype = (x.size(0), self.hidden), self.weight_h.dtype
         return tuple(x.new_zeros(shape, dtype=dtype) for _ in range(self.memories))
@@ -59,8 +62,7 @@ class Cell(nn.Module, ABC):
 
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
     """Run a cell over (B, T, inputs); padding leaves the memory as it was."""
-    watched = any(m.watched for m in cell.modules() if isinstance(m, Tap))
-    if mask is None and not watched and x.size(1) > 1:
+    if mask is None and x.size(1) > 1 and not any(tap.watched for tap in cell.taps()):
         hidden, memory = cell.sequence(x.transpose(0, 1), memory)
         return hidden.transpose(0, 1), memory
     outputs = []
@@ -111,7 +113,7 @@ class Recurrent(Backbone):
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         memories: list[Memory] = []
-        x = self.dropout(x * self.scale)
+        x = self.dropout(x if self.scale == 1 else x * self.scale)
         for n, layer in enumerate(self.layers):
             cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]

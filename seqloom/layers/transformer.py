@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,7 +29,28 @@ class FeedForward(nn.Module):
         if self.gated:
             gate, x = x.chunk(2, dim=-1)
             return self.out(F.silu(gate) * x)
-        return self.out(F.gelu(x, approximate="tanh"))
+        return self.out(gelu(x))
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU, tanh form (Hendrycks & Gimpel 2016, section 2)."""
+    if x.device.type == "cpu" and torch.is_grad_enabled():
+        return _GELU.apply(x)
+    return F.gelu(x, approximate="tanh")
+
+
+class _GELU(torch.autograd.Function):
+    """x * sigmoid(2 u), which is x * (1 + tanh(u)) / 2: on a CPU the sigmoid is several times faster than the tanh."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        a = 2 * math.sqrt(2 / math.pi)
+        return torch.addcmul(x.new_tensor(a), x, x, value=0.044715 * a).mul_(x).sigmoid_().mul_(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return torch.ops.aten.gelu_backward(gradient, *ctx.saved_tensors, approximate="tanh")
 
 
 class Block(nn.Module):

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import TrainConfig
+from seqloom.train.memory import keep_memory
 
 _METHODS = ("begin", "encode")  # verbs of a network beside forward
 
@@ -29,6 +30,7 @@ class Engine:
             torch.cuda.set_device(self.device)
         if config.threads:
             torch.set_num_threads(config.threads)
+        keep_memory()
         precision = (
             ("bfloat16" if self.device.type == "cuda" else "float32")
             if config.precision == "auto"

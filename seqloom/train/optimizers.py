@@ -126,11 +126,10 @@ def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
         matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.") and p not in tables]
     chosen = set(matrices)
     rest = [p for _, p in trained if p not in chosen]
-    decayed, free = [p for p in rest if p.dim() > 1], [p for p in rest if p.dim() <= 1]
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": c.weight_decay},
-        {"params": free, "weight_decay": 0.0},
-    ]
+    groups: list[dict[str, Any]] = [{"params": rest, "weight_decay": 0.0}]
+    if c.weight_decay:  # for matrices and tables; gains and biases are few and need their size
+        groups = [{"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0}]
+        groups += [{"params": [p for p in rest if p.dim() > 1], "weight_decay": c.weight_decay}]
     members: list[Optimizer] = [AdamW(groups, lr=c.rate, betas=(c.beta1, c.beta2), fused=True)]
     if matrices:
         members.append(Muon(matrices, c.matrix_rate, c.momentum, c.weight_decay))
