@@ -17,16 +17,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup  ## train an LSTM and a GPT, a minute each, and let both write
-	@echo "1. An LSTM learns the Python documentation, character by character, for a minute."
-	@$(BIN)/seqloom fit --data sample:python-docs --model lstm --out runs/demo-lstm -o train.seconds=60
-	@echo "2. A GPT learns the same text for a minute."
-	@$(BIN)/seqloom fit --data sample:python-docs --model gpt --out runs/demo-gpt -o train.seconds=60
-	@echo "3. The LSTM continues \"The \"."
-	@$(BIN)/seqloom generate runs/demo-lstm --prompt "The " --max-new 300 --seed 1
-	@echo "4. The GPT continues \"The \"."
-	@$(BIN)/seqloom generate runs/demo-gpt --prompt "The " --max-new 300 --seed 1
-	@echo "Both runs are in runs/. Again \"make demo\": nothing is trained twice. See also: seqloom list runs"
+demo: setup  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python documentation: equal size, equal seconds
+	@echo "Which model suits the Python documentation? Five of them, equal size, equal seconds; a few minutes."
+	@$(BIN)/seqloom compare --data sample:python-docs --models ngram,rnn,lstm,gru,gpt --params 250k \
+		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
+	@echo "Open the report in a browser. Again \"make demo\": nothing is trained twice."
 
 test: setup  ## the tests
 	$(BIN)/python -m pytest

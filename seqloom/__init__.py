@@ -3,16 +3,18 @@
     import seqloom
     run = seqloom.fit(data="book.txt", model="lstm", out="runs/book")
     print(run.generate("Once upon a time", max_new=200))
+    print(seqloom.compare(data="book.txt", models="lstm,gpt", out="runs/compare").report)
 
 Importing the package is cheap: torch is loaded by the first call that needs it.
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["doctor", "fit", "load"]
+__all__ = ["compare", "doctor", "fit", "load"]
 
 
 def _avoid_unusable_amx() -> None:
@@ -28,6 +30,8 @@ _avoid_unusable_amx()
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
+    if name == "compare":
+        return import_module("seqloom.compare")
     from seqloom import runs
 
     return getattr(runs, name)

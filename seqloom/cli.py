@@ -58,6 +58,56 @@ def fit(
         _show({"run": str(run.folder.path)} | run.summary, as_json, _print_summary)
 
 
+@app.command()
+def compare(
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")],
+    models: Annotated[
+        str,
+        typer.Option(
+            help="Contenders: lstm,gpt or, with options and names, old=gpt:preset=gpt2:train.optimizer=adamw."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the comparison: runs, results and the report.")],
+    task: Annotated[str, typer.Option(help="What to learn (see `seqloom list tasks`).")] = "language_model",
+    valid: Annotated[str | None, typer.Option(help="Validation text; else a tenth of --data.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test text; else a tenth of --data.")] = None,
+    params: Annotated[
+        str | None, typer.Option(help="Parameters of every model, e.g. 800k; default: as many as the largest has.")
+    ] = None,
+    count: Annotated[str, typer.Option(help="all, or backbone: leave embeddings and head out of the count.")] = "all",
+    budget: Annotated[
+        str, typer.Option(help="Of every training: tokens=2M, seconds=60 or flops=1e13.")
+    ] = "tokens=1536000",
+    trials: Annotated[int, typer.Option(min=0, help="Tuning trials of every model; 0: its own settings.")] = 4,
+    trial_share: Annotated[float, typer.Option("--trial-share", help="Share of the budget that a trial gets.")] = 0.5,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every model that count; may grow when issued again.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds: counted from here.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at once; the cores are divided among them.")] = 1,
+    on: Annotated[str, typer.Option(help="local, or ray: on a Ray cluster.")] = "local",
+    prefer: Annotated[str, typer.Option(help="What matters most: quality, latency, memory or training.")] = "quality",
+    max_params: Annotated[str | None, typer.Option("--max-params", help="Recommend nothing larger.")] = None,
+    max_latency_ms: Annotated[
+        float | None,
+        typer.Option("--max-latency-ms", help="Recommend nothing slower per token at the longest context."),
+    ] = None,
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Recommend only what remembers in constant space.")
+    ] = False,
+    override: Annotated[list[str] | None, typer.Option("-o", help="Any setting, for all of them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare models fairly: equal size, equal budget, equal tuning, several seeds. Issued again, it continues."""
+    from seqloom.compare.comparing import compare as conduct
+
+    found = conduct(
+        data=data, models=models, out=out, task=task, valid=valid, test=test, params=params, count=count, budget=budget,
+        trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, jobs=jobs, on=on, prefer=prefer,
+        max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, overrides=override or (),
+        command=shlex.join(["seqloom", *sys.argv[1:]]),
+    )  # fmt: skip
+    _show(found.result, as_json, lambda result: _print_comparison(result, found.report))
+
+
 @app.command("eval")
 def evaluate(
     run: RunPath,
@@ -201,6 +251,15 @@ def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
             {"part": part, "who": f"{name} guess", **values} for name, values in score.get("baselines", {}).items()
         ]
     _print_table(rows)
+
+
+def _print_comparison(result: dict[str, Any], report: Path) -> None:
+    from rich.console import Console
+
+    from seqloom.compare.report.table import lines, recommendation
+
+    width = min(120, Console().width)
+    print("\n".join([*lines(result, width), "", *recommendation(result, width), "", f"Report: {report}"]))
 
 
 def _print_texts(prompt: str, texts: list[str]) -> None:

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.counting import count
 from seqloom.train.engine import Engine
-from seqloom.train.loop import Progress, Trainer
+from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
 from seqloom.train.progress import Reporter, Silent, reporter
 
@@ -68,7 +68,26 @@ def fit(
         raise UserError("several processes need one folder: give --out")
     folder = RunFolder(Path(out)) if out else RunFolder.new(Path("runs"), stem)
     talk: Reporter = Silent() if quiet or not engine.main else reporter()
-    job = _Fit(config, folder, engine, talk, command)
+    return conduct(config, folder, engine, talk, command)
+
+
+def conduct(
+    config: RunConfig,
+    folder: RunFolder,
+    engine: Engine,
+    talk: Reporter,
+    command: str = "",
+    *,
+    tokenizer: Tokenizer | None = None,
+    scored: Collection[str] = ("valid", "test"),
+    judge: Judge | None = None,
+) -> runs.Run:
+    """One run in its folder, from the beginning or from where it was left.
+
+    `tokenizer`: one that was made before; `scored`: the parts it is scored on at the end;
+    `judge`: asked at every validation whether to go on.
+    """
+    job = _Fit(config, folder, engine, talk, command, tokenizer, scored, judge)
     if job.finished():
         talk.say(f"{folder.path}: finished already, nothing to do")
         return runs.load(folder.path)
@@ -84,8 +103,19 @@ def fit(
 
 
 class _Fit:
-    def __init__(self, config: RunConfig, folder: RunFolder, engine: Engine, talk: Reporter, command: str) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: RunFolder,
+        engine: Engine,
+        talk: Reporter,
+        command: str,
+        tokenizer: Tokenizer | None,
+        scored: Collection[str],
+        judge: Judge | None,
+    ) -> None:
         self.folder, self.engine, self.talk, self.command = folder, engine, talk, command
+        self.given, self.scored, self.judge = tokenizer, scored, judge
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.config = self._agreed(config)
         self.progress = Progress()
@@ -98,7 +128,7 @@ class _Fit:
         self._same_data(parts)
         tokenizer = self._tokenizer(parts["train"])
         streams = {part: self._prepare(part, source, tokenizer) for part, source in parts.items()}
-        _check_vocabulary(streams, tokenizer)
+        check_vocabulary(streams, tokenizer)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
         if self.engine.main:
@@ -117,7 +147,7 @@ class _Fit:
         changed = _differences(before.model_dump(), now.model_dump()) if before else []
         if blocked := [c for c in changed if c.partition("=")[0].removeprefix("train.") not in _FREE]:
             raise UserError(f"{self.folder.path} is another run ({'; '.join(blocked)}); choose another --out")
-        if self.previous and self.previous["versions"] != _versions():
+        if self.previous and self.previous["versions"] != versions():
             changed.append("versions")
         if changed:
             self.talk.say(f"changed: {'; '.join(changed)}: no longer bit-identical to an uninterrupted run")
@@ -134,9 +164,7 @@ class _Fit:
     def _tokenizer(self, source: Source) -> Tokenizer:
         """Made by the main process of a new run; found in the folder by everyone else."""
         if self.engine.main and self.previous is None:
-            c: Any = runs.task_config(self.config)
-            pieces = source.pieces()
-            tokenizer = train_tokenizer(c.tokenizer, pieces, size=c.vocabulary, min_count=c.min_count, split=c.split)
+            tokenizer = self.given or make_tokenizer(self.config, source)
             self.folder.publish("tokenizer", tokenizer.files())
             return tokenizer
         tokenizer = Tokenizer.load(self.folder.published("tokenizer"))
@@ -177,7 +205,7 @@ class _Fit:
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
             return
         size = None if train.counts[unknown] else train.bytes / len(train)
-        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size)
+        trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)
         if newest := self.folder.newest_whole(self.talk.say):
             self.talk.say(f"continuing from step {newest[0]:,}")
             trainer.restore(newest[1])
@@ -194,7 +222,7 @@ class _Fit:
         """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(streams["train"])
-        scores = {part: task.evaluate(model, s, naive=naive) for part, s in streams.items() if part != "train"}
+        scores = {part: task.evaluate(model, s, naive=naive) for part, s in streams.items() if part in self.scored}
         if self.engine.main:
             files = {"model.safetensors": save(whole), "naive.json": json.dumps(naive).encode()}
             self.folder.publish_model(files | tokenizer.files())
@@ -215,7 +243,7 @@ class _Fit:
         return {
             "config": self._dumped(),
             "command": self.command,
-            "versions": _versions(),
+            "versions": versions(),
             "device": str(self.engine.device),
             "processes": self.engine.world,
             "parameters": runs.count_parameters(model),
@@ -227,7 +255,12 @@ class _Fit:
         return json.loads(self.config.model_dump_json())
 
 
-def _versions() -> dict[str, str]:
+def make_tokenizer(config: RunConfig, source: Source) -> Tokenizer:
+    c: Any = runs.task_config(config)
+    return train_tokenizer(c.tokenizer, source.pieces(), size=c.vocabulary, min_count=c.min_count, split=c.split)
+
+
+def versions() -> dict[str, str]:
     return {
         "seqloom": seqloom.__version__,
         "torch": torch.__version__,
@@ -247,7 +280,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
+def check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
     train = streams["train"]
     if (distinct := int((train.counts > 0).sum())) < 2:
         raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")

@@ -22,6 +22,7 @@ PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").r
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
+BRIEF = ["task.length=8", "task.stretch=32", "train.batch=4"]
 
 ENGLISH = "The time machine stood in the corner. It had a small brass lever, and the lever moved.\n"
 CHINESE = "天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。寒来暑往，秋收冬藏。\n"
@@ -44,6 +45,9 @@ def shortened(command: str) -> list[str]:
     words = shlex.split(command, comments=True)
     if words[1] == "fit":
         words += [word for setting in QUICK for word in ("-o", setting)]
+    if words[1] == "compare":
+        words += ["--params", "9k", "--budget", "tokens=2k", "--trials", "1", "--seeds", "1"]
+        words += [word for setting in BRIEF for word in ("-o", setting)]
     if words[1] == "generate":
         words += ["--max-new", "5"]
     return words
@@ -84,6 +88,7 @@ def render(kind: str, name: str) -> str:
 def test_every_command_runs(
     page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
+    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
     for command in commands(page):
         monkeypatch.setattr(sys, "argv", shortened(command))
         with pytest.raises(SystemExit) as end:
@@ -91,9 +96,10 @@ def test_every_command_runs(
         assert end.value.code == 0, f"{command}\n{capsys.readouterr().err}"
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "README.zh-CN.md"], ids=title)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "DEFAULT_TOKENS", 1_000)
+    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
     (example,) = blocks(page, "python")
     exec(example, {})
 

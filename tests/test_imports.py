@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "listing": {"core", "data", "runs"},
     "runs": {"core", "layers", "data", "tokenizers", "generate", "evaluate", "models", "tasks", "train", "fitting"},
     "fitting": {"core", "data", "tokenizers", "train", "evaluate", "generate", "runs", "seqloom"},
+    "compare": {"core", "data", "evaluate", "fitting", "runs", "tokenizers", "train"},
     "cli": {"*"},
     "__main__": {"cli"},
     "__init__": {"runs"},
@@ -73,6 +74,12 @@ def test_a_file_imports_only_what_stands_below_it(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((PACKAGE / "tasks").glob("*.py")), ids=lambda path: path.stem)
 def test_a_task_knows_no_other_task(path: Path) -> None:
     assert "tasks" not in ours(path)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "compare" / "report").glob("*.py")), ids=lambda path: path.stem)
+def test_a_report_needs_nothing_but_the_core(path: Path) -> None:
+    names = [name for name in imported(path) if name.startswith("seqloom")]
+    assert all(name.startswith(("seqloom.core", "seqloom.compare.report")) for name in names)
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: path.stem)

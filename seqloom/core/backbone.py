@@ -20,11 +20,21 @@ def stack_of(matrices: int, weight: Tensor) -> None:
     weight.blocks = matrices  # type: ignore[attr-defined]
 
 
+def matrix_flops(module: nn.Module) -> float:
+    """Floating-point operations per token of its matrices, each multiplied once: two per weight.
+
+    Tables are looked up, which is free; what is done value by value is little and not counted.
+    """
+    parts = [part for part in module.modules() if not isinstance(part, nn.Embedding)]
+    return 2.0 * sum(p.numel() for part in parts for p in part.parameters(recurse=False) if p.dim() == 2)
+
+
 class Backbone(nn.Module, ABC):
     kind: Kind = "causal"
     width: int
     inputs: int | None = None  # size of the vectors it reads; None: the width
     limit: int | None = None  # most tokens it should read in one go; None: its state never grows, read on for ever
+    reach: int | None = None  # most tokens it can read at all; None: no end
 
     @abstractmethod
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -37,3 +47,7 @@ class Backbone(nn.Module, ABC):
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         """Read a context; the state from which to continue."""
         return self(context, None, mask)[1]
+
+    def flops(self, length: int) -> float:
+        """Floating-point operations per token, forward, when sequences of `length` tokens are read."""
+        return matrix_flops(self)

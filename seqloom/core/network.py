@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from seqloom.core.backbone import Backbone, Kind
+from seqloom.core.backbone import Backbone, Kind, matrix_flops
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.state import State
@@ -24,6 +24,7 @@ class SequenceModel(nn.Module, ABC):
 
     kind: Kind
     limit: int | None
+    reach: int | None = None  # most tokens it can read at all; None: no end
 
     @abstractmethod
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -35,6 +36,10 @@ class SequenceModel(nn.Module, ABC):
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
 
+    def flops(self, length: int) -> float:
+        """Floating-point operations per token, forward, when sequences of `length` tokens are read."""
+        return matrix_flops(self)
+
     @property
     def device(self) -> torch.device:
         return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
@@ -44,7 +49,7 @@ class Network(SequenceModel):
     def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, tie: bool = False) -> None:
         super().__init__()
         self.embed, self.backbone, self.head = embed, backbone, head
-        self.kind, self.limit = backbone.kind, backbone.limit
+        self.kind, self.limit, self.reach = backbone.kind, backbone.limit, backbone.reach
         if tie:
             self._tie()
 
@@ -57,6 +62,9 @@ class Network(SequenceModel):
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)
+
+    def flops(self, length: int) -> float:
+        return matrix_flops(self.embed) + self.backbone.flops(length) + matrix_flops(self.head)
 
     def _tie(self) -> None:
         """One matrix for reading and for writing a token (Press & Wolf 2017)."""
@@ -83,10 +91,15 @@ class ModelConfig(Strict):
     tie: bool = Field(False, description="one table for reading and writing tokens")
 
     defaults: ClassVar[dict[str, Any]] = {}  # what else suits this architecture: {"task.length": 64, ...}
+    knobs: ClassVar[tuple[str, ...]] = ("width",)  # what is turned to reach a size: the coarse one first
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # settings that the contract tests also try
 
     def build(self) -> Backbone:
         raise NotImplementedError
+
+    def reading(self, length: int) -> Self:
+        """The same architecture, made for sequences of this length."""
+        return self
 
     def assemble(self, task: Task) -> SequenceModel:
         """The whole network for a task; refuses a kind of model the task cannot use."""

@@ -59,6 +59,13 @@ class Order:
 class TaskConfig(Strict):
     """The options of one task; each file in tasks/ has one subclass, named Config."""
 
+    shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
+
+    @property
+    def tokens_per_row(self) -> int:
+        """Most tokens of one row in one training step."""
+        return 1
+
     def build(self, tokenizer: Any) -> Task:
         raise NotImplementedError
 
@@ -98,3 +105,11 @@ class Task(ABC):
     def naive(self, rows: Any) -> dict[str, Any]:
         """Facts of the training part that the naive baselines need, as JSON."""
         return {}
+
+    def example(self, rows: int, length: int) -> Batch | None:
+        """Inputs of that size with targets, always the same, to measure what models cost; None: not measured."""
+        return None
+
+    def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[dict[str, Any]] | None:
+        """Mean loss by the tokens read so far, up to `length` and beyond: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
+        return None

@@ -133,6 +133,7 @@ class RecurrentConfig(ModelConfig):
     depth: int = Field(1, ge=1, description="layers, one above the other")
     bidirectional: bool = Field(False, description="half of the width reads backwards (for tasks that see the whole)")
 
+    knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
         {"depth": 2, "inputs": 5},

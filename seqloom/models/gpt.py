@@ -9,7 +9,7 @@ field settled on since (rotary positions, RMSNorm, gated feed-forward, QK-norm, 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -61,6 +61,7 @@ class Config(ModelConfig):
         {"positions": "sinusoidal", "pre_norm": False, "norm": "layer"},
     )
     defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
+    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
 
     @model_validator(mode="before")
     @classmethod
@@ -75,6 +76,9 @@ class Config(ModelConfig):
 
     def build(self) -> Backbone:
         return GPT(self)
+
+    def reading(self, length: int) -> Self:
+        return self.model_copy(update={"context": length})
 
     def assemble(self, task: Task) -> SequenceModel:
         network = super().assemble(task)
@@ -94,6 +98,7 @@ class GPT(Backbone):
             self.rotary = Rotary(config.width // config.heads)
         elif config.positions == "learned":
             self.positions = LearnedPositions(config.context, config.width)
+            self.reach = config.context
         else:
             self.positions = SinusoidalPositions(config.width)
         self.dropout = nn.Dropout(config.dropout)
@@ -117,6 +122,10 @@ class GPT(Backbone):
         for layer, block in enumerate(self.blocks):
             x = block(x, cache, layer, visible, angles)
         return self.norm(x), cache.close()
+
+    def flops(self, length: int) -> float:
+        """Every token's scores over all `length` positions and their mixture, the masked half counted too."""
+        return super().flops(length) + 4.0 * self.width * length * len(self.blocks)
 
     def _learning_or_watched(self) -> bool:
         return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)

@@ -27,6 +27,7 @@ class Config(ModelConfig):
     hidden: int = Field(512, ge=1, description="size of the hidden layers (mlp)")
     depth: int = Field(2, ge=1, description="hidden layers (mlp); each after the first adds to the one before")
 
+    knobs: ClassVar[tuple[str, ...]] = ("hidden", "width")
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"form": "linear"}, {"span": 1, "depth": 1})
 
     def build(self) -> Backbone:

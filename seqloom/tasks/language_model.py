@@ -9,7 +9,7 @@ model should not end with whatever stood last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -24,8 +24,11 @@ from seqloom.core.order import shuffled
 from seqloom.core.state import State, scale_gradient
 from seqloom.core.task import Order, Step, Task, TaskConfig
 from seqloom.evaluate.perplexity import baselines, perplexity
+from seqloom.evaluate.positions import loss_by_position
 
 _STREAMS = 32  # rows in which validation is read while training
+_STRETCH = 2048  # tokens that a row reads in order, where a state is carried
+_PIECES = 100  # in which a whole part is scored, so that two models can be compared piece by piece
 
 Tokens = Any  # a TokenStream: len() and slices of int64 ids
 Schedule = tuple[Callable[[int], tuple[np.ndarray, int, bool]], int]  # step -> (starts, length, continues); steps
@@ -37,14 +40,29 @@ class Config(TaskConfig):
     min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
     split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     length: int = Field(48, ge=1, description="tokens that gradients flow back through (mean, if random)")
-    stretch: int = Field(2048, ge=0, description="tokens a row reads in order, its state carried; 0: its share of all")
+    stretch: int | None = Field(
+        None,
+        ge=0,
+        description="tokens a row reads in order; 0: its share of all; none: 2048, or a window if no state is carried",
+    )
     truncation: Literal["regular", "random", "full"] = Field("regular", description="where the gradient is cut")
     reweight: bool = Field(False, description="random cuts: weigh what is left so that the gradient is unbiased")
-    context: int = Field(0, ge=0, description="evaluation: tokens seen at once; 0: whole stream, or the model's limit")
+    context: int = Field(
+        0,
+        ge=0,
+        description="evaluation: tokens seen at once; 0: the whole stream; with a limit, as many as in training",
+    )
     stride: int = Field(0, ge=0, description="evaluation: tokens between two windows; 0: half the context")
     validation: int = Field(
         65_536, ge=2, description="tokens of the validation part read while training; the end reads all"
     )
+
+    shared: ClassVar[dict[str, Any]] = {
+        "task.length": 64,
+        "task.stretch": _STRETCH,
+        "task.validation": 20_000,
+        "train.batch": 8,
+    }
 
     @model_validator(mode="after")
     def _check(self) -> Config:
@@ -53,6 +71,10 @@ class Config(TaskConfig):
         if self.stride > self.context > 0:
             raise ValueError(f"stride={self.stride} larger than context={self.context} would leave tokens out")
         return self
+
+    @property
+    def tokens_per_row(self) -> int:
+        return (self.stretch or _STRETCH) if self.truncation == "full" else self.length
 
     def build(self, tokenizer: Any) -> LanguageModel:
         return LanguageModel(self, tokenizer.size, tokenizer.unk)
@@ -74,10 +96,9 @@ class LanguageModel(Task):
         return nn.Linear(width, self.vocabulary)
 
     def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        schedule = self._stretches if carry else self._windows
         epoch, skip = 0, order.start
         while True:
-            steps, count = schedule(rows, order, epoch)
+            steps, count = self._schedule(rows, order, epoch, carry)
             for step in range(skip, count):
                 starts, length, continues = steps(step)
                 yield [_batch(rows, starts[mine], length, continues) for mine in order.rows()]
@@ -91,11 +112,11 @@ class LanguageModel(Task):
 
     def evaluate(self, model: SequenceModel, rows: Tokens, **options: Any) -> dict[str, Any]:
         """Options: `naive` (facts from training), `quick` (while training: a part, in parallel streams)."""
-        context = self.config.context or model.limit
+        context = self.config.context or (model.limit and min(model.limit, self.config.length))
         if options.get("quick"):
             part = rows.head(self.config.validation)
             return self._honest(perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part)
-        scores = perplexity(model, rows, context=context, stride=self.config.stride)
+        scores = perplexity(model, rows, context=context, stride=self.config.stride, pieces=_PIECES)
         scores["baselines"] = baselines(rows, self.vocabulary, options.get("naive"))
         return self._honest(scores, rows)
 
@@ -111,18 +132,19 @@ class LanguageModel(Task):
         """What the naive baselines need to know of the training part."""
         return {"unigram": rows.counts.tolist()}
 
-    def _stretches(self, rows: Tokens, order: Order, epoch: int) -> Schedule:
-        """Stretches of text in an order of their own each epoch; every row reads one from end to end, then the next."""
+    def example(self, rows: int, length: int) -> Batch:
+        ids = torch.randint(self.vocabulary, (rows, length + 1), generator=torch.Generator().manual_seed(0))
+        return Batch(ids[:, :-1], None, ids[:, 1:], origin="random tokens")
+
+    def by_position(self, model: SequenceModel, rows: Tokens, length: int) -> list[dict[str, Any]]:
+        return loss_by_position(model, rows, length)
+
+    def _schedule(self, rows: Tokens, order: Order, epoch: int, carry: bool) -> Schedule:
+        """Stretches of text in an order of their own each epoch; every row reads one from end to end, then the next.
+
+        A window is a stretch that one step reads."""
         rng = np.random.default_rng((order.seed, epoch))
-        share = (len(rows) - 1) // order.batch
-        if share < 1:
-            raise UserError(
-                f"the training part has {len(rows)} tokens, too few for train.batch={order.batch} rows; "
-                "use a smaller train.batch or more text"
-            )
-        span = min(self.config.stretch or share, share)
-        if self.config.truncation == "regular" and span > self.config.length:
-            span -= span % self.config.length  # every step is a full one
+        span = self._span(len(rows) - 1, order.batch, carry)
         starts, count = _places(len(rows) - 1, span, rng)
         cuts = self._cuts(span, rng)
         lengths = np.diff(cuts)
@@ -133,6 +155,24 @@ class LanguageModel(Task):
             return starts(turn * order.batch, order.batch) + cuts[part], int(lengths[part]), part > 0
 
         return steps, each * max(1, count // order.batch)
+
+    def _span(self, total: int, batch: int, carry: bool) -> int:
+        """Tokens of a stretch."""
+        stretch, length = self.config.stretch, self.config.length
+        if total < 1:
+            raise UserError(f"the training part has {total + 1} token; a language model needs at least 2")
+        if stretch is None and not carry:
+            return min(length, total)
+        share = total // batch
+        if share < 1:
+            raise UserError(
+                f"the training part has {total + 1} tokens, too few for train.batch={batch} rows; "
+                "use a smaller train.batch or more text"
+            )
+        span = min(_STRETCH if stretch is None else stretch or share, share)
+        if self.config.truncation == "regular" and span > length:
+            span -= span % length  # every step is a full one
+        return span
 
     def _cuts(self, span: int, rng: np.random.Generator) -> np.ndarray:
         """Where gradients stop: 0, ..., span."""
@@ -146,15 +186,6 @@ class LanguageModel(Task):
         while ends[-1] < span:
             ends = np.r_[ends, ends[-1] + ends]
         return np.r_[0, ends[ends < span], span]
-
-    def _windows(self, rows: Tokens, order: Order, epoch: int) -> Schedule:
-        """Windows in an order of their own each epoch."""
-        rng = np.random.default_rng((order.seed, epoch))
-        length = min(self.config.length, len(rows) - 1)
-        if length < 1:
-            raise UserError(f"the training part has {len(rows)} token; a language model needs at least 2")
-        starts, count = _places(len(rows) - 1, length, rng)
-        return lambda step: (starts(step * order.batch, order.batch), length, False), max(1, count // order.batch)
 
     @property
     def _chunk(self) -> int:

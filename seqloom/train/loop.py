@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ from seqloom.train.progress import Reporter
 
 _EVALUATIONS = 10  # in a run, unless the user says otherwise
 
+Judge = Callable[[float, float], bool]  # (share of the budget, validation score) -> go on?
+
 
 class Interrupted(Exception):
     """A signal asked us to stop; the checkpoint is written. Exit code 128 + signal."""
@@ -37,6 +39,10 @@ class Interrupted(Exception):
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}; issue the same command to continue")
         self.exit_code = 128 + number
+
+
+class GivenUp(RunError):
+    """Whoever judges the validation scores saw no hope in going on."""
 
 
 class Objective(nn.Module):
@@ -74,6 +80,7 @@ class Trainer:
         folder: RunFolder,
         reporter: Reporter,
         bytes_per_token: float | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
         self.carry = model.limit is None  # a state that never grows is handed on
@@ -83,7 +90,7 @@ class Trainer:
         self.objective = engine.wrap(Objective(self.model, task))
         self.progress = Progress()
         self.states: list[State] = [None] * config.accumulate
-        self.bytes_per_token = bytes_per_token
+        self.bytes_per_token, self.judge = bytes_per_token, judge
         self.valid: float | None = None
         self.clock = time.perf_counter()
         self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
@@ -162,6 +169,8 @@ class Trainer:
             self.progress.stale += 1
         self.valid = score
         self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
+        if self.judge and not self.judge(self.share(), score):
+            raise GivenUp(f"step {self.progress.step}: no hope at validation {score:.4f}")
 
     def share(self) -> float:
         """The part of the budget that is spent."""
@@ -238,7 +247,7 @@ class Trainer:
     def _report(self, facts: dict[str, float]) -> None:
         p, loss = self.progress, facts["loss"]
         if p.step % self.config.log_every == 0:
-            self._log({"train": {"tokens": p.tokens, **facts}})
+            self._log({"train": facts})
         shown: dict[str, Any] = {"step": p.step, "loss": loss, "perplexity": math.exp(min(loss, 700))}
         if self.bytes_per_token:
             shown["bits_per_byte"] = loss / math.log(2) / self.bytes_per_token
@@ -248,7 +257,8 @@ class Trainer:
     def _log(self, entry: dict[str, Any]) -> None:
         if not self.engine.main:
             return
-        stamp = {"step": self.progress.step, "seconds": round(self.progress.seconds, 3)}
+        p = self.progress
+        stamp = {"step": p.step, "tokens": p.tokens, "seconds": round(p.seconds, 3)}
         self.folder.log(stamp | entry)
         if self.board is not None:
             for kind, facts in entry.items():

@@ -7,22 +7,21 @@ import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from seqloom.core.errors import RunError
 from seqloom.core.run import TrainConfig
-from seqloom.core.task import Task
+from seqloom.core.task import Task, TaskConfig
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them
 
 
-def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: Any, task: Task) -> None:
+def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: TaskConfig, task: Task) -> None:
     """Weights, gradients and moments; and the predictions of one piece with their gradient."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
-    tokens = train.batch // train.accumulate * _longest_step(task_config)
+    tokens = train.batch // train.accumulate * task_config.tokens_per_row
     need = 4 * (parameters * copies + 3 * tokens * getattr(task, "vocabulary", 1))
     room = available()
     if room is not None and need > room:
@@ -42,12 +41,6 @@ def keep_memory() -> None:
             libc = ctypes.CDLL("libc.so.6")
             libc.mallopt(_MMAP_THRESHOLD, 2**30)
             libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-
-
-def _longest_step(task: Any) -> int:
-    """Tokens of one row in one step; a whole stretch when nothing is cut."""
-    whole = getattr(task, "truncation", "") == "full"
-    return getattr(task, "stretch" if whole else "length", 1)
 
 
 def available() -> int | None:

@@ -1,0 +1,18 @@
+"""A fair trial of several models on one set of data: `seqloom.compare(data=..., models=..., out=...)`.
+
+The package is callable, because it has the name of the verb it is for.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Verb(ModuleType):
+    def __call__(self, **options: Any) -> Any:
+        from seqloom.compare.comparing import compare
+
+        return compare(**options)
+
+
+sys.modules[__name__].__class__ = _Verb

@@ -1,0 +1,337 @@
+"""Which model to use, for what someone prefers and can afford, and what would change the answer.
+
+It says no more than was measured: where quality decides and the scores do not separate the models, there is no choice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
+from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, term
+from seqloom.compare.report.formats import count, short
+from seqloom.compare.statistics import seeds_needed
+from seqloom.core.errors import unknown
+
+PREFERENCES = ("quality", *COSTS)
+MANY_SEEDS = 50  # more than anyone will run
+
+
+@dataclass(frozen=True)
+class Limits:
+    max_params: int | None = None
+    max_latency_ms: float | None = None
+    streaming: bool = False
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A constraint that a model does not meet, the value that would let it in (None: only dropping it), and why."""
+
+    option: str
+    needed: float | None
+    why: Pair
+
+
+@dataclass(frozen=True)
+class Decision:
+    choice: str | None
+    reasons: list[Pair]
+    among: list[str] = field(default_factory=list)  # when there is no choice: between whom
+
+
+def recommend(
+    result: dict[str, Any],
+    prefer: str = "quality",
+    max_params: int | None = None,
+    max_latency_ms: float | None = None,
+    streaming: bool = False,
+) -> dict[str, Any]:
+    """The `recommendation` of a result, from its protocol, entries and baselines."""
+    if prefer not in PREFERENCES:
+        raise unknown("preference", prefer, PREFERENCES)
+    limits = Limits(max_params, max_latency_ms, streaming)
+    everyone = finished(result)
+    breaches = {model.name: _breaches(model, limits) for model in everyone}
+    race = Race(result, [model for model in everyone if not breaches[model.name]], everyone)
+    if race.models:
+        decision = _decide(race, prefer)
+        changes = _would_change(race, prefer, decision)
+    else:
+        decision = Decision(None, [say("nothing fits" if everyone else "nothing finished")])
+        changes = _relaxed(race, breaches)
+    left_out = [_failed(entry) for entry in result["entries"] if entry["name"] not in breaches]
+    left_out += [breach.why for found in breaches.values() for breach in found]
+    return {
+        "prefer": prefer,
+        "constraints": asdict(limits),
+        "choice": decision.choice,
+        "reasons": in_both(decision.reasons + left_out),
+        "would_change": in_both(changes),
+    }
+
+
+def _failed(entry: dict[str, Any]) -> Pair:
+    if entry["state"] == "done":
+        return say("no score", name=entry["name"])
+    return say("failed", name=entry["name"], error=entry.get("error") or "-")
+
+
+def _breaches(model: Model, limits: Limits) -> list[Breach]:
+    found = []
+    if limits.max_params is not None and (model.parameters or 0) > limits.max_params:
+        values = {"value": count(model.parameters), "limit": count(limits.max_params)}
+        found.append(Breach("max-params", model.parameters, say("max_params", name=model.name, **values)))
+    if limits.max_latency_ms is not None:
+        found += _too_slow(model, limits.max_latency_ms)
+    if limits.streaming and not model.state:
+        found.append(_unmeasured(model, "state", "streaming"))
+    elif limits.streaming and model.grows:
+        found.append(Breach("streaming", None, say("streaming", name=model.name, **model.growth())))
+    return found
+
+
+def _too_slow(model: Model, limit: float) -> list[Breach]:
+    if not model.latency:
+        return [_unmeasured(model, "latency", "max-latency-ms")]
+    context = max(model.latency)
+    milliseconds = model.latency[context] * 1000
+    if milliseconds <= limit:
+        return []
+    values = {"value": short(milliseconds, 3), "context": count(context), "limit": short(limit, 3)}
+    return [Breach("max-latency-ms", milliseconds, say("max_latency_ms", name=model.name, **values))]
+
+
+def _unmeasured(model: Model, what: str, option: str) -> Breach:
+    return Breach(option, None, say("unknown cost", name=model.name, what=term("what", what), option=f"--{option}"))
+
+
+def _decide(race: Race, prefer: str) -> Decision:
+    beating = [model for model in race.models if race.beats_baseline(model)]
+    if not beating:
+        return _no_better(race)
+    return _by_quality(race) if prefer == "quality" else _by_cost(race, prefer, beating)
+
+
+def _no_better(race: Race) -> Decision:
+    """The baseline itself, where it is a model that one can use."""
+    assert race.baseline is not None
+    best = race.models[0]
+    who = say("nobody" if len(race.models) == len(race.everyone) else "nobody that fits")
+    values = {"baseline": race.baseline["name"], "value": race.number(race.baseline["score"])}
+    return Decision(
+        race.baseline.get("model"), [say("no better", who=who, name=best.name, score=race.score(best), **values)]
+    )
+
+
+def _by_quality(race: Race) -> Decision:
+    best = next(model for model in race.models if race.verdict(model) == "best")
+    others = [model for model in race.models if model is not best]
+    if any(race.verdict(model) == "unclear" for model in others):
+        scores = [say("named", name=model.name, value=race.number(model.score["mean"])) for model in race.models]
+        return Decision(None, [say("one seed", scores=joined(scores, ", ", "、"))], [each.name for each in race.models])
+    tied = [model for model in others if race.verdict(model) == "tie"]
+    if tied:
+        return _tie(race, best, tied)
+    alone = "only one that fits" if len(race.everyone) > 1 else "only one"
+    reasons = [say("best" if others else alone, name=best.name, score=race.score(best))]
+    if others:
+        reasons.append(say("next", name=others[0].name, behind=race.behind(others[0])))
+    return Decision(best.name, reasons + _costs_and_baseline(race, best))
+
+
+def _tie(race: Race, best: Model, tied: list[Model]) -> Decision:
+    def behind(models: list[Model]) -> Pair:
+        parts = [say("name behind", name=model.name, behind=race.behind(model)) for model in models]
+        return joined(parts, "; ", "；")
+
+    names = [model.name for model in (best, *tied)]
+    values = {"best": best.name, "score": race.score(best), "others": behind(tied), "level": short(race.level)}
+    reasons = [
+        say("tied", names=listed_names(names), **values),
+        *(_budget(race, best, model) for model in tied),
+        *_cheapest(race, [best, *tied]),
+    ]
+    worse = [model for model in race.models if model.name not in names]
+    return Decision(None, reasons + ([say("clearly worse", others=behind(worse))] if worse else []), names)
+
+
+def _budget(race: Race, best: Model, other: Model) -> Pair:
+    """What would tell the two apart."""
+    names = {"name": other.name, "best": best.name}
+    if not race.standing[other.name]["difference"]:
+        return say("identical", **names)
+    needed = seeds_needed(other.pieces, best.pieces, race.level, comparisons=len(race.models) - 1)
+    if needed is None:
+        return say("seeds in vain", **names)
+    done = min(len(other.pieces), len(best.pieces))
+    needed = max(needed, done + 1)
+    return say("many seeds" if needed > MANY_SEEDS else "seeds", count=count(needed), done=done, **names)
+
+
+def _cheapest(race: Race, models: list[Model]) -> list[Pair]:
+    """In each cost in which they differ at all."""
+    ordered = {kind: race.cheapest(kind, models) for kind in COSTS}
+    winners = {kind: found[0] for kind, found in ordered.items() if len(found) > len(race.near(kind, models))}
+    if not winners:
+        return []
+    costs = {kind: race.cost(kind, model) for kind, model in winners.items()}
+    names = {model.name for model in winners.values()}
+    if len(names) == 1:
+        return [say("cheapest alone", name=names.pop(), costs=joined(costs.values()))]
+    named = [say("named", name=model.name, value=costs[kind]) for kind, model in winners.items()]
+    return [say("cheapest", costs=joined(named))]
+
+
+def _by_cost(race: Race, kind: str, models: list[Model]) -> Decision:
+    ordered = race.cheapest(kind, models)
+    if not ordered:
+        return Decision(None, [say("unmeasured", what=term("what", kind))])
+    near = race.near(kind, models)
+    chosen = near[0]
+    reasons = [_lead(race, kind, chosen, next((model for model in ordered if model not in near), None))]
+    if len(near) > 1:
+        values = joined((race.cost(kind, model, brief=True) for model in near), ", ", "、")
+        names = listed_names([model.name for model in near])
+        reasons = [say("near", names=names, what=term("what", kind), values=values, name=chosen.name)]
+    below = [_below_baseline(race, model) for model in race.models if model not in models]
+    return Decision(chosen.name, [*reasons, _given_up(race, chosen), *_costs_and_baseline(race, chosen), *below])
+
+
+def _lead(race: Race, kind: str, chosen: Model, second: Model | None) -> Pair:
+    values = {"name": chosen.name, "lead": term("lead", kind), "value": race.cost(kind, chosen)}
+    if second is None:
+        return say("leads", **values)
+    return say("leads before", second=second.name, other=race.cost(kind, second, brief=True), **values)
+
+
+def _given_up(race: Race, chosen: Model) -> Pair:
+    """Of quality, against the best that may be chosen."""
+    verdict = race.verdict(chosen)
+    if verdict == "best":
+        return say("also best", score=race.score(chosen))
+    best = next(model for model in race.models if race.verdict(model) == "best")
+    key = {"worse": "gives up", "tie": "gives up nothing shown"}.get(verdict, "gives up unknown")
+    return say(key, best=best.name, score=race.score(chosen), behind=race.behind(chosen))
+
+
+def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
+    found = [say("costs", costs=joined(costs))] if (costs := race.costs(chosen)) else []
+    if race.baseline is None:
+        return found
+    key = "beats" if race.surely_beats_baseline(chosen) else "beats perhaps"
+    if chosen.score.get("low") is None:
+        key = "beats once"
+    return [*found, say(key, baseline=race.baseline["name"], value=race.number(race.baseline["score"]))]
+
+
+def _below_baseline(race: Race, model: Model) -> Pair:
+    assert race.baseline is not None
+    values = {"value": race.number(model.score["mean"]), "other": race.number(race.baseline["score"])}
+    return say("below baseline", name=model.name, baseline=race.baseline["name"], **values)
+
+
+def _would_change(race: Race, prefer: str, decision: Decision) -> list[Pair]:
+    found = []
+    if not any(race.beats_baseline(model) for model in race.models):
+        found.append(say("more budget"))
+    else:
+        found += _other_preferences(race, prefer, decision)
+        found += _longer_context(race, decision)
+    best = race.everyone[0]
+    if best not in race.models:
+        found.append(say("excluded", name=best.name, score=race.score(best)))
+    return found
+
+
+def _other_preferences(race: Race, prefer: str, decision: Decision) -> list[Pair]:
+    others = {kind: _decide(race, kind) for kind in PREFERENCES if kind != prefer}
+    chosen = race.find(decision.choice)
+    if chosen and len(race.models) > 1 and all(other.choice == chosen.name for other in others.values()):
+        return [say("in any case", name=chosen.name)]
+    found = []
+    for kind, other in others.items():
+        what, model = term("what", kind), race.find(other.choice)
+        if other.among:
+            found.append(say("if preferred open", what=what, names=listed_names(other.among)))
+        elif model is None or model is chosen or (kind != "quality" and chosen in race.near(kind, race.models)):
+            continue
+        elif chosen is None:
+            found.append(say("if preferred", what=what, name=model.name, value=_worth(race, kind, model)))
+        else:
+            values = {"value": _worth(race, kind, model), "other": _worth(race, kind, chosen, brief=True)}
+            found.append(say("if preferred against", what=what, name=model.name, choice=chosen.name, **values))
+    return found
+
+
+def _worth(race: Race, kind: str, model: Model, brief: bool = False) -> Pair:
+    """What a preference looks at."""
+    if kind != "quality":
+        return race.cost(kind, model, brief=brief)
+    value = race.number(model.score["mean"])
+    return (value, value) if brief else race.score(model)
+
+
+def _longer_context(race: Race, decision: Decision) -> list[Pair]:
+    """Whose costs change places between the shortest and the longest context, and whose go on growing."""
+    found = []
+    for kind in ("latency", "memory"):
+        early, late = (race.cheapest(kind, race.models, pick)[:1] for pick in (min, max))
+        if not early or late[0] in race.near(kind, race.models, min) or early[0] in race.near(kind, race.models):
+            continue
+        first, second = early[0], late[0]
+        values = {
+            "value": race.cost(kind, first, brief=True, pick=min),
+            "same": race.cost(kind, second, brief=True, pick=min),
+            "other": race.cost(kind, second, brief=True),
+            "later": race.cost(kind, first, brief=True),
+        }
+        contexts = {"short": count(race.context(kind, min)), "long": count(race.context(kind))}
+        found.append(
+            say("crossing", first=first.name, second=second.name, lead=term("lead", kind), **contexts, **values)
+        )
+    chosen = race.find(decision.choice)
+    steady = next((model for model in race.models if model.state and not model.grows), None)
+    if chosen and chosen.grows and steady:
+        constant = race.cost("memory", steady, brief=True)
+        found.append(say("grows", name=chosen.name, other=steady.name, constant=constant, **chosen.growth()))
+    return found
+
+
+def _relaxed(race: Race, breaches: dict[str, list[Breach]]) -> list[Pair]:
+    """What to relax so that something fits: as few constraints as possible, each to the nearest value."""
+    fewest = min((len(found) for found in breaches.values()), default=0)
+    nearest: dict[tuple[str, ...], Model] = {}
+    for model in race.everyone:
+        options = tuple(breach.option for breach in breaches[model.name])
+        known = nearest.get(options)
+        if len(options) == fewest and (known is None or _needs(breaches[model.name]) < _needs(breaches[known.name])):
+            nearest[options] = model
+    return [
+        say("relax", name=model.name, score=race.score(model), options=_options(breaches[model.name]))
+        for model in nearest.values()
+    ]
+
+
+def _needs(breaches: list[Breach]) -> list[float]:
+    return [breach.needed or 0.0 for breach in breaches]
+
+
+def _options(breaches: list[Breach]) -> Pair:
+    parts = []
+    for breach in breaches:
+        if breach.needed is None:
+            parts.append(say("no option", option=breach.option))
+        else:
+            parts.append(say("option", option=breach.option, value=_rounded_up(breach.needed)))
+    return joined(parts, *say("and"))
+
+
+def _rounded_up(value: float) -> str:
+    """To three digits unless whole, so that what is written lets the model in."""
+    if value == int(value):
+        return str(int(value))
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    return f"{math.ceil(value * 10**decimals) / 10**decimals:g}"

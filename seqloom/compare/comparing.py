@@ -1,0 +1,287 @@
+"""`compare`, from a question to a report: match sizes, tune, train over seeds, measure, judge, recommend.
+
+    DIR/comparison.json     what was asked; DIR/tokenizer/: the one that all use
+    DIR/runs/ENTRY/         trial-01, ...: the search; seed-1, ...: the runs that count; each a run folder
+    DIR/result.json         all that was found; DIR/report.html and report.md show it
+
+Issued again, it keeps what is finished, continues what is not, and writes the report anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from seqloom import fitting, runs
+from seqloom.compare import results, search
+from seqloom.compare.field import Field
+from seqloom.compare.jobs import Jobs, override
+from seqloom.compare.plan import Budget, Plan, Sized, parse_amount
+from seqloom.compare.pool import Cluster, Local, Pool
+from seqloom.compare.report.html import write_report
+from seqloom.compare.results import Found
+from seqloom.compare.watch import Watch, watcher
+from seqloom.compare.worker import Job, Result, known
+from seqloom.core import durable
+from seqloom.core.errors import UserError
+from seqloom.core.run import RunFolder
+from seqloom.train.loop import Interrupted
+
+PREFER = ("quality", "latency", "memory", "training")
+PLACES = ("local", "ray")
+COUNTS = ("all", "backbone")
+_GROWING = {"seeds"}  # what may change when a comparison goes on
+_MEASURING = 0.01  # share of the training time that each measurement of all entries may take
+
+
+class Comparison:
+    """A finished comparison: `result` is all that was found, `report` the page that shows it."""
+
+    def __init__(self, folder: Path, result: dict[str, Any]) -> None:
+        self.folder, self.result, self.report = folder, result, folder / "report.html"
+
+
+def compare(
+    *,
+    data: str,
+    models: str | Sequence[str],
+    out: str | Path,
+    task: str = "language_model",
+    valid: str | None = None,
+    test: str | None = None,
+    params: str | int | None = None,
+    count: str = "all",
+    budget: str = f"tokens={runs.DEFAULT_TOKENS}",
+    trials: int = 4,
+    trial_share: float = 0.5,
+    seeds: int = 3,
+    seed: int = 0,
+    jobs: int = 1,
+    on: str = "local",
+    overrides: Sequence[str] = (),
+    prefer: str = "quality",
+    max_params: str | int | None = None,
+    max_latency_ms: float | None = None,
+    streaming: bool = False,
+    quiet: bool = False,
+    command: str = "",
+) -> Comparison:
+    """A fair trial of several models on one set of data. Options as in `seqloom compare`."""
+    for option, value, known_values in (("prefer", prefer, PREFER), ("on", on, PLACES), ("count", count, COUNTS)):
+        if value not in known_values:
+            raise UserError(f"--{option} {value}: choose one of {', '.join(known_values)}")
+    for option, number, least in (("trials", trials, 0), ("seeds", seeds, 1), ("jobs", jobs, 1)):
+        if number < least:
+            raise UserError(f"--{option} {number}: at least {least}")
+    if not 0 < trial_share <= 1:
+        raise UserError(f"--trial-share {trial_share:g}: a share of the budget is wanted, above 0 and at most 1")
+    plan = Plan(
+        task=task,
+        data={part: spec for part, spec in (("train", data), ("valid", valid), ("test", test)) if spec},
+        models=tuple(models.split(",") if isinstance(models, str) else models),
+        params=None if params is None else round(parse_amount(str(params), "--params")),
+        count=count,  # type: ignore[arg-type]
+        budget=Budget.parse(budget),
+        trials=trials,
+        trial_share=trial_share,
+        seeds=seeds,
+        seed=seed,
+        overrides=tuple(overrides),
+        threads=max(1, (os.cpu_count() or 1) // jobs),
+    )
+    wishes = {
+        "prefer": prefer,
+        "max_params": None if max_params is None else round(parse_amount(str(max_params), "--max-params")),
+        "max_latency_ms": max_latency_ms,
+        "streaming": streaming,
+    }
+    return conduct(plan, Path(out), jobs=jobs, on=on, wishes=wishes, quiet=quiet, command=command)
+
+
+def conduct(
+    plan: Plan, out: Path, *, jobs: int, on: str, wishes: Mapping[str, Any], quiet: bool, command: str
+) -> Comparison:
+    """All of it; `wishes` matter to the recommendation alone."""
+    watch = watcher(quiet)
+    folder = RunFolder(out)
+    _check_folder(folder, plan)
+    try:
+        with folder.lock():
+            comparing = _Comparing(plan, Field(plan, folder), out, jobs, watch)
+            _write(out, "comparison.json", {"plan": _plain(plan), "data": comparing.field.data})
+            with comparing.working(on):
+                found = comparing.work()
+            timing = comparing.timing()
+            protocol = comparing.field.protocol() | {
+                "jobs": jobs,
+                "on": on,
+                "versions": fitting.versions(),
+                "command": command,
+                "started": comparing.began,
+            }
+            result = results.assemble(found, protocol, wishes, timing)
+            _write(out, "result.json", result)
+            write_report(result, out)
+    finally:
+        watch.close()
+    return Comparison(out, result)
+
+
+class _Comparing:
+    """The work itself: what is done, in which order."""
+
+    def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch) -> None:
+        self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
+        self.jobs = Jobs(plan, out, field.task, field.data)
+        self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
+        self.better = max if field.task.higher_is_better else min
+        self.pool: Pool | None = None
+        self.stopped = 0  # number of the signal that asked for it
+
+    @contextmanager
+    def working(self, on: str) -> Iterator[None]:
+        """Processes to work with; a signal lets them save what they have."""
+        pool = self.pool = Cluster(self.parallel, self.plan.threads) if on == "ray" else Local(self.parallel)
+
+        def stop(number: int, frame: Any) -> None:
+            self.stopped = number
+            pool.stop(signal.SIGTERM)
+
+        main = threading.current_thread() is threading.main_thread()
+        before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)} if main else {}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            pool.close()
+
+    def work(self) -> Found:
+        plan, entries, counting = self.plan, self.field.entries, self.field.baselines
+        names = [sized.entry.name for sized in entries]
+        planned = len(entries) * (plan.trials + plan.seeds + 1) + len(counting) + 1
+        self.watch.plan(names, planned, self.parallel)
+        found = Found(self.field.task, self.jobs.seeds, entries)
+        counted = self._do([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
+        found.baselines = dict(zip([sized.entry.name for sized in counting], counted, strict=True))
+        with ThreadPoolExecutor(len(entries)) as threads:
+            found.search = dict(zip(names, threads.map(self._search, entries), strict=True))
+        found.entries = [self._tuned(sized, found.search[sized.entry.name]) for sized in entries]
+        self._train(found)
+        whole = [s for s in found.entries if all(r["state"] == "done" for r in found.runs[s.entry.name])]
+        probed = self._do([self.jobs.probe(sized) for sized in whole])
+        found.probes = {s.entry.name: r for s, r in zip(whole, probed, strict=True) if r["state"] == "done"}
+        if whole:
+            room = _MEASURING * self._spent(found) / len(whole)
+            measured = self._do([self.jobs.measure(whole, round(min(6.0, max(1.0, room)), 1))])[0]
+            found.measured = measured.get("entries", {})
+        return found
+
+    def _train(self, found: Found) -> None:
+        """The runs that count, seed by seed, so that a slow hour of the machine slows all entries."""
+        jobs = [self.jobs.final(sized, seed) for seed in self.jobs.seeds for sized in found.entries]
+        done = self._do(jobs)
+        for n, sized in enumerate(found.entries):
+            found.jobs[sized.entry.name] = jobs[n :: len(found.entries)]
+            found.runs[sized.entry.name] = done[n :: len(found.entries)]
+
+    def _search(self, sized: Sized) -> list[dict[str, Any]]:
+        """The trials of one entry, round by round."""
+        if not self.plan.trials:
+            return []
+        trials: list[dict[str, Any]] = []
+        first = search.first_settings(sized.config.train, sized.config.model)
+        lower = self.better is min
+        proposals = search.rounds(self.plan.trials, first, sized.pinned, sized.entry.name, lower)
+        asked = next(proposals)
+        reference: search.Curve = []
+        while True:
+            jobs = [self.jobs.trial(sized, s, len(trials) + n + 1, reference) for n, s in enumerate(asked)]
+            outcomes = [self._trial(*each) for each in zip(jobs, asked, self._do(jobs), strict=True)]
+            trials += [trial | {"trial": len(trials) + n} for n, trial in enumerate(outcomes)]
+            whole = [trial for trial in trials if trial["state"] == "done"]
+            reference = self.better(whole, key=lambda t: t["score"])["curve"] if whole else []
+            try:
+                asked = proposals.send([(trial["score"], trial["curve"]) for trial in outcomes])
+            except StopIteration:
+                return trials
+
+    def _trial(self, job: Job, settings: search.Settings, result: Result) -> dict[str, Any]:
+        curve = [(point["share"], point["valid"]) for point in result.get("curve") or ()]
+        score = result["summary"]["scores"]["valid"][job["metric"]] if result["state"] == "done" else None
+        share = min(1.0, curve[-1][0]) if curve else 0.0
+        return {"settings": settings, "curve": curve, "score": score, "share": share} | {
+            key: result.get(key) for key in ("state", "error")
+        }
+
+    def _tuned(self, sized: Sized, trials: list[dict[str, Any]]) -> Sized:
+        whole = [trial for trial in trials if trial["state"] == "done"]
+        if not whole:
+            return sized
+        best = self.better(whole, key=lambda t: t["score"])
+        return override(sized, search.as_overrides(best["settings"], sized.config.train))
+
+    def _do(self, jobs: Sequence[Job]) -> list[Result]:
+        """Results in the order of the jobs; those that are known are not done again."""
+        assert self.pool is not None
+        found: list[Any] = [known(job) for job in jobs]
+        waiting = {}
+        for n, job in enumerate(jobs):
+            if found[n] is not None:
+                self.watch.end(job, found[n], kept=True)
+            elif not self.stopped:
+                waiting[n] = self.pool.submit(job, self.watch.begin)
+        for n, future in waiting.items():
+            future.add_done_callback(partial(self._note, jobs[n]))
+        for n, future in waiting.items():
+            if not future.cancelled():
+                found[n] = future.result()
+        if self.stopped or any(result["state"] == "interrupted" for result in found):
+            raise Interrupted(self.stopped or signal.SIGTERM)
+        return found
+
+    def _note(self, job: Job, done: Any) -> None:
+        if not done.cancelled() and not done.exception():
+            self.watch.end(job, done.result(), kept=False)
+
+    def _spent(self, found: Found) -> float:
+        """Seconds of training in the runs that count."""
+        return sum(run["summary"]["seconds"] for runs in found.runs.values() for run in runs if run["state"] == "done")
+
+    def timing(self) -> dict[str, Any]:
+        """Overhead: what the processes did beside training (waiting and measuring); unknown if some was done before."""
+        wall, training = time.perf_counter() - self.started, self.watch.trained
+        overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
+        return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
+
+
+def _check_folder(folder: RunFolder, plan: Plan) -> None:
+    if (folder.path / "run.json").exists():
+        raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
+    try:
+        before = json.loads((folder.path / "comparison.json").read_bytes())["plan"]
+    except (OSError, ValueError, KeyError):
+        return
+    now = _plain(plan)
+    changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
+    if blocked := [text for key, text in changed.items() if key not in _GROWING]:
+        raise UserError(f"{folder.path} holds another comparison ({'; '.join(blocked)}); choose another --out")
+
+
+def _plain(plan: Plan) -> dict[str, Any]:
+    return json.loads(plan.model_dump_json())
+
+
+def _write(folder: Path, name: str, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    durable.write_file(folder / name, text.encode("utf-8", "backslashreplace") + b"\n")

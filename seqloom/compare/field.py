@@ -1,0 +1,118 @@
+"""The field: who takes part, all at one size, on one set of data, read in one order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqloom import fitting, runs
+from seqloom.compare import search
+from seqloom.compare.matching import match_size
+from seqloom.compare.plan import Entry, Plan, Sized, count_parameters, parse_entries
+from seqloom.core.errors import UserError
+from seqloom.core.network import ModelConfig
+from seqloom.core.run import RunConfig, RunFolder
+from seqloom.data.stream import prepare
+from seqloom.train.engine import choose_device
+
+_TEST_SHARE = 0.1  # of the text, where no test part is given
+
+
+class Field:
+    """`entries` are trained, tuned and compared; `baselines` count, and must be beaten."""
+
+    def __init__(self, plan: Plan, folder: RunFolder) -> None:
+        self.plan = plan
+        named = parse_entries(plan.models)
+        for entry in named:
+            if common := [o for o in entry.options if o.startswith(("task.", "data."))]:
+                raise UserError(f"{entry.name}: {common[0]} must be the same for all; give it with -o")
+        configs = [self._config(entry) for entry in named]
+        self._prepare(configs[0], folder)
+        own = [self._as_it_comes(entry, config) for entry, config in zip(named, configs, strict=True)]
+        self.column = 0 if plan.count == "all" else 1
+        trained = [sized for sized in own if not sized.counts]
+        if not trained:
+            raise UserError("--models: all of them count; name at least one that is trained, for example lstm")
+        self.target = plan.params or max(sized.parameters[self.column] for sized in trained)
+        self.entries = [self._at_size(sized) for sized in trained]
+        self.baselines = self._counting([sized for sized in own if sized.counts])
+
+    def protocol(self) -> dict[str, Any]:
+        plan, train = self.plan, self.entries[0].config.train
+        shared = {option: self._value(option) for option in runs.find_config("tasks", plan.task).shared}
+        return {
+            "task": plan.task,
+            "metric": self.task.metric,
+            "higher_is_better": self.task.higher_is_better,
+            "data": self.data,
+            "size": {"target": self.target, "count": plan.count},
+            "budget": plan.budget.model_dump(),
+            "trials": plan.trials,
+            "trial_share": plan.trial_share,
+            "space": search.SPACE,
+            "seeds": [plan.seed + n for n in range(1, plan.seeds + 1)],
+            "threads": plan.threads,
+            "device": choose_device(train.device).type,
+            "shared": shared,
+        }
+
+    def _value(self, path: str) -> Any:
+        section, _, option = path.partition(".")
+        part: Any = getattr(self.entries[0].config, section)
+        return part[option] if isinstance(part, dict) else getattr(part, option)
+
+    def _config(self, entry: Entry) -> RunConfig:
+        config = entry.config(self.plan)
+        if config.data.test is None and not config.data.test_fraction:
+            data = config.data.model_copy(update={"test_fraction": _TEST_SHARE})
+            config = config.model_copy(update={"data": data})
+        return config
+
+    def _prepare(self, config: RunConfig, folder: RunFolder) -> None:
+        """The parts, as tokens, and one tokenizer for all."""
+        sources = runs.open_parts(config.data)
+        tokenizer = fitting.make_tokenizer(config, sources["train"])
+        folder.publish("tokenizer", tokenizer.files())
+        streams = {part: prepare(source, tokenizer) for part, source in sources.items()}
+        fitting.check_vocabulary(streams, tokenizer)
+        self.data = {
+            part: {"name": s.name, "bytes": s.bytes, "hash": s.hash, "tokens": len(streams[part])}
+            for part, s in sources.items()
+        }
+        self.task = runs.task_config(config).build(tokenizer)
+
+    def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
+        """At its own size, made for the length that all read; refused if the task cannot use it."""
+        task = runs.task_config(config)
+        model = runs.model_config(config)
+        if "model.context" not in entry.pinned(self.plan):
+            model = model.reading(task.tokens_per_row)
+        sized = Sized(entry, config, model, self.task, entry.pinned(self.plan))
+        try:
+            runs.check_reading(task, sized.blueprint)
+        except UserError as error:
+            would = ", ".join(name for name in runs.names("models") if self._accepted(name))
+            raise UserError(f"{entry.name}: {error}; these would do: {would}") from None
+        return sized
+
+    def _accepted(self, name: str) -> bool:
+        try:
+            runs.blueprint(Entry(name, name).config(self.plan), self.task)
+        except UserError:
+            return False
+        return True
+
+    def _at_size(self, sized: Sized) -> Sized:
+        def count(model: ModelConfig) -> int:
+            return count_parameters(sized.with_model(model).blueprint)[self.column]
+
+        matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name))
+        matched.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
+        return matched
+
+    def _counting(self, named: list[Sized]) -> list[Sized]:
+        """Every model that counts and that the task accepts, named or not: they cost next to nothing."""
+        known = {sized.entry.model for sized in named}
+        others = [Entry(name, name) for name in runs.names("models") if name not in known and self._accepted(name)]
+        sized = [self._as_it_comes(entry, self._config(entry)) for entry in others]
+        return named + [each for each in sized if each.counts]

@@ -1,0 +1,112 @@
+"""The pieces of work of a comparison, as jobs that any process can do: trials, runs that count, probes, measuring."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom import runs
+from seqloom.compare import search
+from seqloom.compare.plan import Plan, Sized
+from seqloom.compare.worker import Job
+from seqloom.core import durable
+from seqloom.core.run import RunConfig
+from seqloom.core.task import Task
+
+PROBE_STEPS = 240  # seconds for each architecture
+
+
+class Jobs:
+    def __init__(self, plan: Plan, out: Path, task: Task, data: Mapping[str, Any]) -> None:
+        self.plan, self.out, self.task = plan, out, task
+        self.hashes = {part: facts["hash"] for part, facts in data.items()}
+        self.seeds = [plan.seed + n for n in range(1, plan.seeds + 1)]  # the search has plan.seed for itself
+
+    def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
+        """One of the search: scored on validation alone, given up when behind `reference`."""
+        tried = override(sized, search.as_overrides(settings, sized.config.train))
+        job = self._fit(tried, f"trial-{number:02d}", self.plan.seed, self.plan.trial_share, ["valid"])
+        return job | {"title": f"trial {number} of {self.plan.trials}", "reference": reference}
+
+    def final(self, sized: Sized, seed: int) -> Job:
+        """One that counts: scored on the test part too."""
+        job = self._fit(sized, f"seed-{seed}", seed, 1.0, ["valid", "test"])
+        return job | {"title": "counting" if sized.counts else f"seed {seed}"}
+
+    def probe(self, sized: Sized) -> Job:
+        return {
+            "kind": "probe",
+            "entry": sized.entry.name,
+            "title": "recall probe",
+            "folder": str(self.out / "runs" / sized.entry.folder / "probe"),
+            "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
+            "seed": self.plan.seed,
+            "steps": PROBE_STEPS,
+            "threads": self.plan.threads,
+        }
+
+    def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
+        """Cost and aspects of all of them, in one process, by turns; about so many seconds for each."""
+        folders = {s.entry.name: self.out / "runs" / s.entry.folder / f"seed-{self.seeds[0]}" for s in sized}
+        return {
+            "kind": "measure",
+            "entry": "all",
+            "title": "cost and aspects",
+            "folder": str(self.out / "measure"),
+            "runs": {name: str(folder) for name, folder in folders.items()},
+            "entries": list(folders),
+            "seconds": seconds,
+            "threads": self.plan.threads,
+        }
+
+    def _fit(self, sized: Sized, name: str, seed: int, share: float, scored: list[str]) -> Job:
+        budget = {} if sized.counts else sized.budget(self.plan.budget, share)
+        train = changed(sized.config.train, seed=seed, threads=self.plan.threads, keep=1, **budget)
+        config = sized.config.model_copy(update={"train": train})
+        folder = self.out / "runs" / sized.entry.folder / name
+        return {
+            "kind": "fit",
+            "entry": sized.entry.name,
+            "folder": str(folder),
+            "config": json.loads(config.model_dump_json()),
+            "tokenizer": str(durable.locate(self.out / "tokenizer")),
+            "data": self.hashes,
+            "scored": scored,
+            "metric": self.task.metric,
+            "lower": not self.task.higher_is_better,
+            "command": fit_command(config, folder),
+        }
+
+
+def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
+    """The same entry with some options of `train` and `model` changed; those it does not have are left out."""
+    sections: dict[str, dict[str, Any]] = {"train": {}, "model": {}}
+    for path, value in changes.items():
+        section, _, option = path.partition(".")
+        sections[section][option] = value
+    own = type(sized.model).model_fields
+    model = changed(sized.model, **{k: v for k, v in sections["model"].items() if k in own})
+    config = sized.config.model_copy(update={"train": changed(sized.config.train, **sections["train"])})
+    return Sized(sized.entry, config, model, sized.task, sized.pinned)
+
+
+def changed(section: Any, **changes: Any) -> Any:
+    """A section of the configuration with other values, checked."""
+    return type(section).model_validate(section.model_dump() | changes)
+
+
+def fit_command(config: RunConfig, folder: Path) -> str:
+    """The `seqloom fit` that does the same as this run."""
+    plain = {"task.name": config.task["name"], "model.name": config.model["name"], "data.train": config.data.train}
+    usual = json.loads(runs.configure(None, plain).model_dump_json())
+    asked = json.loads(config.model_dump_json())
+    parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data.train]
+    parts += ["--model", config.model["name"], "--out", str(folder)]
+    for section, options in asked.items():
+        for option, value in options.items():
+            if value is not None and value != usual[section].get(option):
+                parts += ["-o", f"{section}.{option}={json.dumps(value) if isinstance(value, bool) else value}"]
+    return shlex.join(parts)

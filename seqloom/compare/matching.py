@@ -1,0 +1,79 @@
+"""Matched size: turn an architecture's knobs until it has as many parameters as the others.
+
+The coarse knob (the width) comes as near as its steps allow; a finer one (the feed-forward of a Transformer,
+the embedding of an RNN) makes up the rest. Depth and heads stay what the architecture says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from seqloom.core.errors import UserError
+from seqloom.core.network import ModelConfig
+
+TOLERANCE = 0.02
+_CLOSE = 0.002  # near enough to leave the finer knobs alone
+_LARGEST = 1 << 20
+
+Count = Callable[[ModelConfig], int]
+
+
+def match_size(config: ModelConfig, target: int, count: Count, name: str) -> ModelConfig:
+    """The same architecture with `target` parameters, within 2 %."""
+    best = _turn(config, config.knobs[0], target, count)
+    if best is None:
+        least = _first_valid(config, config.knobs[0])
+        raise UserError(
+            f"{name} has at least {count(least):,} parameters with this vocabulary, --params asks for {target:,}; "
+            "raise --params, or use a smaller task.vocabulary"
+        )
+    for knob in config.knobs[1:]:
+        if _off(best, target, count) > _CLOSE:
+            finer = _turn(best, knob, target, count)
+            best = min((c for c in (best, finer) if c is not None), key=lambda c: _off(c, target, count))
+    if _off(best, target, count) > TOLERANCE:
+        raise UserError(
+            f"{name} cannot come within {TOLERANCE:.0%} of {target:,} parameters; the nearest it has is {count(best):,}"
+        )
+    return best
+
+
+def _off(config: ModelConfig, target: int, count: Count) -> float:
+    return abs(count(config) / target - 1)
+
+
+def _turn(config: ModelConfig, knob: str, target: int, count: Count) -> ModelConfig | None:
+    """The value of one knob that comes nearest to the target; None if even the least is more than 2 % too large."""
+    low, high = 1, 1
+    while high < _LARGEST and ((tried := _at_most(config, knob, high)) is None or count(tried) < target):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = _at_most(config, knob, middle)
+        low, high = (middle, high) if tried is None or count(tried) <= target else (low, middle)
+    around = [c for c in (_at_most(config, knob, low), _at_least(config, knob, high)) if c is not None]
+    if not any(count(c) <= (1 + TOLERANCE) * target for c in around):
+        return None
+    return min(around, key=lambda c: _off(c, target, count))
+
+
+def _at_most(config: ModelConfig, knob: str, value: int) -> ModelConfig | None:
+    """With the largest value that the architecture allows, not above this one (widths divide into heads)."""
+    return next((c for v in range(value, max(0, value - 512), -1) if (c := _with(config, knob, v))), None)
+
+
+def _at_least(config: ModelConfig, knob: str, value: int) -> ModelConfig | None:
+    return next((c for v in range(value, value + 512) if (c := _with(config, knob, v))), None)
+
+
+def _first_valid(config: ModelConfig, knob: str) -> ModelConfig:
+    return _at_least(config, knob, 1) or config
+
+
+def _with(config: ModelConfig, knob: str, value: int) -> ModelConfig | None:
+    try:
+        return type(config).model_validate(config.model_dump() | {knob: value})
+    except ValidationError:
+        return None

@@ -1,0 +1,73 @@
+"""Cost and aspects of the entries of a comparison, from one of their runs each: all in one process, by turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom import runs
+from seqloom.compare.aspects import loss_by_position, taps
+from seqloom.compare.cost import measure_costs, throughput
+from seqloom.compare.matching import match_size
+from seqloom.compare.probe import CHANCE, recall
+from seqloom.compare.worker import Job
+from seqloom.core.network import ModelConfig
+from seqloom.core.task import Task
+from seqloom.data.stream import prepare
+
+_SAMPLE = 300  # tokens of text that each entry writes
+_PROMPT = 40  # characters of the test part that it goes on from
+
+
+def measure(job: Job) -> dict[str, dict[str, Any]]:
+    torch.set_num_threads(job["threads"])
+    loaded = {name: runs.load(Path(folder)) for name, folder in job["runs"].items()}
+    first = next(iter(loaded.values()))
+    models, task = {name: run.model for name, run in loaded.items()}, first.task
+    test = prepare(runs.open_parts(first.config.data)["test"], first.tokenizer)
+    length = runs.task_config(first.config).tokens_per_row
+    costs = measure_costs(models, task, seconds=job["seconds"])
+    speeds = throughput(models, task, seconds=job["seconds"])
+    prompt = _prompt(first, test)
+    return {
+        name: {
+            **costs[name],
+            **loss_by_position(run.model, task, test, length),
+            "throughput": speeds[name],
+            "taps": taps(run.model),
+            "sample": _sample(run, prompt),
+        }
+        for name, run in loaded.items()
+    }
+
+
+def _sample(run: runs.Run, prompt: str) -> dict[str, str] | None:
+    try:
+        return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}
+    except RuntimeError:  # a model so bad that there is nothing to draw from
+        return None
+
+
+def probe(job: Job) -> dict[str, Any]:
+    """What the architecture recalls over which distance, at a small size."""
+    torch.set_num_threads(job["threads"])
+    options = dict(job["model"])
+    name = options.pop("name")
+    config = runs.find_config("models", name).model_validate(options)
+    return {"recall": recall(config, job["seed"], job["steps"], _resized), "chance": CHANCE}
+
+
+def _resized(config: ModelConfig, task: Task, target: int) -> ModelConfig:
+    def count(model: ModelConfig) -> int:
+        with torch.device("meta"):
+            return runs.count_parameters(model.assemble(task))
+
+    return match_size(config, target, count, "the probe")
+
+
+def _prompt(run: runs.Run, test: Any) -> str:
+    """The beginning of the test part, cut between two words where there are words."""
+    text = run.tokenizer.decode(test[0 : 2 * _PROMPT].tolist())[:_PROMPT]
+    return text.rpartition(" ")[0] + " " if " " in text else text

@@ -1,0 +1,171 @@
+"""The plan of a comparison: what is asked, and what follows from it for each entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field
+
+from seqloom import runs
+from seqloom.core.config import Strict, merge, parse_overrides
+from seqloom.core.errors import UserError
+from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.run import RunConfig
+from seqloom.core.task import Task
+
+Kind = Literal["tokens", "seconds", "flops"]
+_UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # ten validations in a run
+
+
+class Budget(Strict):
+    """What every training gets."""
+
+    kind: Kind
+    amount: float = Field(gt=0)
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        kind, _, amount = text.partition("=")
+        if kind not in ("tokens", "seconds", "flops") or not amount:
+            raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13")
+        return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
+
+
+class Plan(Strict):
+    """All that makes two comparisons the same one; how fast and where it is worked off is not part of it."""
+
+    task: str
+    data: dict[str, Any]
+    models: tuple[str, ...]
+    params: int | None
+    count: Literal["all", "backbone"]
+    budget: Budget
+    trials: int = Field(ge=0)
+    trial_share: float = Field(gt=0, le=1)
+    seeds: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    overrides: tuple[str, ...]
+    threads: int = Field(ge=1)
+
+
+def parse_amount(text: str, option: str) -> float:
+    """`2M` -> 2000000.0"""
+    match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kKMGBT]?)", text.replace("_", "").replace(",", ""))
+    try:
+        amount = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    except ValueError:
+        amount = 0.0
+    if not amount > 0:
+        raise UserError(f"{option} {text}: a number is wanted, for example 800k, 2M or 1e9")
+    return amount
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contender: a model with options of its own, under a name."""
+
+    name: str
+    model: str
+    options: tuple[str, ...] = ()  # overrides that only this entry has
+
+    @classmethod
+    def parse(cls, text: str) -> Entry:
+        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`."""
+        head, *options = text.strip().split(":")
+        name, named, model = head.partition("=")
+        model = model if named else name
+        runs.find_config("models", model)
+        written = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in options)
+        parse_overrides(written)
+        return cls(name if named else " ".join([model, *options]), model, written)
+
+    @property
+    def folder(self) -> str:
+        return re.sub(r"[^\w.-]+", "-", self.name)
+
+    def config(self, plan: Plan, *more: str) -> RunConfig:
+        """Its complete settings: what suits the model, then what all share, then what the user said."""
+        flags = {"task.name": plan.task, "model.name": self.model} | {f"data.{k}": v for k, v in plan.data.items()}
+        shared = runs.find_config("tasks", plan.task).shared
+        return runs.configure(None, shared | flags, [*plan.overrides, *self.options, *more])
+
+    def pinned(self, plan: Plan) -> set[str]:
+        """The options that the user set and a search must leave alone."""
+        said = merge(parse_overrides([*plan.overrides, *self.options]))
+        return {f"{section}.{option}" for section, options in said.items() for option in options}
+
+
+def parse_entries(models: Iterable[str]) -> list[Entry]:
+    entries = [Entry.parse(text) for text in models if text.strip()]
+    if not entries:
+        raise UserError("--models: name at least one, for example --models rnn,lstm,gpt")
+    for what in ("name", "folder"):
+        seen = [getattr(entry, what) for entry in entries]
+        if double := next((name for name in seen if seen.count(name) > 1), None):
+            raise UserError(f"--models: {double!r} stands there twice; name them, for example a=lstm,b=lstm:depth=2")
+    return entries
+
+
+class Sized:
+    """An entry at the size it is compared at."""
+
+    def __init__(self, entry: Entry, config: RunConfig, model: ModelConfig, task: Task, pinned: set[str]) -> None:
+        self.entry, self.task, self.model, self.pinned = entry, task, model, pinned
+        self.config = config.model_copy(update={"model": {"name": entry.model} | model.model_dump()})
+
+    def with_model(self, model: ModelConfig) -> Sized:
+        return Sized(self.entry, self.config, model, self.task, self.pinned)
+
+    @cached_property
+    def blueprint(self) -> SequenceModel:
+        return runs.blueprint(self.config, self.task)
+
+    @property
+    def counts(self) -> bool:
+        """It learns by counting: nothing to size, to tune or to repeat."""
+        return isinstance(self.blueprint, CountingModel)
+
+    @cached_property
+    def parameters(self) -> tuple[int, int]:
+        """All of them, and those of the backbone."""
+        return count_parameters(self.blueprint)
+
+    @cached_property
+    def flops_per_token(self) -> float:
+        return self.blueprint.flops(self.config.task.get("length", 1))
+
+    def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
+        """The options of `train` that give it its budget."""
+        free: dict[str, Any] = dict.fromkeys(runs.BUDGETS)
+        if budget.kind == "seconds":
+            return free | {"seconds": max(0.1, budget.amount * share)}
+        tokens = budget.amount if budget.kind == "tokens" else budget.amount / (3 * self.flops_per_token)
+        return free | {"tokens": max(1, round(tokens * share))}
+
+    def check_budget(self, budget: Budget, share: float) -> None:
+        """Enough for what a run must do, in the shortest of its runs."""
+        if budget.kind == "seconds":
+            if budget.amount * share < _LEAST_SECONDS:
+                raise UserError(
+                    f"--budget seconds={budget.amount:g} leaves {budget.amount * share:g} s for a trial, too little "
+                    f"for one evaluation; at least {_LEAST_SECONDS / share:g} are needed"
+                )
+            return
+        step = self.config.train.batch * runs.task_config(self.config).tokens_per_row
+        tokens, least = self.budget(budget, share)["tokens"], _LEAST_STEPS * step
+        if tokens < least:
+            need = budget.amount * least / tokens
+            raise UserError(
+                f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens in a run, too few "
+                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); at least {budget.kind}={need:.4g} are needed"
+            )
+
+
+def count_parameters(model: SequenceModel) -> tuple[int, int]:
+    inside = sum(p.numel() for name, p in model.named_parameters() if name.startswith("backbone."))
+    return runs.count_parameters(model), inside

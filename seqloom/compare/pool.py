@@ -1,0 +1,127 @@
+"""Who does the work: processes of this machine, or a Ray cluster. Both give the same results for the same jobs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from seqloom.compare import worker
+from seqloom.compare.worker import Job, Result
+from seqloom.core.errors import UserError
+
+
+class Pool(Protocol):
+    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]: ...
+    def stop(self, number: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class Local:
+    """Processes that live as long as the comparison, one job each at a time; one that dies takes only its job along."""
+
+    def __init__(self, jobs: int) -> None:
+        self.slots: SimpleQueue[_Slot] = SimpleQueue()
+        self.all = [_Slot() for _ in range(jobs)]
+        for slot in self.all:
+            self.slots.put(slot)
+        self.threads = ThreadPoolExecutor(jobs)
+
+    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]:
+        return self.threads.submit(self._run, job, started)
+
+    def _run(self, job: Job, started: Callable[[Job], None]) -> Result:
+        slot = self.slots.get()
+        started(job)
+        try:
+            return slot.run(job)
+        finally:
+            self.slots.put(slot)
+
+    def stop(self, number: int) -> None:
+        """Ask every process to save what it has and end."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for slot in self.all:
+            slot.signal(number)
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=True, cancel_futures=True)
+        for slot in self.all:
+            slot.close()
+
+
+class _Slot:
+    """One process, made anew when it has died."""
+
+    def __init__(self) -> None:
+        self.executor: ProcessPoolExecutor | None = None
+
+    def run(self, job: Job) -> Result:
+        if self.executor is None:
+            self.executor = ProcessPoolExecutor(1, get_context("spawn"), worker.begin, (os.getpid(),))
+        try:
+            return self.executor.submit(worker.work, job).result()
+        except BrokenProcessPool:
+            self.close()
+            return {"state": "failed", "error": "its process died (out of memory?)", "wall": 0.0}
+
+    def signal(self, number: int) -> None:
+        for process in list((self.executor._processes or {}).values()) if self.executor else ():
+            if process.is_alive() and process.pid:
+                os.kill(process.pid, number)
+
+    def close(self) -> None:
+        if self.executor is not None:
+            self.executor.shutdown(wait=True, cancel_futures=True)
+            self.executor = None
+
+
+class Cluster:
+    """A Ray cluster whose machines share the comparison's folder; RAY_ADDRESS says which, else the one at hand."""
+
+    def __init__(self, jobs: int, threads: int) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise UserError("--on ray needs the ray package: pip install 'seqloom[cluster]'") from None
+        self.ray = ray
+        if not ray.is_initialized():
+            try:
+                ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
+            except ConnectionError:
+                raise UserError(
+                    "--on ray: no Ray cluster found; start one with `ray start --head`, or set RAY_ADDRESS"
+                ) from None
+        self.remote = ray.remote(num_cpus=threads, max_retries=0)(worker.work)
+        self.running: list[Any] = []
+        self.room = ThreadPoolExecutor(jobs)
+
+    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]:
+        return self.room.submit(self._run, job, started)
+
+    def _run(self, job: Job, started: Callable[[Job], None]) -> Result:
+        started(job)
+        reference = self.remote.remote(job)
+        self.running.append(reference)
+        try:
+            return self.ray.get(reference)
+        except (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.OutOfMemoryError) as error:
+            return {"state": "failed", "error": f"its process died ({type(error).__name__})", "wall": 0.0}
+        except self.ray.exceptions.TaskCancelledError:
+            return {"state": "interrupted", "error": "stopped", "exit_code": 128 + signal.SIGTERM}
+        finally:
+            self.running.remove(reference)
+
+    def stop(self, number: int) -> None:
+        self.room.shutdown(wait=False, cancel_futures=True)
+        for reference in list(self.running):
+            self.ray.cancel(reference)
+
+    def close(self) -> None:
+        self.room.shutdown(wait=True, cancel_futures=True)

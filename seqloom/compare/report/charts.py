@@ -1,0 +1,324 @@
+"""The charts of the report as plain data: what to draw, not how. The page draws them, Markdown tabulates them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from seqloom.compare.report import facts, formats
+from seqloom.compare.report.blocks import Axis, Cell, Chart, Column, Panel, Row, Rule, Series, Table
+from seqloom.compare.report.facts import Result
+from seqloom.compare.report.words import Speaker
+
+POINTS = 200  # of a curve, in a chart
+ROWS = 10  # of a curve, in a table
+
+Points = Callable[[facts.Entry], list[tuple[float, float]]]
+
+
+def forest(result: Result, say: Speaker) -> Chart | None:
+    """Scores with their intervals, the best on top."""
+    order = facts.scored(result)
+    if not order:
+        return None
+    means, seeds = [], []
+    for row, (number, entry) in enumerate(order):
+        score, name = entry["score"], str(entry["name"])
+        single = [run["score"] for run in facts.runs(entry) if run.get("score") is not None]
+        if len(single) > 1:
+            seeds.append(Series(name, single, [-row - 0.28] * len(single), number, draw="faint"))
+        means.append(Series(name, [score["mean"]], [-row], number, [score.get("low")], [score.get("high")], "points"))
+    names = Axis("", ticks=[(-row, _cut(entry["name"])) for row, (_, entry) in enumerate(order)], named=True)
+    panel = Panel("", Axis(score_title(result, say)), names, [*seeds, *means], _near_baselines(result, order, say))
+    return Chart("forest", say("forest"), [panel], [], remark=say("forest remark"))
+
+
+def learning(result: Result, say: Speaker) -> Chart | None:
+    panels = [
+        _learning_panel(result, say, "tokens", say("valid against tokens"), say("training tokens")),
+        _learning_panel(result, say, "seconds", say("valid against seconds"), say("seconds")),
+    ]
+    if not panels[0].series:
+        return None
+    return Chart(
+        "learning", say("learning"), panels, legend(result, panels), [_curve_table(panels[0])],
+        remark=say("learning remark"),
+    )  # fmt: skip
+
+
+def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
+    """Score against each cost, with the front of those that nothing beats in both."""
+    context = facts.common_context(result) or 0
+    costs: list[tuple[str, str, Callable[[facts.Entry], float | None]]] = [
+        (say("FLOPs per token"), ".3~s", lambda entry: entry.get("flops_per_token")),
+        (say("training seconds"), ".3~r", facts.training_seconds),
+        (say("latency at", context=formats.count(context)), ".3~r", lambda e: 1e3 * facts.latencies(e).get(context, 0)),
+    ]
+    panels, fronts = [], []
+    for title, form, cost in costs:
+        points = {
+            number: (float(value), float(entry["score"]["mean"]))
+            for number, entry in facts.scored(result)
+            if (value := cost(entry))
+        }
+        if points:
+            panels.append(_front_panel(result, say, title, form, points))
+        fronts.append((points, facts.front(points, facts.higher_is_better(result))))
+    if not panels:
+        return None
+    table = _front_table(result, say, [title for title, _, _ in costs], fronts)
+    return Chart(
+        "quality-cost", say("quality and cost"), panels, legend(result, panels), [table], remark=say("front remark")
+    )
+
+
+def cost(result: Result, say: Speaker) -> Chart | None:
+    latency = _lines(
+        result, say("time per token"), Axis(say("context"), format=",d"),
+        Axis(say("latency axis"), format=".3~r", unit=" ms"),
+        lambda entry: _pairs(facts.listed(entry, "cost", "latency"), "context", "seconds", 1e3),
+    )  # fmt: skip
+    state = _lines(
+        result, say("size of state"), Axis(say("context"), format=",d"),
+        Axis(say("state axis"), format=".3~s", unit="B"),
+        lambda entry: _pairs(facts.listed(entry, "cost", "state"), "context", "bytes"),
+    )  # fmt: skip
+    return _chart("cost", say("cost"), [latency, state], result, say("cost remark"))
+
+
+def aspects(result: Result, say: Speaker) -> Chart | None:
+    """Three of the seven aspects are curves: along the positions, over distances, and by the length of sequences."""
+    panels = [
+        panel for panel in (_positions(result, say), _recall(result, say), _throughput(result, say)) if panel.series
+    ]
+    if not panels:
+        return None
+    tables = [_position_table(result, say) if p.title == say("positions") else _curve_table(p) for p in panels]
+    return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables)
+
+
+def search(result: Result, say: Speaker) -> Chart | None:
+    """Score against the scale of the rates; what was given up is hollow."""
+    series = []
+    for number, entry in facts.entries(result):
+        trials = [
+            (scale, trial["score"], trial.get("state") != "done")
+            for trial in facts.listed(entry, "search")
+            if (scale := facts.dig(trial, "settings", "scale")) and trial.get("score") is not None
+        ]
+        if trials:
+            x, y, hollow = map(list, zip(*sorted(trials), strict=True))
+            series.append(Series(str(entry["name"]), x, y, number, draw="points", open=hollow))
+    if not series:
+        return None
+    tried = [x for line in series for x in line.x]
+    tried += facts.listed(result, "protocol", "space", "scale of the learning rates")
+    ends = min(tried) / 1.15, max(tried) * 1.15
+    scale = Axis(say("scale"), log=True, ticks=ticks(tried), format=".3~r", unit=" ×", range=ends)
+    panel = Panel("", scale, Axis(validation_title(result, say)), series)
+    return Chart("search", say("search chart"), [panel], legend(result, [panel]), remark=say("search chart remark"))
+
+
+def score_title(result: Result, say: Speaker) -> str:
+    return _with_unit(result, say, "test")
+
+
+def validation_title(result: Result, say: Speaker) -> str:
+    return _with_unit(result, say, "validation")
+
+
+def legend(result: Result, panels: list[Panel]) -> list[tuple[int, str]]:
+    drawn = {line.entry for panel in panels for line in panel.series}
+    return [(number, str(entry["name"])) for number, entry in facts.ranked(result) if number in drawn]
+
+
+def ticks(values: list[float], unit: str = "") -> list[tuple[float, str]]:
+    """Round values on a logarithmic axis: powers of ten, with others between when there is room for them."""
+    low, high = min(values, default=0), max(values, default=0)
+    if low <= 0:
+        return []
+    if high / low < 1.001:
+        return [(low, formats.scaled(low, unit))]
+    if high / low < 4:
+        return [(value, formats.scaled(value, unit)) for value in _even_steps(low, high)]
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    steps = (1,) if high / low > 2000 else (1, 3) if high / low > 100 else (1, 2, 5)
+    found = [step * 10.0**power for power in powers for step in steps]
+    found = [value for value in found if low / 1.6 <= value <= high * 1.6]
+    return [(value, formats.scaled(value, unit)) for value in found]
+
+
+def _even_steps(low: float, high: float) -> list[float]:
+    """Two to five round values within a range that is too narrow for powers of ten."""
+    low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)
+    power = 10.0 ** math.floor(math.log10(high - low))
+    step = next(s * power for s in (0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) <= 5)
+    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _with_unit(result: Result, say: Speaker, key: str) -> str:
+    protocol = result.get("protocol") or {}
+    title = say(key, metric=say.term("metric", protocol.get("metric") or "score"))
+    unit = protocol.get("unit")
+    return f"{title}{say('comma')}{say.term('unit', unit)}" if unit else title
+
+
+def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
+    """Those that beat a model or leave the models room: a uniform guess would push them all to one side."""
+    means = [entry["score"]["mean"] for _, entry in order]
+    room = max(max(means) - min(means), 0.05 * abs(max(means)))
+    return [
+        Rule(say.term("baseline", row["name"]), x=row["score"])
+        for row in facts.baselines(result)
+        if (row["score"] > min(means) - room if facts.higher_is_better(result) else row["score"] < max(means) + room)
+    ]
+
+
+def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: str) -> Panel:
+    single, means = [], []
+    for number, entry in facts.entries(result):
+        curves = [facts.listed(run, "curve") for run in facts.runs(entry)]
+        middle = _pairs(facts.mean_curve(entry), key, "valid")
+        lines = [line for curve in curves if (line := _pairs(curve, key, "valid"))]
+        if middle:
+            means.append(_series(entry, number, middle, "line"))
+        if len(lines) > 1 or not middle:
+            single += [_series(entry, number, line, "thin" if middle else "line") for line in lines]
+    series = single + means
+    unit = "" if key == "tokens" else "s"
+    x = Axis(axis, True, ticks([x for line in series for x in line.x], unit), ".3~s", unit)
+    return Panel(title, x, Axis(validation_title(result, say)), series)
+
+
+def _positions(result: Result, say: Speaker) -> Panel:
+    """Each stretch of positions stands at its geometric middle."""
+    panel = _lines(
+        result, say("positions"), Axis(say("position"), format=",.3~r"), Axis(say("loss axis"), format=".4~r"),
+        lambda entry: [
+            (math.sqrt(max(1, point["from"]) * max(1, point["to"])), point["loss"])
+            for point in facts.listed(entry, "aspects", "positions")
+            if point.get("loss") is not None
+        ],
+        log_y=False,
+    )  # fmt: skip
+    lengths = {facts.dig(entry, "aspects", "trained_length") for _, entry in facts.scored(result)} - {None}
+    rules = [Rule(f"{say('trained length')} {formats.count(length)}", x=length) for length in sorted(lengths)]
+    return replace(panel, rules=rules)
+
+
+def _recall(result: Result, say: Speaker) -> Panel:
+    panel = _lines(
+        result, say("recall"), Axis(say("distance"), format=",d"), Axis(say("recall axis"), format=".0%"),
+        lambda entry: _pairs(facts.listed(entry, "aspects", "recall"), "distance", "accuracy"), log_y=False,
+    )  # fmt: skip
+    chances = {facts.dig(entry, "aspects", "chance") for _, entry in facts.scored(result)} - {None}
+    return replace(panel, rules=[Rule(say("chance"), y=value) for value in sorted(chances)])
+
+
+def _throughput(result: Result, say: Speaker) -> Panel:
+    return _lines(
+        result, say("throughput"), Axis(say("length"), format=",d"), Axis(say("throughput axis"), format=",.4~r"),
+        lambda entry: _pairs(facts.listed(entry, "aspects", "throughput"), "length", "tokens_per_second"),
+    )  # fmt: skip
+
+
+def _front_panel(result: Result, say: Speaker, title: str, form: str, points: dict[int, tuple[float, float]]) -> Panel:
+    names = {number: str(entry["name"]) for number, entry in facts.entries(result)}
+    kept = facts.front(points, facts.higher_is_better(result))
+    line = Series(say("front"), [points[n][0] for n in kept], [points[n][1] for n in kept], draw="front")
+    marks = [Series(names[n], [x], [y], n, draw="points") for n, (x, y) in points.items()]
+    axis = Axis(title, True, ticks([x for x, _ in points.values()]), form)
+    return Panel("", axis, Axis(score_title(result, say)), [line, *marks])
+
+
+def _front_table(
+    result: Result, say: Speaker, titles: list[str], fronts: list[tuple[dict[int, tuple[float, float]], list[int]]]
+) -> Table:
+    rows = []
+    for number, entry in facts.scored(result):
+        cells = [
+            Cell(formats.scaled(points[number][0]) if number in points else formats.NONE,
+                 say("on the front") if number in kept else "")
+            for points, kept in fronts
+        ]  # fmt: skip
+        score = Cell(formats.fixed(facts.mean(entry), facts.decimals(result)))
+        rows.append(Row([Cell(str(entry["name"]), entry=number), score, *cells]))
+    columns = [Column(say("model"), number=False), Column(say("score")), *map(Column, titles)]
+    return Table(say("quality and cost"), columns, rows)
+
+
+def _chart(key: str, title: str, panels: list[Panel], result: Result, remark: str = "") -> Chart | None:
+    panels = [panel for panel in panels if panel.series]
+    if not panels:
+        return None
+    return Chart(key, title, panels, legend(result, panels), [_curve_table(panel) for panel in panels], remark)
+
+
+def _lines(result: Result, title: str, x: Axis, y: Axis, points: Points, *, log_y: bool = True) -> Panel:
+    """One line for each entry. The horizontal axis is logarithmic, with what was measured as its ticks."""
+    series = [_series(entry, number, found) for number, entry in facts.scored(result) if (found := points(entry))]
+    across = sorted({value for line in series for value in line.x if value > 0})
+    marks = [(value, formats.count(value)) for value in across] if len(across) <= 8 else ticks(across)
+    up = [value for line in series for value in line.y]
+    log_y = log_y and min(up, default=0) > 0
+    height = Axis(y.title, log_y, ticks(up, y.unit.strip()) if log_y else [], y.format, y.unit)
+    return Panel(title, Axis(x.title, True, marks, x.format, x.unit), height, series)
+
+
+def _series(entry: facts.Entry, number: int, points: list[tuple[float, float]], draw: str = "both") -> Series:
+    points = _thin(sorted(points), POINTS)
+    return Series(str(entry["name"]), [x for x, _ in points], [y for _, y in points], number, draw=draw)
+
+
+def _pairs(points: list[dict[str, Any]], x: str, y: str, factor: float = 1) -> list[tuple[float, float]]:
+    return [(p[x], p[y] * factor) for p in points if p.get(x) is not None and p.get(y) is not None]
+
+
+def _curve_table(panel: Panel) -> Table:
+    """The lines of a panel as columns, at no more than a few values of x."""
+    lines = [line for line in panel.series if line.draw != "thin"]
+    at = _thin(sorted({x for line in lines for x in line.x}), ROWS)
+    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
+    places = formats.places(y for line in lines for y in line.y)
+    rows = [
+        Row([Cell(formats.short(x)), *(Cell(_value(found.get(x), panel.y, places)) for found in values)]) for x in at
+    ]
+    unit = panel.y.unit.strip()
+    title = f"{panel.title} ({unit})" if unit == "ms" else panel.title
+    return Table(title, [Column(panel.x.title), *(Column(line.name) for line in lines)], rows)
+
+
+def _position_table(result: Result, say: Speaker) -> Table:
+    """Stretches of positions as rows: their middles, which the chart uses, are no round numbers."""
+    shown = [entry for _, entry in facts.scored(result) if facts.listed(entry, "aspects", "positions")]
+    found = [{(p["from"], p["to"]): p.get("loss") for p in facts.listed(e, "aspects", "positions")} for e in shown]
+    stretches = sorted({stretch for values in found for stretch in values})
+    places = formats.places(loss for values in found for loss in values.values())
+    rows = [
+        Row([Cell(f"{formats.count(first)}–{formats.count(last)}"),
+             *(Cell(formats.fixed(values.get((first, last)), places)) for values in found)])
+        for first, last in stretches
+    ]  # fmt: skip
+    return Table(say("positions"), [Column(say("position")), *(Column(str(e["name"])) for e in shown)], rows)
+
+
+def _value(value: float | None, axis: Axis, places: int) -> str:
+    if value is None:
+        return formats.NONE
+    if axis.format.endswith("%"):
+        return formats.percent(value)
+    return formats.scaled(value, axis.unit) if axis.format.endswith("s") else formats.fixed(value, places)
+
+
+def _thin(items: list[Any], most: int) -> list[Any]:
+    """At most so many, evenly, the first and the last among them."""
+    if len(items) <= most:
+        return items
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+
+
+def _cut(name: Any, most: int = 18) -> str:
+    text = str(name)
+    return text if len(text) <= most else text[: most - 1] + "…"

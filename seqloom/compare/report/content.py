@@ -1,0 +1,190 @@
+"""What the report says, in which order: the answer first, then what it stands on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqloom.compare.report import charts, details, facts, formats
+from seqloom.compare.report.blocks import Answer, Block, Cell, Column, Document, Row, Section, Table, Text
+from seqloom.compare.report.facts import Entry, Result
+from seqloom.compare.report.words import Speaker
+
+
+def document(result: Result, language: str) -> Document:
+    say = Speaker(language)
+    protocol = result.get("protocol") or {}
+    data = str(facts.dig(protocol, "data", "train", "name") or "").removesuffix(" (train)")
+    sections: dict[str, list[Any]] = {
+        "answer": [answer(result, say)],
+        "results": results(result, say),
+        "learning": [charts.learning(result, say)],
+        "quality and cost": [charts.quality_and_cost(result, say)],
+        "cost": [charts.cost(result, say)],
+        "recipes": recipes(result, say),
+        "search": details.search(result, say),
+        "aspects": details.aspects(result, say),
+        "samples": details.samples(result, say),
+        "protocol": details.protocol(result, say),
+        "commands": details.commands(result, say),
+    }
+    return Document(
+        language,
+        say("title", data=data) if data else say("title without data"),
+        formats.day(protocol.get("started")),
+        headline(result, say),
+        [Section(key.replace(" ", "-"), say(key), _measured(blocks, say)) for key, blocks in sections.items()],
+    )
+
+
+def headline(result: Result, say: Speaker) -> list[tuple[str, str]]:
+    """The comparison in one line: what was matched, and how often it was repeated."""
+    protocol = result.get("protocol") or {}
+    pairs = [
+        (say("task"), say.term("task", protocol["task"]) if protocol.get("task") else ""),
+        (say("parameters"), formats.count(facts.dig(protocol, "size", "target"))),
+        (say("budget"), details.budget(protocol, say)),
+        (say("seeds"), str(len(facts.listed(protocol, "seeds")) or "")),
+        (say("tuning"), formats.count(protocol.get("trials"))),
+    ]
+    return [(name, value) for name, value in pairs if value not in ("", formats.NONE)]
+
+
+def answer(result: Result, say: Speaker) -> Answer:
+    found = result.get("recommendation") or {}
+    choice = found.get("choice")
+    number = next((n for n, entry in facts.entries(result) if entry.get("name") == choice), None)
+    limits = [
+        say(f"constraint.{name}", value=formats.plain(value))
+        for name, value in (found.get("constraints") or {}).items()
+        if value not in (None, False) and name in ("max_params", "max_latency_ms", "streaming")
+    ]
+    preferred = [say("preferred", what=say.term("prefer", found["prefer"]))] if found.get("prefer") else []
+    groups = [(say("reasons"), say.of(found.get("reasons"))), (say("would change"), say.of(found.get("would_change")))]
+    return Answer(
+        say("recommended") if choice else say("answer"),
+        str(choice) if choice else say("no recommendation"),
+        " · ".join(preferred + limits),
+        [(title, items) for title, items in groups if items],
+        number,
+    )
+
+
+def results(result: Result, say: Speaker) -> list[Block | None]:
+    protocol = result.get("protocol") or {}
+    blocks: list[Block | None] = []
+    if not facts.scored(result):
+        blocks.append(Text(say("nothing finished"), "lead"))
+    blocks.append(main_table(result, say))
+    if protocol.get("scored"):
+        blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
+    if protocol.get("level"):
+        blocks.append(Text(say("how judged", level=formats.short(protocol["level"])), "muted"))
+    blocks.append(charts.forest(result, say) if facts.scored(result) else None)
+    return [block for block in blocks if block]
+
+
+def main_table(result: Result, say: Speaker) -> Table:
+    protocol = result.get("protocol") or {}
+    direction = say("higher" if facts.higher_is_better(result) else "lower")
+    unit = say.term("unit", protocol.get("unit") or say.term("metric", protocol.get("metric") or ""))
+    context, share = facts.common_context(result), protocol.get("confidence")
+    columns = [
+        Column(say("model"), say("rank"), number=False),
+        Column(say("score"), say("interval", share=formats.percent(share)) if share else ""),
+        Column(say("difference"), say("p value")),
+        Column(say("bits per byte")),
+        Column(say("parameters"), say("backbone")),
+        Column(say("FLOPs per token"), say("forward")),
+        Column(say("training speed"), say("tokens per second")),
+        Column(say("peak memory")),
+        Column(say("latency"), say("at context", context=formats.count(context)) if context else ""),
+    ]
+    places = facts.decimals(result)
+    rows = [_row(result, say, position, *item, places) for position, item in enumerate(facts.ranked(result))]
+    rows += [_baseline(row, say, places) for row in facts.baselines(result)]
+    return Table(say("main caption", unit=unit, direction=direction), columns, rows)
+
+
+def recipes(result: Result, say: Speaker) -> list[Block | None]:
+    """The table of entries and recipes, and which of the two moves the score more."""
+    names, table = facts.recipes(result)
+    if not table:
+        return []
+    numbers = {str(entry.get("name")): number for number, entry in facts.entries(result)}
+    places = formats.places(score for row in table.values() for score in row.values())
+    best = max if facts.higher_is_better(result) else min
+    rows = []
+    for entry, scores in table.items():
+        top = best(scores.values())
+        cells = [
+            Cell(formats.fixed(scores.get(name), places), mark="top" if scores.get(name) == top else "")
+            for name in names
+        ]
+        gap = Cell(formats.fixed(facts.spread(scores), places))
+        rows.append(Row([Cell(entry, entry=numbers.get(entry)), *cells, gap]))
+    columns = [Column(say("model"), number=False), *map(Column, names), Column(say("spread"))]
+    blocks: list[Block | None] = [Table(say("recipe caption"), columns, rows)]
+    found = facts.spreads(result)
+    if found:
+        within, between = found
+        more = "both count" if between <= 1.25 * within <= 1.25**2 * between else (
+            "recipe counts more" if within > between else "architecture counts more"
+        )  # fmt: skip
+        numbers_said = say("spreads", within=formats.fixed(within, places), between=formats.fixed(between, places))
+        blocks.insert(0, Text(f"{numbers_said}{'' if say.language == 'zh' else ' '}{say(more)}", "lead"))
+    return blocks
+
+
+def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
+    score = entry.get("score") or {}
+    done, wanted = len(facts.runs(entry)), len(facts.listed(entry, "runs"))
+    if score.get("low") is None or score.get("high") is None:
+        small = say("one seed") if score.get("seeds") == 1 else ""
+    else:
+        small = f"{formats.fixed(score['low'], places)}–{formats.fixed(score['high'], places)}"
+    if done < wanted:
+        small = say("comma").join(filter(None, [small, say("some seeds", done=done, all=wanted)]))
+    return Cell(formats.fixed(score.get("mean"), places), small)
+
+
+def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry, places: int) -> Row:
+    verdict = facts.verdict(entry)
+    given = formats.plain(entry.get("given") or {})
+    name = Cell(str(entry.get("name")), given, verdict, number, facts.rank(position, entry))
+    if facts.mean(entry) is None:
+        return Row([name, Cell(str(entry.get("error") or say("no reason")), span=8)], "failed")
+    against = entry.get("against_best") or {}
+    gap = Cell("") if verdict == "best" else Cell(
+        formats.fixed(against.get("difference"), places, sign=True), formats.chance(against.get("p"))
+    )  # fmt: skip
+    chosen = facts.dig(result, "recommendation", "choice") == entry.get("name")
+    return Row(
+        [
+            name,
+            score_cell(entry, places, say),
+            gap,
+            Cell(formats.fixed(entry.get("bits_per_byte"), 3)),
+            Cell(formats.count(entry.get("parameters")), formats.count(entry.get("backbone_parameters"))),
+            Cell(formats.scaled(entry.get("flops_per_token"))),
+            Cell(formats.count(facts.dig(entry, "cost", "tokens_per_second"))),
+            Cell(formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B")),
+            Cell(formats.span(facts.latencies(entry).get(facts.common_context(result) or 0))),
+        ],
+        "chosen" if chosen else "",
+    )
+
+
+def _baseline(row: dict[str, Any], say: Speaker, places: int) -> Row:
+    cells = [
+        Cell(say.term("baseline", row.get("name")), say("baseline")),
+        Cell(formats.fixed(row.get("score"), places)),
+        Cell(""),
+        Cell(formats.fixed(row.get("bits_per_byte"), 3)),
+    ]
+    return Row([*cells, *[Cell("")] * 5], "muted")
+
+
+def _measured(blocks: list[Any], say: Speaker) -> list[Block]:
+    """A section never stands empty."""
+    found: list[Block] = [block for block in blocks if block is not None]
+    return found or [Text(say("not measured"), "muted")]

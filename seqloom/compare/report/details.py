@@ -1,0 +1,235 @@
+"""The later sections of the report: the search, the seven aspects, samples, the protocol and the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from seqloom.compare.report import charts, facts, formats
+from seqloom.compare.report.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
+from seqloom.compare.report.facts import Entry, Result
+from seqloom.compare.report.words import Speaker
+
+
+def search(result: Result, say: Speaker) -> list[Block | None]:
+    """Every trial of every model."""
+    found = [(number, entry) for number, entry in facts.entries(result) if facts.listed(entry, "search")]
+    if not found:
+        return []
+    protocol = result.get("protocol") or {}
+    remark = say("search remark", trials=formats.count(protocol.get("trials")),
+                 share=formats.percent(protocol.get("trial_share")))  # fmt: skip
+    names = list(dict.fromkeys(
+        name for _, entry in found for trial in facts.listed(entry, "search") for name in trial.get("settings") or {}
+    ))  # fmt: skip
+    columns = [Column(say("model"), number=False), Column(say("trial")),
+               *(Column(say.term("setting", name)) for name in names),
+               Column(say("state"), number=False), Column(say("score")), Column(say("share"))]  # fmt: skip
+    rows = [row for number, entry in found for row in _trials(result, say, number, entry, names)]
+    return [Text(remark), charts.search(result, say), Fold(say("trials"), [Table(say("trials"), columns, rows)])]
+
+
+def aspects(result: Result, say: Speaker) -> list[Block | None]:
+    """The seven aspects as a table, a row each, and the charts that three of them need."""
+    shown = facts.scored(result)
+    if not shown:
+        return []
+    rows = {
+        "structure": _structure, "length": _length, "dependency": _dependency, "size": _size,
+        "training": _training, "interpretability": _interpretability, "transfer": lambda entry, say: Cell(""),
+    }  # fmt: skip
+    table = Table(
+        say("aspects caption"),
+        [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
+        [_aspect(say, key, cell, shown) for key, cell in rows.items()],
+        even=True,
+    )
+    return [
+        table,
+        Text(say("reach remark"), "muted"),
+        charts.aspects(result, say),
+    ]
+
+
+def samples(result: Result, say: Speaker) -> list[Block | None]:
+    found = [
+        (number, str(entry["name"]), str(entry["sample"].get("prompt") or ""), str(entry["sample"]["text"]))
+        for number, entry in facts.ranked(result)
+        if facts.dig(entry, "sample", "text")
+    ]
+    return [Text(say("samples remark"), "muted"), Samples(found)] if found else []
+
+
+def protocol(result: Result, say: Speaker) -> list[Block | None]:
+    """All that one must know to judge the numbers or to repeat them."""
+    rows = [Row([Cell(name), Cell(value)]) for name, value in _rules(result, say) if value not in ("", formats.NONE)]
+    columns = [Column(say("item"), number=False), Column(say("value"), number=False)]
+    return [
+        _data_table(result, say),
+        Table(say("rules caption"), columns, rows) if rows else None,
+        _models_table(result, say),
+    ]
+
+
+def commands(result: Result, say: Speaker) -> list[Block | None]:
+    whole = facts.dig(result, "protocol", "command")
+    items = [(say("whole command"), str(whole))] if whole else []
+    items += [
+        (say("first run of", name=entry.get("name")), str(entry["command"]))
+        for _, entry in facts.ranked(result)
+        if entry.get("command")
+    ]
+    return [Code(items)] if items else []
+
+
+def budget(protocol: dict[str, Any], say: Speaker) -> str:
+    kind, amount = facts.dig(protocol, "budget", "kind"), facts.dig(protocol, "budget", "amount")
+    if amount is None:
+        return ""
+    if kind == "flops":
+        return formats.scaled(amount, "FLOPs")
+    return say(f"budget.{kind}", amount=formats.count(amount))
+
+
+def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list[str]) -> list[Row]:
+    kept = facts.chosen_trial(entry, facts.higher_is_better(result))
+    places = formats.places(trial.get("score") for trial in facts.listed(entry, "search"))
+    rows = []
+    for position, trial in enumerate(facts.listed(entry, "search")):
+        settings = trial.get("settings") or {}
+        state = Cell(say.term("state", trial.get("state")), str(trial.get("error") or ""))
+        if position == kept:
+            state = Cell(state.text + say("comma") + say("kept"))
+        rows.append(Row(
+            [Cell(str(entry["name"]), entry=number), Cell(str(trial.get("trial"))),
+             *(Cell(formats.plain(settings.get(name))) for name in names), state,
+             Cell(formats.fixed(trial.get("score"), places)), Cell(formats.percent(trial.get("share")))],
+            "chosen" if position == kept else "",
+        ))  # fmt: skip
+    return rows
+
+
+def _aspect(say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]]) -> Row:
+    name = Cell(say(f"aspect {key}"), say(f"aspect {key} small"))
+    if key == "transfer":
+        return Row([name, Cell(say("transfer"), span=len(shown))], "muted")
+    return Row([name, *(cell(entry, say) for _, entry in shown)])
+
+
+def _structure(entry: Entry, say: Speaker) -> Cell:
+    found = facts.state_bytes(entry)
+    if not found:
+        return Cell(formats.NONE)
+    first, last = formats.scaled(found[0], "B"), formats.scaled(found[1], "B")
+    return Cell(say("state grows", first=first, last=last) if found[2] else say("state constant", bytes=last))
+
+
+def _length(entry: Entry, say: Speaker) -> Cell:
+    at, beyond = facts.by_position(entry)
+    if not at:
+        return Cell(formats.NONE)
+    text = say("loss at", loss=formats.short(at["loss"]), length=formats.count(entry["aspects"]["trained_length"]))
+    return Cell(text, _beyond(beyond, say) if beyond else "")
+
+
+def _beyond(point: dict[str, Any], say: Speaker) -> str:
+    first, last = formats.count(point["from"]), formats.count(point["to"])
+    return say("loss beyond", loss=formats.short(point["loss"]), first=first, last=last)
+
+
+def _dependency(entry: Entry, say: Speaker) -> Cell:
+    found = facts.reach(entry)
+    if not found:
+        return Cell(formats.NONE)
+    distance, longest = found
+    if not distance:
+        return Cell(say("reaches nothing"))
+    return Cell(say("reaches the end" if longest else "reaches", distance=formats.count(distance)))
+
+
+def _size(entry: Entry, say: Speaker) -> Cell:
+    work = formats.scaled(entry.get("flops_per_token"))
+    text = say("count of parameters", count=formats.count(entry.get("parameters")))
+    return Cell(text, say("work", work=work))
+
+
+def _training(entry: Entry, say: Speaker) -> Cell:
+    points = sorted(facts.listed(entry, "aspects", "throughput"), key=lambda point: point["length"])
+    points = [point for point in points if point.get("tokens_per_second") is not None]
+    texts = [
+        say("speed at", speed=formats.scaled(point["tokens_per_second"]), length=formats.count(point["length"]))
+        for point in (points[:1] + points[-1:] if len(points) > 1 else points)
+    ]
+    return Cell(texts[0] if texts else formats.NONE, texts[1] if len(texts) > 1 else "")
+
+
+def _interpretability(entry: Entry, say: Speaker) -> Cell:
+    taps = facts.dig(entry, "aspects", "taps") or {}
+    if taps.get("count") is None:
+        return Cell(formats.NONE)
+    names = [str(name) for name in facts.listed(taps, "names")]
+    return Cell(say("taps", count=formats.count(taps["count"])), ", ".join(names[:2]) + ("…" if names[2:] else ""))
+
+
+def _data_table(result: Result, say: Speaker) -> Table | None:
+    parts = {name: part for name, part in (facts.dig(result, "protocol", "data") or {}).items() if part}
+    if not parts:
+        return None
+    columns = [Column(say("part"), number=False), Column(say("file"), number=False), Column(say("bytes")),
+               Column(say("tokens")), Column(say("hash"), number=False)]  # fmt: skip
+    rows = [
+        Row([Cell(say.term("part", name)), Cell(str(part.get("name") or formats.NONE)),
+             Cell(formats.count(part.get("bytes"))), Cell(formats.count(part.get("tokens"))),
+             Cell(str(part.get("hash") or formats.NONE))])
+        for name, part in parts.items()
+    ]  # fmt: skip
+    return Table(say("data caption"), columns, rows)
+
+
+def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
+    p = result.get("protocol") or {}
+    direction = say("higher" if facts.higher_is_better(result) else "lower")
+    metric = [say.term("metric", p.get("metric") or ""), say.term("unit", p.get("unit") or ""), direction]
+    size, trials = p.get("size") or {}, p.get("trials")
+    share = formats.percent(p.get("trial_share"))
+    time = result.get("timing") or {}
+    return [
+        (say("task"), say.term("task", p.get("task") or "")),
+        (say("metric"), say("comma").join(filter(None, metric))),
+        (say("scored"), str(p.get("scored") or "")),
+        (say("size"), say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))
+         if size.get("target") else ""),
+        (say("budget"), budget(p, say)),
+        (say("tuning"), say("trial share", trials=trials, share=share) if trials else say("none")),
+        *((say("space", name=say.term("setting", name)), _range(values, say))
+          for name, values in (p.get("space") or {}).items()),
+        (say("seeds"), formats.plain(facts.listed(p, "seeds"))),
+        (say("shared"), formats.plain(p.get("shared") or {})),
+        (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), level=formats.short(p["level"]))
+         if p.get("level") else ""),
+        (say("where"), say("where value", **{k: formats.plain(p.get(k)) for k in ("on", "device", "jobs", "threads")})),
+        (say("started"), formats.day(p.get("started"))),
+        (say("time taken"), say("time value", wall=formats.duration(time["wall"]),
+                                training=formats.duration(time.get("training")), jobs=formats.count(time.get("jobs")))
+         if time.get("wall") else ""),
+        (say("overhead"), formats.percent(time.get("overhead"))),
+        (say("versions"), ", ".join(f"{name} {version}" for name, version in (p.get("versions") or {}).items())),
+    ]  # fmt: skip
+
+
+def _range(values: Any, say: Speaker) -> str:
+    """Two numbers are an interval, anything else a list of choices."""
+    numbers = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
+    if numbers:
+        return say("from to", low=formats.short(values[0]), high=formats.short(values[1]))
+    return formats.plain(values)
+
+
+def _models_table(result: Result, say: Speaker) -> Table | None:
+    rows = [
+        Row([Cell(str(entry.get("name")), entry=number),
+             *(Cell(formats.plain(entry.get(key) or {}) or formats.NONE) for key in ("given", "config", "tuned"))])
+        for number, entry in facts.ranked(result)
+    ]  # fmt: skip
+    columns = [Column(say(key), number=False) for key in ("model", "given", "config", "tuned")]
+    return Table(say("models caption"), columns, rows) if rows else None

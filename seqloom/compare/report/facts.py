@@ -1,0 +1,183 @@
+"""What the report reads off a result. Everything here may be missing: a part that was not measured is None or empty."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+from typing import Any
+
+from seqloom.compare.report.formats import places
+
+Entry = dict[str, Any]
+Result = dict[str, Any]
+
+
+def dig(thing: Any, *keys: str) -> Any:
+    """The value at a path of keys; None where the path ends early."""
+    for key in keys:
+        thing = thing.get(key) if isinstance(thing, dict) else None
+    return thing
+
+
+def listed(thing: Any, *keys: str) -> list[Any]:
+    found = dig(thing, *keys)
+    return found if isinstance(found, list) else []
+
+
+def entries(result: Result) -> list[tuple[int, Entry]]:
+    """Every entry with its number, which fixes its colour everywhere."""
+    return list(enumerate(listed(result, "entries")))
+
+
+def mean(entry: Entry) -> float | None:
+    return dig(entry, "score", "mean") if entry.get("state") == "done" else None
+
+
+def higher_is_better(result: Result) -> bool:
+    return bool(dig(result, "protocol", "higher_is_better"))
+
+
+def ranked(result: Result) -> list[tuple[int, Entry]]:
+    """The best first, what failed last."""
+    sign = -1 if higher_is_better(result) else 1
+
+    def order(item: tuple[int, Entry]) -> tuple[bool, bool, float]:
+        score = mean(item[1])
+        return score is None, item[1].get("name") != result.get("best"), sign * (score or 0.0)
+
+    return sorted(entries(result), key=order)
+
+
+def scored(result: Result) -> list[tuple[int, Entry]]:
+    return [item for item in ranked(result) if mean(item[1]) is not None]
+
+
+def verdict(entry: Entry) -> str:
+    return str(dig(entry, "against_best", "verdict") or "") if mean(entry) is not None else "failed"
+
+
+def rank(position: int, entry: Entry) -> str:
+    """What cannot be told apart from the best shares its place; what cannot be judged has none."""
+    return {"best": "1", "tie": "1", "worse": str(position + 1)}.get(verdict(entry), "")
+
+
+def decimals(result: Result) -> int:
+    """Of every score in this report, so that columns line up and intervals can be seen."""
+    found = [entry["score"] for _, entry in scored(result)]
+    spans = [(s["high"] - s["low"]) / 2 for s in found if s.get("low") is not None and s.get("high") is not None]
+    return places([score["mean"] for score in found], spans)
+
+
+def runs(entry: Entry) -> list[dict[str, Any]]:
+    return [run for run in listed(entry, "runs") if run.get("state") == "done"]
+
+
+def training_seconds(entry: Entry) -> float | None:
+    found = [run["seconds"] for run in runs(entry) if run.get("seconds") is not None]
+    return fmean(found) if found else None
+
+
+def latencies(entry: Entry) -> dict[int, float]:
+    """Seconds per generated token, by context."""
+    points = listed(entry, "cost", "latency")
+    return {point["context"]: point["seconds"] for point in points if point.get("seconds") is not None}
+
+
+def common_context(result: Result) -> int | None:
+    """The longest context at which every model was timed: some have an end where others go on."""
+    found = [set(times) for _, entry in scored(result) if (times := latencies(entry))]
+    return max(set.intersection(*found), default=None) if found else None
+
+
+def baselines(result: Result) -> list[dict[str, Any]]:
+    """The best first."""
+    sign = -1 if higher_is_better(result) else 1
+    found = [row for row in listed(result, "baselines") if row.get("score") is not None]
+    return sorted(found, key=lambda row: sign * row["score"])
+
+
+def mean_curve(entry: Entry) -> list[dict[str, float]]:
+    """The mean over seeds, when all of them were measured at the same tokens."""
+    curves = [listed(run, "curve") for run in runs(entry)]
+    curves = [[point for point in curve if point.get("valid") is not None] for curve in curves]
+    grids = {tuple(point["tokens"] for point in curve) for curve in curves}
+    if len(grids) != 1:
+        return []
+    return [
+        {key: fmean(point.get(key) or 0.0 for point in points) for key in ("tokens", "seconds", "valid")}
+        for points in zip(*curves, strict=True)
+    ]
+
+
+def state_bytes(entry: Entry) -> tuple[int, int, bool] | None:
+    """Bytes of state at the shortest and the longest context, and whether they grow."""
+    points = sorted(listed(entry, "cost", "state"), key=lambda point: point["context"])
+    points = [point for point in points if point.get("bytes") is not None]
+    if not points:
+        return None
+    first, last = points[0]["bytes"], points[-1]["bytes"]
+    return first, last, last > first
+
+
+def reach(entry: Entry) -> tuple[int, bool] | None:
+    """The longest distance with recall above half-way between chance and 1 (0: none); and, is it the longest tried?"""
+    points = [point for point in listed(entry, "aspects", "recall") if point.get("accuracy") is not None]
+    if not points:
+        return None
+    level = (1 + (dig(entry, "aspects", "chance") or 0.0)) / 2
+    far = max((point["distance"] for point in points if point["accuracy"] > level), default=0)
+    return far, far == max(point["distance"] for point in points)
+
+
+def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Loss where the trained length ends, and at the last positions beyond it."""
+    points = [point for point in listed(entry, "aspects", "positions") if point.get("loss") is not None]
+    length = dig(entry, "aspects", "trained_length")
+    if not points or length is None:
+        return None, None
+    within = [point for point in points if point["from"] <= length]
+    beyond = [point for point in points if point["from"] > length]
+    return (within[-1] if within else None), (beyond[-1] if beyond else None)
+
+
+def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:
+    """Those that no other beats in cost and in score, cheapest first."""
+    kept: list[int] = []
+    for number, (_, score) in sorted(points.items(), key=lambda p: (p[1][0], -p[1][1] if higher else p[1][1])):
+        if not kept or (score > points[kept[-1]][1] if higher else score < points[kept[-1]][1]):
+            kept.append(number)
+    return kept
+
+
+def recipes(result: Result) -> tuple[list[str], dict[str, dict[str, float]]]:
+    """The recipes, and the best validation score of each entry under each."""
+    table: dict[str, dict[str, float]] = {}
+    for row in listed(result, "recipe_table"):
+        if row.get("score") is not None:
+            table.setdefault(str(row["entry"]), {})[str(row["recipe"])] = row["score"]
+    return sorted({recipe for row in table.values() for recipe in row}), table
+
+
+def spread(scores: dict[str, float]) -> float | None:
+    return max(scores.values()) - min(scores.values()) if len(scores) > 1 else None
+
+
+def spreads(result: Result) -> tuple[float, float] | None:
+    """(between recipes within an architecture: the median; between architectures, each at its best)."""
+    _, table = recipes(result)
+    within = [found for row in table.values() if (found := spread(row)) is not None]
+    if not within or len(table) < 2:
+        return None
+    best = [max(row.values()) if higher_is_better(result) else min(row.values()) for row in table.values()]
+    return median(within), max(best) - min(best)
+
+
+def chosen_trial(entry: Entry, higher: bool) -> int | None:
+    """The position, in the list of trials, of the one whose settings were kept."""
+    found = {
+        number: trial["score"]
+        for number, trial in enumerate(listed(entry, "search"))
+        if trial.get("state") == "done" and trial.get("score") is not None
+    }
+    if not found:
+        return None
+    return (max if higher else min)(found, key=lambda number: found[number])

@@ -1,0 +1,273 @@
+"""The report as one HTML file that needs nothing else: no request leaves it, and its policy forbids any.
+
+Both languages are in the page; a switch shows one. Texts from users and models are escaped where they enter the HTML,
+and only the page's own two scripts may run, by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import asdict
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from seqloom.compare.report.blocks import (
+    Answer,
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Column,
+    Document,
+    Fold,
+    Panel,
+    Row,
+    Samples,
+    Section,
+    Table,
+    Text,
+)  # fmt: skip
+from seqloom.compare.report.content import document
+from seqloom.compare.report.facts import Result, dig, listed
+from seqloom.compare.report.markdown import markdown
+from seqloom.compare.report.words import LANGUAGES, Speaker
+from seqloom.core.durable import make_folder, to_json, write_file
+
+TAGS = {"en": "en", "zh": "zh-CN"}
+HUES = 7  # colours in report.css; further entries use them again, with another shape and dash
+SHAPES = [  # plotly's name, and the same shape around 0,0
+    ("circle", "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z"),
+    ("square", "M-4-4h8v8h-8Z"),
+    ("diamond", "M0-5.5L5.5 0L0 5.5L-5.5 0Z"),
+    ("triangle-up", "M0-5L5 4H-5Z"),
+    ("cross", "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3Z"),
+    ("triangle-down", "M0 5L5-4H-5Z"),
+    ("x", "M-5-2.6L-2.6-5L0-2.4L2.6-5L5-2.6L2.4 0L5 2.6L2.6 5L0 2.4L-2.6 5L-5 2.6L-2.4 0Z"),
+    ("hexagon", "M-2.6-4.6h5.2L5.2 0L2.6 4.6h-5.2L-5.2 0Z"),
+]
+DASHES = ["solid", "7px,3px", "2px,3px", "9px,3px,2px,3px", "12px,4px"]
+
+
+def write_report(result: Result, folder: Path) -> Path:
+    """Write report.html and its Markdown twins; the path of the page."""
+    make_folder(folder)
+    write_file(folder / "report.md", markdown(result, "en").encode("utf-8", "backslashreplace"))
+    write_file(folder / "report.zh-CN.md", markdown(result, "zh").encode("utf-8", "backslashreplace"))
+    page = folder / "report.html"
+    write_file(page, html(result).encode("utf-8", "backslashreplace"))
+    return page
+
+
+def html(result: Result) -> str:
+    """The whole page as text."""
+    from plotly.offline import get_plotlyjs
+
+    panels: dict[str, Panel] = {}
+    documents = [document(result, language) for language in LANGUAGES]
+    version = str(dig(result, "protocol", "versions", "seqloom") or "")
+    articles = [_Article(found, panels, version).html() for found in documents]
+    styles = [_style(number) for number in range(len(listed(result, "entries")))]
+    scripts = {"plotly": get_plotlyjs().replace("\r\n", "\n"), "script": _part("report.js")}
+    return Template(_part("template.html")).substitute(
+        scripts,
+        policy=escape(_policy(list(scripts.values()))),
+        title=escape(documents[0].title),
+        css=_part("report.css"),
+        articles="\n".join(articles),
+        charts=_embedded({"styles": styles, "panels": {key: asdict(panel) for key, panel in panels.items()}}),
+    )
+
+
+class _Article:
+    """One language of the page. Charts are collected in `panels`, under the id of the element they are drawn in."""
+
+    def __init__(self, content: Document, panels: dict[str, Panel], version: str) -> None:
+        self.content, self.panels, self.version = content, panels, version
+        self.say = Speaker(content.language)
+        self.titles = {section.title for section in content.sections}  # a chart that is its section repeats no title
+
+    def html(self) -> str:
+        content, say = self.content, self.say
+        links = [f'<li><a href="#{self._id(s.key)}">{escape(s.title)}</a></li>' for s in content.sections[1:]]
+        facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in content.facts)
+        return "\n".join([
+            f'<article data-language="{content.language}" lang="{TAGS[content.language]}" '
+            f'data-title="{escape(content.title)}"{"" if content.language == LANGUAGES[0] else " hidden"}>',
+            f"<h1>{escape(content.title)}</h1>",
+            f'<p class="date">{escape(content.date)}</p>',
+            f'<dl class="headline">{facts}</dl>',
+            f'<noscript><p class="muted">{escape(say("no script"))}</p></noscript>',
+            *map(self.section, content.sections[:1]),  # the answer, before the way to everything else
+            f'<nav class="contents" aria-label="{escape(say("contents"))}"><ul>{"".join(links)}</ul></nav>',
+            *map(self.section, content.sections[1:]),
+            f'<footer class="muted">{escape(say("made by", version=self.version))}</footer>',
+            "</article>",
+        ])  # fmt: skip
+
+    def section(self, section: Section) -> str:
+        name = ' class="answer-section"' if any(isinstance(block, Answer) for block in section.blocks) else ""
+        inside = "\n".join(map(self.block, section.blocks))
+        return f'<section id="{self._id(section.key)}"{name}>\n<h2>{escape(section.title)}</h2>\n{inside}\n</section>'
+
+    def block(self, block: Block) -> str:
+        match block:
+            case Text():
+                return f'<p class="{block.kind}">{_held(block.text)}</p>'
+            case Table():
+                return self.table(block)
+            case Chart():
+                return self.chart(block)
+            case Answer():
+                return self.answer(block)
+            case Fold():
+                inside = "".join(map(self.block, block.blocks))
+                return f"<details><summary>{escape(block.title)}</summary>{inside}</details>"
+            case Samples():
+                return f'<div class="samples">{"".join(_sample(*item) for item in block.items)}</div>'
+            case Code():
+                shown = [f"<p>{escape(title)}</p><pre><code>{escape(c)}</code></pre>" for title, c in block.items]
+                return f'<div class="commands">{"".join(shown)}</div>'
+
+    def answer(self, block: Answer) -> str:
+        groups = "".join(
+            f"<div><h3>{escape(title)}</h3><ul>{''.join(f'<li>{_held(item)}</li>' for item in items)}</ul></div>"
+            for title, items in block.groups
+        )
+        return (
+            f'<div class="answer {_hue(block.entry)}"><p class="label">{escape(block.label)}</p>'
+            f'<p class="choice">{escape(block.title)}</p><p class="remark">{escape(block.remark)}</p>'
+            f'<div class="groups">{groups}</div></div>'
+        )
+
+    def table(self, table: Table) -> str:
+        head = "".join(_heading(column, "sticky" if place == 0 else "") for place, column in enumerate(table.columns))
+        body = "\n".join(self.row(row, table.columns) for row in table.rows)
+        kind = "even" if table.even else "wide" if len(table.columns) > 6 else ""
+        caption = escape(table.caption)
+        return (
+            f'<div class="scroll {kind}" style="--columns: {len(table.columns)}" role="region" tabindex="0" '
+            f'aria-label="{caption}"><table><caption><span>{caption}</span></caption>'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        )
+
+    def row(self, row: Row, columns: list[Column]) -> str:
+        cells, place = [], 0
+        for cell in row.cells:
+            column = columns[place]
+            number = "number" if column.number and cell.span == 1 else ""
+            span = f' colspan="{cell.span}"' if cell.span > 1 else ""
+            tag, name = ("th scope=row", "sticky") if place == 0 else ("td", number)
+            cells.append(f'<{tag} class="{name}"{span}>{self.cell(cell)}</{tag.split()[0]}>')
+            place += cell.span
+        return f'<tr class="{row.kind}">{"".join(cells)}</tr>'
+
+    def cell(self, cell: Cell) -> str:
+        swatch = _swatch(cell.entry) if cell.entry is not None else ""
+        name = "top" if cell.mark == "top" else "reason" if cell.span > 1 else ""
+        text = f'<span class="{name}">{escape(cell.text)}</span>' if name else escape(cell.text)
+        small = f'<span class="small">{_breakable(cell.small)}</span>' if cell.small else ""
+        mark = ""
+        if cell.mark and cell.mark != "top":
+            word = escape(self.say.term("verdict", cell.mark))
+            mark = f'<span class="verdict"><span class="mark {escape(cell.mark)}">{word}</span></span>'
+        rank = f'<span class="rank">{escape(cell.rank)}</span>' if cell.rank else ""
+        return f"{rank}{swatch}{text}{small}{mark}"
+
+    def chart(self, chart: Chart) -> str:
+        panels = "".join(self.panel(chart, number, panel) for number, panel in enumerate(chart.panels))
+        keys = "".join(_key(entry, name) for entry, name in chart.legend)
+        legend = (
+            f'<div class="legend" role="group" aria-label="{escape(self.say("legend"))}">{keys}</div>' if keys else ""
+        )
+        title = "" if chart.title in self.titles else f"<h3>{escape(chart.title)}</h3>"
+        remark = f'<p class="muted">{escape(chart.remark)}</p>' if chart.remark else ""
+        tables = "".join(map(self.table, chart.tables))
+        fold = f"<details><summary>{escape(self.say('numbers'))}</summary>{tables}</details>" if tables else ""
+        return (
+            f'<figure><figcaption>{title}{remark}</figcaption>{legend}<div class="panels">{panels}</div>{fold}</figure>'
+        )
+
+    def panel(self, chart: Chart, number: int, panel: Panel) -> str:
+        key = self._id(f"{chart.key}-{number}")
+        self.panels[key] = panel
+        label = self.say("colon").join(filter(None, [panel.title or chart.title, panel.x.title, panel.y.title]))
+        title = f"<h4>{escape(panel.title)}</h4>" if panel.title not in ("", chart.title) else ""
+        up = f'<p class="up">{escape(panel.y.title)}</p>' if panel.y.title else ""
+        plot = f'<div class="plot" id="{key}" role="img" aria-label="{escape(label)}"></div>'
+        return f'<div class="panel">{title}{up}{plot}</div>'
+
+    def _id(self, key: str) -> str:
+        return f"{self.content.language}-{key}"
+
+
+def _held(text: str) -> str:
+    """Escaped, with numbers held to their units at the end of a line."""
+    return re.sub(
+        r"(?<=\d) (?=(?:[kMGT]?B|[mµ]?s|[kMGT]|nats)\b|%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)", "\u00a0", escape(text)
+    )
+
+
+def _breakable(text: str) -> str:
+    """Escaped, with room for a line to end inside a long dotted name."""
+    return re.sub(r"(?<=\w)[._](?=[A-Za-z])", lambda found: found[0] + "<wbr>", escape(text))
+
+
+def _heading(column: Column, name: str) -> str:
+    number = "number" if column.number and not name else ""
+    small = f'<span class="small">{escape(column.small)}</span>' if column.small else ""
+    return f'<th scope="col" class="{name or number}">{escape(column.title)}{small}</th>'
+
+
+def _sample(entry: int, name: str, prompt: str, text: str) -> str:
+    return (
+        f'<div class="sample {_hue(entry)}"><h3>{_swatch(entry)}{escape(name)}</h3>'
+        f"<blockquote><b>{escape(prompt)}</b>{escape(text)}</blockquote></div>"
+    )
+
+
+def _style(entry: int) -> dict[str, Any]:
+    return {"hue": entry % HUES, "symbol": SHAPES[entry % len(SHAPES)][0], "dash": DASHES[entry % len(DASHES)]}
+
+
+def _hue(entry: int | None) -> str:
+    return "" if entry is None else f"hue-{entry % HUES}"
+
+
+def _swatch(entry: int) -> str:
+    shape = SHAPES[entry % len(SHAPES)][1]
+    frame = f'<svg class="swatch {_hue(entry)}" viewBox="-6 -6 12 12" aria-hidden="true">'
+    return f'{frame}<path d="{shape}" fill="currentColor"/></svg>'
+
+
+def _key(entry: int, name: str) -> str:
+    """A button of the legend: the entry's line and mark as the charts draw them."""
+    dash = DASHES[entry % len(DASHES)].replace("px", "").replace("solid", "none")
+    return (
+        f'<button type="button" aria-pressed="true" data-entry="{entry}" class="{_hue(entry)}">'
+        f'<svg viewBox="-15 -6 30 12" aria-hidden="true"><path d="M-15 0H15" stroke="currentColor" stroke-width="2.5" '
+        f'stroke-dasharray="{dash}"/><path d="{SHAPES[entry % len(SHAPES)][1]}" fill="currentColor"/></svg>'
+        f"{escape(name)}</button>"
+    )
+
+
+def _embedded(value: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = to_json(value).decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _policy(scripts: list[str]) -> str:
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{found}'" for found in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+
+
+def _part(name: str) -> str:
+    return files("seqloom.compare.report").joinpath("page", name).read_text(encoding="utf-8")

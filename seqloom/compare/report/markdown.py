@@ -1,0 +1,86 @@
+"""The report as Markdown: the same content, with tables where the page has charts."""
+
+from __future__ import annotations
+
+import re
+
+from seqloom.compare.report.blocks import Answer, Block, Cell, Chart, Code, Fold, Samples, Table, Text
+from seqloom.compare.report.content import document
+from seqloom.compare.report.facts import Result
+from seqloom.compare.report.words import Speaker
+
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
+
+def markdown(result: Result, language: str) -> str:
+    content, say = document(result, language), Speaker(language)
+    facts = " · ".join(f"{name}{say('colon')}{value}" for name, value in content.facts)
+    parts = [f"# {_text(content.title)}", _text(content.date), _text(facts)]
+    for section in content.sections:
+        parts += [f"## {_text(section.title)}", *(_block(block, say, section.title) for block in section.blocks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _block(block: Block, say: Speaker, section: str = "") -> str:
+    match block:
+        case Text():
+            return _text(block.text)
+        case Table():
+            return _table(block, say)
+        case Chart():
+            return _chart(block, say, section)
+        case Answer():
+            return _answer(block)
+        case Fold():
+            return "\n\n".join(_block(inside, say) for inside in block.blocks)
+        case Samples():
+            return "\n\n".join(f"**{_text(name)}**\n\n{_fence(prompt + text)}" for _, name, prompt, text in block.items)
+        case Code():
+            return "\n\n".join(f"{_text(title)}\n\n{_fence(command, 'bash')}" for title, command in block.items)
+
+
+def _answer(block: Answer) -> str:
+    lines = [f"**{_text(block.title)}**" + (f" ({_text(block.remark)})" if block.remark else "")]
+    for title, items in block.groups:
+        lines += [f"**{_text(title)}**", "\n".join(f"- {_text(item)}" for item in items)]
+    return "\n\n".join(lines)
+
+
+def _chart(block: Chart, say: Speaker, section: str) -> str:
+    """Its tables; a chart without one shows what another table has."""
+    title = [f"### {_text(block.title)}"] if block.tables and block.title != section else []
+    return "\n\n".join([*title, *(_table(table, say) for table in block.tables)])
+
+
+def _table(table: Table, say: Speaker) -> str:
+    head = [_text(f"{column.title} ({column.small})" if column.small else column.title) for column in table.columns]
+    marks = ["---:" if column.number else "---" for column in table.columns]
+    lines = [head, marks]
+    for row in table.rows:
+        cells = []
+        for cell in row.cells:
+            cells += [_cell(cell, say), *[""] * (cell.span - 1)]
+        lines.append(cells)
+    return "\n".join([f"*{_text(table.caption)}*\n", *("| " + " | ".join(line) + " |" for line in lines)])
+
+
+def _cell(cell: Cell, say: Speaker) -> str:
+    text = _text(cell.text)
+    if cell.mark == "top":
+        return f"**{text}**"
+    if cell.mark:
+        text = f"**{text}**{say('colon')}{_text(say.term('verdict', cell.mark))}"
+    text = f"{cell.rank} {text}" if cell.rank else text
+    return f"{text} ({_text(cell.small)})" if cell.small else text
+
+
+def _text(text: str) -> str:
+    """On one line, with nothing in it that Markdown or HTML would take for its own."""
+    return _SPECIAL.sub(lambda found: "&amp;" if found[0] == "&" else "\\" + found[0], " ".join(text.split()))
+
+
+def _fence(text: str, language: str = "text") -> str:
+    """A block that no run of backticks in the text can end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,0 +1,106 @@
+"""The result in a terminal: one line for each model, and the recommendation under them."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from typing import Any
+
+from seqloom.compare.report import facts, formats
+from seqloom.compare.report.facts import Entry, Result
+from seqloom.compare.report.words import Speaker
+
+NAME = 20  # columns a name may take
+
+
+def rows(result: Result) -> list[dict[str, str]]:
+    """What the table shows, as text: models with the best first, then baselines. Every row has the same keys."""
+    places = facts.decimals(result)
+    context = facts.common_context(result)
+    found = [_row(position, entry, places, context) for position, (_, entry) in enumerate(facts.ranked(result))]
+    for baseline in facts.baselines(result):
+        score = formats.fixed(baseline.get("score"), places)
+        found.append(_empty() | {"model": str(baseline.get("name")), "score": score, "verdict": "baseline"})
+    return found
+
+
+def lines(result: Result, width: int = 80) -> list[str]:
+    """The table, no wider than `width`: the last columns go first when there is no room."""
+    shown = [{key: _cut(value, NAME) for key, value in row.items()} for row in rows(result)]
+    widths = {key: max([_width(key), *(_width(row[key]) for row in shown)]) for key in _empty()}
+    keys = [key for key in widths if any(row[key] for row in shown)]
+    while sum(widths[key] for key in keys) + 2 * (len(keys) - 1) > width and len(keys) > 3:
+        keys.pop()
+    table = [dict(zip(keys, keys, strict=True)), *shown]
+    drawn = ["  ".join(_pad(row[key], widths[key], key) for key in keys).rstrip() for row in table]
+    return drawn + [line for _, entry in facts.ranked(result) for line in _failure(entry, width)]
+
+
+def recommendation(result: Result, width: int = 80) -> list[str]:
+    """The recommendation as lines of plain text."""
+    found, say = result.get("recommendation") or {}, Speaker("en")
+    choice = found.get("choice")
+    said = [f"Recommended: {choice}" if choice else say("no recommendation")]
+    said += [line for reason in say.of(found.get("reasons")) for line in _bullet(reason, width)]
+    changes = say.of(found.get("would_change"))
+    if changes:
+        said += [say("would change") + ":", *(line for change in changes for line in _bullet(change, width))]
+    return said
+
+
+def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[str, str]:
+    name, verdict = str(entry.get("name")), facts.verdict(entry)
+    if facts.mean(entry) is None:
+        return _empty() | {"model": name, "verdict": verdict}
+    score, against = entry["score"], entry.get("against_best") or {}
+    half = [abs(score[side] - score["mean"]) for side in ("low", "high") if score.get(side) is not None]
+    shown = formats.fixed(score["mean"], places) + (f" ±{formats.fixed(max(half), places)}" if half else "")
+    worse = verdict != "best"
+    return {
+        "": facts.rank(position, entry),
+        "model": name,
+        "score": shown,
+        "to best": formats.fixed(against.get("difference"), places, sign=True) if worse else "",
+        "p": formats.chance(against.get("p")).removeprefix("p ").removeprefix("= ") if worse else "",
+        "verdict": verdict or "not tested",
+        "params": formats.scaled(entry.get("parameters")),
+        "tokens/s": formats.count(facts.dig(entry, "cost", "tokens_per_second")),
+        "latency": formats.span(facts.latencies(entry).get(context or 0)),
+        "memory": formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B"),
+    }
+
+
+def _empty() -> dict[str, str]:
+    return dict.fromkeys(
+        ("", "model", "score", "to best", "p", "verdict", "params", "tokens/s", "latency", "memory"), ""
+    )
+
+
+def _failure(entry: Entry, width: int) -> list[str]:
+    if facts.mean(entry) is not None:
+        return []
+    text = f"{entry.get('name')} failed: {entry.get('error') or Speaker('en')('no reason')}"
+    return textwrap.wrap(" ".join(text.split()), width, subsequent_indent="  ")
+
+
+def _bullet(text: str, width: int) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), width, initial_indent="  - ", subsequent_indent="    ")
+
+
+def _cut(text: Any, most: int) -> str:
+    text = " ".join(str(text).split())
+    if _width(text) <= most:
+        return text
+    while _width(text) > most - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def _pad(text: str, width: int, key: str) -> str:
+    room = " " * (width - _width(text))
+    return text + room if key in ("model", "verdict") else room + text
+
+
+def _width(text: str) -> int:
+    """Columns in a terminal: Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

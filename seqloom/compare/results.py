@@ -1,0 +1,182 @@
+"""From what the jobs gave to what the report shows: `result.json`, with every figure in it and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from seqloom.compare import statistics
+from seqloom.compare.advice.recommend import recommend
+from seqloom.compare.plan import Sized
+from seqloom.compare.worker import Result
+from seqloom.core.config import merge, parse_overrides
+from seqloom.core.task import Task
+
+CONFIDENCE, LEVEL = 0.95, 0.01
+
+
+@dataclass
+class Found:
+    """The results of all jobs, by the name of the entry."""
+
+    task: Task
+    seeds: list[int]
+    entries: list[Sized]
+    search: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    jobs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # of the runs that count
+    runs: dict[str, list[Result]] = field(default_factory=dict)
+    baselines: dict[str, Result] = field(default_factory=dict)
+    probes: dict[str, Result] = field(default_factory=dict)
+    measured: dict[str, Any] = field(default_factory=dict)
+
+
+def assemble(
+    found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any], timing: Mapping[str, Any]
+) -> dict[str, Any]:
+    entries = [_entry(found, sized) for sized in found.entries]
+    done = [entry for entry in entries if entry["state"] == "done"]
+    verdicts = statistics.verdicts(
+        {entry["name"]: [run["pieces"] for run in entry["runs"]] for entry in done},
+        found.task.higher_is_better,
+        LEVEL,
+        CONFIDENCE,
+    )
+    for entry in done:
+        entry["against_best"] = asdict(verdicts[entry["name"]])
+    scored = {name: score for name, runs in found.runs.items() for run in runs if (score := _test(run))}
+    ways: dict[str, list[str]] = {}  # how a score was taken: by whom
+    for name, score in scored.items():
+        ways.setdefault(score["protocol"], []).append(name)
+    result = {
+        "protocol": {
+            **protocol,
+            "unit": next(iter(ways), found.task.metric).partition(",")[0],
+            "scored": "; ".join(f"{', '.join(names)}: {way}" if len(ways) > 1 else way for way, names in ways.items()),
+            "confidence": CONFIDENCE,
+            "level": LEVEL,
+        },
+        "entries": entries,
+        "baselines": _baselines(found, list(scored.values())),
+        "recipe_table": _recipes(found),
+        "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
+        "tied": [name for name, v in verdicts.items() if v.verdict in ("tie", "unclear")],
+        "timing": dict(timing),
+    }
+    result["recommendation"] = recommend(result, **wishes)
+    return result
+
+
+def _entry(found: Found, sized: Sized) -> dict[str, Any]:
+    name = sized.entry.name
+    runs = [_run(found, sized, seed, r) for seed, r in zip(found.seeds, found.runs[name], strict=True)]
+    failed = [run for run in runs if run["state"] != "done"]
+    entry = {
+        "name": name,
+        "model": sized.entry.model,
+        "given": {k: v for s in merge(parse_overrides(sized.entry.options)).values() for k, v in s.items()},
+        "state": "failed" if failed else "done",
+        "error": f"seed {failed[0]['seed']}: {failed[0]['error']}" if failed else None,
+        "config": {k: v for k, v in sized.config.model.items() if k != "name"},
+        "parameters": sized.parameters[0],
+        "backbone_parameters": sized.parameters[1],
+        "flops_per_token": sized.flops_per_token,
+        "tuned": _tuned(sized) if found.search.get(name) else {},
+        "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in found.search.get(name, [])],
+        "runs": runs,
+        "command": found.jobs[name][0]["command"],
+    }
+    if not failed:
+        entry |= _summary(found, name, runs)
+    return entry
+
+
+def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What only an entry has whose runs all came to their end."""
+    bits = [run["bits_per_byte"] for run in runs]
+    peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
+    measured = found.measured.get(name, {})
+    probe = found.probes.get(name, {})
+    return {
+        "score": asdict(statistics.interval([run["score"] for run in runs], CONFIDENCE)),
+        "bits_per_byte": None if None in bits else fmean(bits),
+        "cost": {
+            "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
+            "peak_bytes": max(peaks, default=None),
+            "latency": measured.get("latency", []),
+            "state": measured.get("state", []),
+        },
+        "aspects": {
+            "positions": measured.get("positions"),
+            "trained_length": measured.get("trained_length"),
+            "recall": probe.get("recall"),
+            "chance": probe.get("chance"),
+            "throughput": measured.get("throughput", []),
+            "taps": measured.get("taps"),
+        },
+        "sample": measured.get("sample"),
+    }
+
+
+def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any]:
+    run: dict[str, Any] = {"seed": seed, "state": result["state"], "error": result.get("error")}
+    if result["state"] != "done":
+        return run
+    summary, test = result["summary"], _test(result) or {}
+    metric = found.task.metric
+    return run | {
+        "score": test[metric],
+        "valid": summary["scores"]["valid"][metric],
+        "bits_per_byte": test.get("bits_per_byte"),
+        "pieces": test["pieces"],
+        "tokens": summary["tokens"],
+        "steps": summary["steps"],
+        "seconds": summary["seconds"],
+        "flops": 3 * sized.flops_per_token * summary["tokens"],
+        "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
+        "peak_bytes": result.get("peak_bytes"),
+        "curve": result["curve"],
+        "folder": f"runs/{sized.entry.folder}/seed-{seed}",
+    }
+
+
+def _test(result: Result) -> dict[str, Any] | None:
+    return result.get("summary", {}).get("scores", {}).get("test")
+
+
+def _tuned(sized: Sized) -> dict[str, Any]:
+    train = sized.config.train
+    chosen = {"train.optimizer": train.optimizer, "train.rate": train.rate}
+    if train.optimizer == "muon":
+        chosen["train.matrix_rate"] = train.matrix_rate
+    return chosen | {"model.dropout": sized.config.model.get("dropout", 0.0)}
+
+
+def _baselines(found: Found, scored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What one gets for nothing, and the models that count."""
+    metric = found.task.metric
+    naive = [score["baselines"] for score in scored if score.get("baselines")][:1]
+    rows = [
+        {"name": name, "score": values[metric], "bits_per_byte": values.get("bits_per_byte")}
+        for values in naive
+        for name, values in values.items()
+    ]
+    for name, result in found.baselines.items():
+        if test := _test(result):
+            rows.append(
+                {"name": name, "model": name, "score": test[metric], "bits_per_byte": test.get("bits_per_byte")}
+            )
+    return rows
+
+
+def _recipes(found: Found) -> list[dict[str, Any]]:
+    """The best validation score of every architecture with every optimiser, all with the budget of a trial."""
+    best: dict[tuple[str, str], float] = {}
+    better = max if found.task.higher_is_better else min
+    for name, trials in found.search.items():
+        for trial in trials:
+            if trial["state"] == "done":
+                key = name, trial["settings"]["optimizer"]
+                best[key] = better(trial["score"], best.get(key, trial["score"]))
+    return [{"entry": name, "recipe": recipe, "score": score} for (name, recipe), score in best.items()]

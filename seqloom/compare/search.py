@@ -1,0 +1,123 @@
+"""Matched tuning: every architecture gets the same number of trials in the same space, judged on validation alone.
+
+The first trial is what suits the architecture by itself. Then the learning rates are scaled, then optimiser and
+dropout are varied at the best scale; optuna proposes. Trials come in rounds whose size depends on nothing but the
+number of trials, and each proposal on what earlier rounds found: so the search is the same however many
+processes work it off, and whether or not it was interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+SCALES = (0.25, 4.0)
+OPTIMIZERS = ("muon", "adamw")
+DROPOUTS = (0.0, 0.3)
+SPACE = {"scale of the learning rates": list(SCALES), "optimizer": list(OPTIMIZERS), "dropout": list(DROPOUTS)}
+_FIRST_SCALES = (0.5, 2.0)  # before optuna has anything to go by
+_MERCY = 0.3  # share of the budget before which no trial is given up
+
+Settings = dict[str, Any]
+Curve = list[tuple[float, float]]  # (share of the budget, validation score), as it went
+Outcome = tuple[float | None, Curve]  # final score (None: failed or given up), and the curve
+
+
+def rounds(trials: int, first: Settings, pinned: set[str], name: str, lower: bool) -> Generator[
+    list[Settings], Sequence[Outcome], None
+]:  # fmt: skip
+    """Yields the settings of one round after another; is sent their outcomes, in the same order."""
+    study = _Study(first, name, lower)
+    outcomes = yield [first]
+    study.tell([first], outcomes)
+    rates = 0 if _fixed(pinned, "scale") else (trials - 1 + 1) // 2
+    others = [s for s in ("optimizer", "dropout") if not _fixed(pinned, s)]
+    if not others and not _fixed(pinned, "scale"):
+        rates = trials - 1
+    for count, vary in ((rates, ["scale"]), (trials - 1 - rates, others)):
+        if count > 0 and vary:
+            asked = study.ask(count, vary)
+            outcomes = yield asked
+            study.tell(asked, outcomes)
+
+
+def _fixed(pinned: set[str], setting: str) -> bool:
+    return bool(pinned & set(_OPTIONS[setting]))
+
+
+_OPTIONS = {
+    "scale": ("train.rate", "train.matrix_rate"),
+    "optimizer": ("train.optimizer",),
+    "dropout": ("model.dropout",),
+}
+
+
+def first_settings(train: Any, model: Mapping[str, Any]) -> Settings:
+    """What the architecture does by itself."""
+    return {"scale": 1.0, "optimizer": train.optimizer, "dropout": model.get("dropout", 0.0)}
+
+
+def as_overrides(settings: Settings, train: Any) -> dict[str, Any]:
+    """Settings as options of a run whose own are `train`."""
+    return {
+        "train.rate": train.rate * settings["scale"],
+        "train.matrix_rate": train.matrix_rate * settings["scale"],
+        "train.optimizer": settings["optimizer"],
+        "model.dropout": settings["dropout"],
+    }
+
+
+def hopeful(share: float, score: float, reference: Curve, lower: bool) -> bool:
+    """No hope: after a third of its budget, still behind where the best one so far was at half of that."""
+    sign = 1.0 if lower else -1.0
+    reached = [known for at, known in reference if at <= share / 2 + 1e-9]
+    return share < _MERCY or not reached or sign * score <= sign * reached[-1]
+
+
+class _Study:
+    """optuna's memory of the trials so far, and its proposals; the same for the same outcomes."""
+
+    def __init__(self, first: Settings, name: str, lower: bool) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.optuna, self.first, self.name, self.sign = optuna, first, name, 1.0 if lower else -1.0
+        self.done: list[tuple[Settings, float]] = []
+        self.asked = 1
+
+    def tell(self, asked: Sequence[Settings], outcomes: Sequence[Outcome]) -> None:
+        for settings, (score, curve) in zip(asked, outcomes, strict=True):
+            last = score if score is not None else curve[-1][1] if curve else math.nan
+            if math.isfinite(last):
+                self.done.append((settings, self.sign * last))
+
+    def ask(self, count: int, vary: Sequence[str]) -> list[Settings]:
+        best = min(self.done, key=lambda d: d[1])[0] if self.done else self.first
+        ready = self._obvious(best, vary)[:count]
+        return ready + [self._propose(best, vary, n) for n in range(len(ready), count)]
+
+    def _obvious(self, best: Settings, vary: Sequence[str]) -> list[Settings]:
+        """What anyone would try first."""
+        if "scale" in vary:
+            return [best | {"scale": scale} for scale in _FIRST_SCALES]
+        if "optimizer" in vary:
+            return [best | {"optimizer": other} for other in OPTIMIZERS if other != best["optimizer"]]
+        return []
+
+    def _propose(self, best: Settings, vary: Sequence[str], number: int) -> Settings:
+        o = self.optuna
+        space: dict[str, Any] = {
+            "scale": o.distributions.FloatDistribution(*SCALES, log=True),
+            "optimizer": o.distributions.CategoricalDistribution(OPTIMIZERS),
+            "dropout": o.distributions.FloatDistribution(*DROPOUTS, step=0.05),
+        }
+        seed = int.from_bytes(hashlib.sha256(f"{self.name} {vary} {number}".encode()).digest()[:4], "big")
+        sampler = o.samplers.TPESampler(seed=seed, n_startup_trials=3)
+        study = o.create_study(sampler=sampler)
+        varied = {key: space[key] for key in vary}
+        for settings, score in self.done:
+            params = {key: settings[key] for key in vary}
+            study.add_trial(o.trial.create_trial(params=params, distributions=varied, value=score))
+        return best | study.ask(varied).params

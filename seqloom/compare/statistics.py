@@ -1,0 +1,197 @@
+"""Which differences between models are more than luck: luck of the seed, and luck of the test text.
+
+Scores are lists over seeds of lists over test pieces; all models are scored on the same pieces, in the same order.
+The difference of two models is the difference of their means. Its variance has three parts:
+
+    var over seeds of A / seeds of A + var over seeds of B / seeds of B + var over pieces of the difference / pieces
+
+The difference per piece, averaged over seeds, makes the test a paired one: what is hard for both models cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+Scores = Sequence[Sequence[float]] | np.ndarray  # seeds, then pieces
+
+ROUNDING = 1e-12  # of a score's size: what is smaller is rounding
+POWER = 0.8  # chance of finding the difference with the number of seeds that is asked for
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True)
+class Interval:
+    mean: float
+    low: float | None  # None with one seed, which says nothing about others
+    high: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One model against the best. The difference says how much worse it is: positive, whichever way the metric goes."""
+
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None  # after Holm's correction
+    verdict: Literal["best", "tie", "worse", "unclear"]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of the variance of a difference, and how many values each was estimated from, less one."""
+
+    difference: float
+    variances: tuple[float, float, float]  # seeds of A, seeds of B, pieces
+    freedoms: tuple[int, int, int]
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(sum(self.variances))
+
+    @property
+    def freedom(self) -> float:
+        """Welch's and Satterthwaite's, yet never more than the seeds give.
+
+        Two seeds that happen to agree would otherwise leave the error to the many pieces, which know nothing about
+        seeds: of equal models every tenth comparison of eight with two seeds would then find a difference.
+        """
+        # as shares, because squares of tiny variances vanish
+        shares = [variance / sum(self.variances) for variance in self.variances]
+        welch = 1 / sum(share**2 / max(freedom, 1) for share, freedom in zip(shares, self.freedoms, strict=True))
+        seeds = sum(freedom for share, freedom in zip(shares[:2], self.freedoms[:2], strict=True) if share)
+        return min(welch, seeds) if seeds else welch
+
+
+def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Mean over seeds, and where the mean of many seeds would lie, by Student's t."""
+    mean = float(np.mean(values))
+    if len(values) < 2 or not math.isfinite(mean):
+        return Interval(mean, None, None, len(values))
+    error = _spread(np.asarray(values, float)) / math.sqrt(len(values))
+    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return Interval(mean, mean - reach, mean + reach, len(values))
+
+
+def compare_pair(pieces_a: Scores, pieces_b: Scores, confidence: float = 0.95) -> Difference:
+    """A minus B, with its interval and the chance of so large a difference between equal models (two-sided)."""
+    a, b = _table(pieces_a), _table(pieces_b)
+    parts = _parts(a, b)
+    if min(len(a), len(b)) < 2:
+        return Difference(parts.difference, None, None, None)
+    if not parts.error:
+        return Difference(parts.difference, parts.difference, parts.difference, 0.0 if parts.difference else 1.0)
+    reach = float(stats.t.ppf((1 + confidence) / 2, parts.freedom)) * parts.error
+    p = 2 * float(stats.t.sf(abs(parts.difference) / parts.error, parts.freedom))
+    return Difference(parts.difference, parts.difference - reach, parts.difference + reach, p)
+
+
+def verdicts(
+    entries: Mapping[str, Scores], higher_is_better: bool, level: float = 0.01, confidence: float = 0.95
+) -> dict[str, Verdict]:
+    """The best by its mean, and every other against it: a tie unless p, corrected by Holm, is below the level.
+
+    With one seed, or with scores that are no numbers, a model cannot be judged: unclear.
+    """
+    found = {name: Verdict(None, None, None, None, "unclear") for name in entries}
+    sign = -1.0 if higher_is_better else 1.0
+    losses = {name: sign * _table(scores) for name, scores in entries.items()}
+    losses = {name: table for name, table in losses.items() if np.isfinite(table).all()}
+    if not losses:
+        return found
+    best = min(losses, key=lambda name: float(losses[name].mean()))
+    pairs = {name: compare_pair(table, losses[best], confidence) for name, table in losses.items() if name != best}
+    corrected = holm({name: pair.p for name, pair in pairs.items() if pair.p is not None})
+    for name, pair in pairs.items():
+        p = corrected.get(name)
+        verdict: Literal["unclear", "worse", "tie"] = "unclear" if p is None else "worse" if p < level else "tie"
+        found[name] = Verdict(pair.difference, pair.low, pair.high, p, verdict)
+    found[best] = Verdict(0.0, None, None, None, "best")
+    return found
+
+
+def holm(chances: Mapping[str, float]) -> dict[str, float]:
+    """Holm's correction: all together find a difference between equals no more often than one alone would."""
+    corrected, highest = {}, 0.0
+    for rank, name in enumerate(sorted(chances, key=chances.__getitem__)):
+        highest = max(highest, min(1.0, chances[name] * (len(chances) - rank)))
+        corrected[name] = highest
+    return corrected
+
+
+def seeds_needed(
+    pieces_a: Scores, pieces_b: Scores, level: float = 0.01, comparisons: int = 1, most: int = MOST_SEEDS
+) -> int | None:
+    """About how many seeds for each would tell these two apart, if they differ by as much as they seem to.
+
+    None if no number up to `most` would: they do not differ at all, or what the pieces of the test text alone leave
+    open is too much. `comparisons` is how many the level is shared by. Needs two seeds of each.
+    """
+    a, b = _table(pieces_a), _table(pieces_b)
+    parts = _parts(a, b)
+    if min(len(a), len(b)) < 2 or not parts.difference:
+        return None
+    seeds = parts.variances[0] * len(a) + parts.variances[1] * len(b)  # of one seed
+    chance = _chance_per_piece(a) + _chance_per_piece(b)
+    lasting = max(0.0, parts.variances[2] - _chance_per_piece(a) / len(a) - _chance_per_piece(b) / len(b))
+    for count in range(2, most + 1):
+        error = math.sqrt((seeds + chance) / count + lasting)
+        freedom = 2 * count - 2
+        wanted = stats.t.ppf(1 - level / comparisons / 2, freedom) + stats.t.ppf(POWER, freedom)
+        if abs(parts.difference) >= wanted * error:
+            return count
+    return None
+
+
+def _table(scores: Scores) -> np.ndarray:
+    table = np.asarray(scores, float)  # (seeds, pieces); refuses rows of unequal length
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"scores must be a list over seeds of lists over pieces, not of shape {table.shape}")
+    return table
+
+
+def _parts(a: np.ndarray, b: np.ndarray) -> _Parts:
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(f"both models must be scored on the same pieces; one has {a.shape[1]}, one {b.shape[1]}")
+    size = float(max(np.abs(a).max(), np.abs(b).max()))
+    difference = float(a.mean() - b.mean())
+    pieces = a.mean(axis=0) - b.mean(axis=0)
+    values = (a.mean(axis=1), b.mean(axis=1), pieces)
+    variances = [_spread(value, size) ** 2 / len(value) for value in values]
+    return _Parts(
+        difference=difference if abs(difference) > ROUNDING * size else 0.0,
+        variances=(variances[0], variances[1], variances[2]),
+        freedoms=(len(a) - 1, len(b) - 1, len(pieces) - 1),
+    )
+
+
+def _spread(values: np.ndarray, size: float = 0.0) -> float:
+    """Standard deviation, and exactly 0 for values that are the same but for rounding."""
+    if len(values) < 2:
+        return 0.0
+    spread = float(np.std(values, ddof=1))
+    return spread if spread > ROUNDING * max(size, float(np.abs(values).max())) else 0.0
+
+
+def _chance_per_piece(table: np.ndarray) -> float:
+    """What one seed adds to the variance of the mean over pieces by doing well on some and badly on others."""
+    seeds, pieces = table.shape
+    if pieces < 2:
+        return 0.0
+    rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return float((rest**2).sum()) / ((seeds - 1) * (pieces - 1)) / pieces

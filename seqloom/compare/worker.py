@@ -1,0 +1,130 @@
+"""One piece of a comparison's work, in whatever process does it: a JSON-like job in, a JSON-like result out.
+
+A finished job leaves `result.json` in its folder: asked again, it is read and not done.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from seqloom.core import durable
+from seqloom.core.errors import RunError, UserError
+from seqloom.core.run import RunConfig, RunFolder
+
+Job = dict[str, Any]
+Result = dict[str, Any]
+
+
+def work(job: Job) -> Result:
+    """Do a job, whatever comes of it: a failure is a result too."""
+    from seqloom.train.loop import GivenUp, Interrupted
+
+    started = time.perf_counter()
+    try:
+        result = JOBS[job["kind"]](job)
+    except Interrupted as stop:
+        return {"state": "interrupted", "error": str(stop), "exit_code": stop.exit_code}
+    except GivenUp as end:
+        result = {"state": "pruned", "error": str(end), "curve": _curve(job)}
+    except (UserError, MemoryError, RuntimeError) as error:
+        result = {"state": "failed", "error": " ".join(str(error).split()) or type(error).__name__}
+        if job["kind"] == "fit":
+            result["curve"] = _curve(job)
+    result["wall"] = time.perf_counter() - started
+    keep(job, result)
+    return result
+
+
+def known(job: Job) -> Result | None:
+    """The result of the same job, if it was finished before."""
+    path = Path(job["folder"]) / "result.json"
+    try:
+        kept = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return kept["result"] if kept.get("job") == _identity(job) else None
+
+
+def keep(job: Job, result: Result) -> None:
+    folder = Path(job["folder"])
+    durable.make_folder(folder)
+    text = json.dumps({"job": _identity(job), "result": result}, ensure_ascii=False)
+    durable.write_file(folder / "result.json", text.encode())
+
+
+def _identity(job: Job) -> Job:
+    """What makes it the same job: not where it lies."""
+    return json.loads(json.dumps({k: v for k, v in job.items() if k not in ("folder", "tokenizer", "runs")}))
+
+
+def _fit(job: Job) -> Result:
+    import torch
+
+    from seqloom.compare.cost import peak_memory
+    from seqloom.compare.search import hopeful
+    from seqloom.fitting import conduct
+    from seqloom.tokenizers import Tokenizer
+    from seqloom.train.engine import Engine
+    from seqloom.train.progress import Silent
+
+    config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
+    torch.set_num_threads(config.train.threads)
+    reference = [(at, score) for at, score in job.get("reference") or ()]
+    with peak_memory() as peak:
+        run = conduct(
+            config, folder, Engine(config.train), Silent(), job["command"],
+            tokenizer=Tokenizer.load(Path(job["tokenizer"])),
+            scored=job["scored"],
+            judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
+        )  # fmt: skip
+    scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
+    if strange := [part for part, score in scores.items() if not math.isfinite(score)]:
+        raise RunError(f"diverged: its {job['metric']} on the {strange[0]} part is not finite")
+    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": peak.bytes}
+
+
+def _curve(job: Job) -> list[dict[str, float]]:
+    """Validation as training went."""
+    entries = [entry for entry in RunFolder(Path(job["folder"])).metrics() if "valid" in entry]
+    budgets = {k: v for k in ("tokens", "seconds") if (v := job["config"]["train"][k])}
+    return [
+        {"tokens": e["tokens"], "seconds": e["seconds"], "valid": e["valid"][job["metric"]]}
+        | {"share": max((e[k] / budget for k, budget in budgets.items()), default=1.0)}
+        for e in entries
+    ]
+
+
+def _probe(job: Job) -> Result:
+    from seqloom.compare.measure import probe
+
+    return {"state": "done", **probe(job)}
+
+
+def _measure(job: Job) -> Result:
+    from seqloom.compare.measure import measure
+
+    return {"state": "done", "entries": measure(job)}
+
+
+JOBS = {"fit": _fit, "probe": _probe, "measure": _measure}
+
+
+def begin(parent: int) -> None:
+    """In a new process: torch now, so that the first job's time is its own; and no life beyond the parent's.
+
+    It leaves the terminal's group: Ctrl-C reaches the parent, which tells its processes once."""
+    os.setpgid(0, 0)
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    import seqloom.fitting  # noqa: F401
+
+
+def _die_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)

@@ -1,0 +1,203 @@
+"""A result of `seqloom compare` as a real comparison gives it: four models, one that failed, and three baselines."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+SEEDS = [1, 2, 3]
+TOKENS = 1_536_000
+CONTEXTS = [64, 128, 256, 512, 1024, 2048]
+
+# score, parameters, backbone, FLOPs, tokens/s, peak bytes, ms per token, bytes of state, (of them growing with context)
+MODELS: dict[str, tuple[float, int, int, int, float, int, float, int, int]] = {
+    "lstm": (1.4853, 799_424, 771_904, 1_566_720, 17_240.0, 214_000_000, 0.41, 3_328, 0),
+    "gru": (1.4912, 800_310, 771_120, 1_573_900, 15_880.0, 208_000_000, 0.38, 1_920, 0),
+    "gpt": (1.5306, 801_280, 787_968, 1_622_016, 21_450.0, 305_000_000, 0.62, 0, 2_048),
+    "rnn": (1.6174, 798_848, 761_600, 1_543_168, 19_010.0, 190_000_000, 0.27, 2_472, 0),
+}
+RECIPES = {"lstm": (1.5432, 1.4790), "gru": (1.5180, 1.4871), "gpt": (1.6310, 1.5240), "rnn": (1.6502, 1.6105)}
+WATCHED = {
+    "lstm": ["input_gate", "forget_gate", "output_gate", "candidate", "cell"],
+    "gru": ["reset_gate", "update_gate", "candidate"],
+    "gpt": ["attention.weights", "attention.output", "feed_forward.hidden"],
+    "rnn": ["hidden"],
+}
+TEXTS = {
+    "lstm": "Time Traveller was betwing ingually discovering\nwith a back to be perhaps with my mind me, the said and "
+    "must have seemed to swo. And so\nthat it by was almost carver head for a perfectly slopes of the people.",
+    "gru": "same darkness of the little people, and in the sun was a great hall of the machine. I had the sense of a "
+    "strange and the white Thing of the Morlocks.",
+    "gpt": "little matches. The whole world was still and the moon that I had seen the palace of green porcelain, and "
+    "then <b>I</b> stopped & looked.",
+    "rnn": "the the sount of thes and wher I hard of the in the mang and the thing the sore the stould.",
+}
+
+
+def example() -> dict[str, Any]:
+    rng = random.Random(0)
+    done = [_entry(name, rng) for name in MODELS]
+    failed = {
+        "name": "gpt-wide", "model": "gpt", "given": {"preset": "gpt2", "width": 768}, "state": "failed",
+        "error": "no width gives 800,000 parameters with preset gpt2: the smallest has 1,204,224; raise --params",
+        "config": None, "parameters": None, "search": [], "runs": [], "score": None, "against_best": None, "cost": None,
+        "aspects": None, "sample": None, "command": None,
+    }  # fmt: skip
+    return {
+        "protocol": _protocol(),
+        "entries": [*done, failed],
+        "baselines": [
+            {"name": "ngram", "score": 1.5612, "bits_per_byte": 2.2523},
+            {"name": "unigram", "score": 3.0775, "bits_per_byte": 4.4399},
+            {"name": "uniform", "score": 4.3041, "bits_per_byte": 6.2095},
+        ],
+        "recipe_table": [
+            {"entry": name, "recipe": recipe, "score": score}
+            for name, pair in RECIPES.items()
+            for recipe, score in zip(("adamw", "muon"), pair, strict=True)
+        ],
+        "best": "lstm",
+        "tied": ["gru"],
+        "recommendation": _recommendation(),
+        "timing": {"wall": 1_684.0, "training": 3_240.0, "jobs": 2, "overhead": 0.038},
+    }
+
+
+def _protocol() -> dict[str, Any]:
+    return {
+        "task": "language_model", "metric": "loss", "unit": "nats per token", "higher_is_better": False,
+        "scored": "nats per token, state carried through the whole stream, 17,897 tokens",
+        "data": {
+            "train": {"name": "book.txt", "bytes": 143_183, "hash": "sha256:5b1f0c8e2a7d4419", "tokens": 143_183},
+            "valid": {"name": "book.txt", "bytes": 17_898, "hash": "sha256:9e0b7712c3d8a650", "tokens": 17_898},
+            "test": {"name": "book.txt", "bytes": 17_898, "hash": "sha256:1c44e0f9ab6d2083", "tokens": 17_898},
+        },
+        "size": {"target": 800_000, "count": "all"},
+        "budget": {"kind": "tokens", "amount": TOKENS},
+        "trials": 6, "trial_share": 0.5,
+        "space": {
+            "scale of the learning rates": [0.25, 4.0], "optimizer": ["muon", "adamw"], "dropout": [0.0, 0.3],
+        },
+        "seeds": SEEDS, "jobs": 2, "threads": 1, "on": "local", "device": "cpu",
+        "shared": {"task.length": 64, "train.batch": 8, "task.stretch": 2048},
+        "confidence": 0.95, "level": 0.01,
+        "versions": {"seqloom": "0.1.0", "torch": "2.9.0", "python": "3.11.2", "system": "Linux x86_64, 2 cores"},
+        "command": "seqloom compare --task language_model --data book.txt --models lstm,gru,gpt,rnn --params 800k "
+        "--budget tokens=1536000 --trials 6 --seeds 3 --jobs 2 --out compare/book",
+        "started": "2026-01-01T10:00:00+00:00",
+    }  # fmt: skip
+
+
+def _recommendation() -> dict[str, Any]:
+    return {
+        "prefer": "quality",
+        "constraints": {"max_params": None, "max_latency_ms": None, "streaming": False},
+        "choice": "lstm",
+        "reasons": {
+            "en": [
+                "lstm has the best test score, 1.485 nats per token.",
+                "gru cannot be told apart from it (difference 0.006, p = 0.094); lstm trains 9 % faster.",
+                "It beats the n-gram baseline by 0.076 nats per token.",
+            ],
+            "zh": [
+                "lstm 的测试分数最好：每词元 1.485 奈特。",
+                "gru 与它分不出高下（相差 0.006，p = 0.094）；lstm 训练快 9 %。",
+                "它比 n-gram 基线好 0.076 奈特/词元。",
+            ],
+        },
+        "would_change": {
+            "en": ["If latency came first: rnn needs 0.27 ms per token, lstm 0.41 ms.",
+                   "If memory came first: gru keeps 1.92 kB of state, lstm 3.33 kB."],
+            "zh": ["若延迟优先：rnn 每词元 0.27 毫秒，lstm 为 0.41 毫秒。",
+                   "若内存优先：gru 的状态为 1.92 kB，lstm 为 3.33 kB。"],
+        },
+    }  # fmt: skip
+
+
+def _entry(name: str, rng: random.Random) -> dict[str, Any]:
+    score, parameters, backbone, flops, speed, peak, latency, state, growing = MODELS[name]
+    runs = [_run(name, seed, score + luck, rng) for seed, luck in zip(SEEDS, (-0.004, 0.001, 0.003), strict=True)]
+    mean = sum(run["score"] for run in runs) / len(runs)
+    best = MODELS["lstm"][0]
+    verdict, p = {"lstm": ("best", None), "gru": ("tie", 0.094), "gpt": ("worse", 0.0021)}.get(name, ("worse", 2e-6))
+    difference = None if name == "lstm" else mean - best
+    return {
+        "name": name, "model": name, "given": {}, "state": "done", "error": None,
+        "config": {"width": {"lstm": 416, "gru": 480, "gpt": 128, "rnn": 618}[name], "depth": 4 if growing else 1},
+        "parameters": parameters, "backbone_parameters": backbone, "flops_per_token": flops,
+        "tuned": {"train.rate": 0.004, "train.optimizer": "muon", "model.dropout": 0.1},
+        "search": _search(name, rng),
+        "runs": runs,
+        "score": {"mean": mean, "low": mean - 0.0098, "high": mean + 0.0098, "seeds": len(SEEDS)},
+        "bits_per_byte": mean / math.log(2),
+        "against_best": {
+            "difference": 0.0 if difference is None else difference,
+            "low": None if difference is None else difference - 0.008,
+            "high": None if difference is None else difference + 0.008,
+            "p": p, "verdict": verdict,
+        },
+        "cost": {
+            "tokens_per_second": speed, "peak_bytes": peak,
+            "latency": [
+                {"context": c, "seconds": latency / 1e3 * (1 + (c / 1500 if growing else 0.01))} for c in CONTEXTS
+            ],
+            "state": [{"context": c, "bytes": state + growing * c} for c in CONTEXTS],
+        },
+        "aspects": _aspects(name, growing > 0, speed),
+        "sample": {"prompt": "The ", "text": TEXTS[name]},
+        "command": f"seqloom fit --data book.txt --model {name} --out compare/book/runs/{name}/seed-1 "
+        f"-o train.tokens={TOKENS} -o train.seed=1 -o train.rate=0.004",
+    }  # fmt: skip
+
+
+def _run(name: str, seed: int, score: float, rng: random.Random) -> dict[str, Any]:
+    speed = MODELS[name][4] * rng.uniform(0.97, 1.03)
+    curve = []
+    for step in range(1, 31):
+        tokens = TOKENS * step // 30
+        valid = score - 0.01 + 1.3 * math.exp(-4.2 * (tokens / TOKENS) ** 0.5) + rng.gauss(0, 0.004)
+        curve.append({"tokens": tokens, "seconds": tokens / speed, "valid": valid})
+    return {
+        "seed": seed, "state": "done", "error": None, "score": score, "valid": curve[-1]["valid"],
+        "bits_per_byte": score / math.log(2), "pieces": [score + rng.gauss(0, 0.1) for _ in range(40)],
+        "tokens": TOKENS, "steps": 3000, "seconds": TOKENS / speed, "flops": 3.0 * MODELS[name][3] * TOKENS,
+        "tokens_per_second": speed, "peak_bytes": MODELS[name][5], "curve": curve, "folder": f"runs/{name}/seed-{seed}",
+    }  # fmt: skip
+
+
+def _search(name: str, rng: random.Random) -> list[dict[str, Any]]:
+    trials: list[dict[str, Any]] = []
+    for number, scale in enumerate((1.0, 0.41, 2.7, 1.36, 0.78, 3.9)):
+        optimizer = "adamw" if number in (1, 4) else "muon"
+        score = RECIPES[name][optimizer == "muon"] + 0.02 * math.log(scale / 1.3) ** 2 + rng.uniform(0, 0.004)
+        state = "failed" if name == "rnn" and number == 5 else "pruned" if number == 5 else "done"
+        trials.append({
+            "trial": number, "settings": {"scale": scale, "optimizer": optimizer, "dropout": 0.05 * number},
+            "state": state, "score": None if state == "failed" else score,
+            "share": {"done": 1.0, "pruned": 0.33, "failed": 0.1}[state],
+            "error": "the loss is not a number at step 212" if state == "failed" else None,
+        })  # fmt: skip
+    return trials
+
+
+def _aspects(name: str, windowed: bool, speed: float) -> dict[str, Any]:
+    stretches = [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (64, 127), (128, 255), (256, 511), (512, 1023)]
+    score, reach = MODELS[name][0], {"lstm": 90, "gru": 60, "gpt": 64, "rnn": 9}[name]
+    return {
+        "positions": [
+            {"from": a, "to": b, "loss": score + 1.6 / (a + 0.3) ** 0.8 + (a / 2048 if windowed and a > 64 else 0)}
+            for a, b in stretches
+        ],
+        "trained_length": 64,
+        "recall": [
+            {"distance": d, "accuracy": 0.0625 + 0.93 / (1 + (d / reach) ** (6 if windowed else 2))}
+            for d in (2, 4, 8, 16, 32, 64, 128, 256)
+        ],
+        "chance": 0.0625,
+        "throughput": [
+            {"length": n, "tokens_per_second": speed * (n / 64) ** (0.35 if windowed and n < 512 else 0.04)}
+            for n in (16, 64, 256, 1024)
+        ],
+        "taps": {"count": len(WATCHED[name]), "names": [f"backbone.layers.0.0.{tap}" for tap in WATCHED[name]]},
+    }  # fmt: skip

@@ -1,0 +1,276 @@
+"""`compare` from a text file to a report: is it fair, does it go on, what does it refuse?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import text
+
+import seqloom
+from seqloom import runs
+from seqloom.compare import search
+from seqloom.compare.comparing import Comparison, compare
+from seqloom.compare.field import Field
+from seqloom.compare.plan import Budget, Entry, Plan, parse_amount, parse_entries
+from seqloom.core.errors import UserError
+from seqloom.core.run import RunFolder
+from seqloom.core.task import Order
+from seqloom.data.stream import prepare
+from seqloom.tokenizers import Tokenizer
+
+SMALL = ["task.length=16", "task.stretch=64", "train.batch=4", "task.validation=300", "train.warmup=5"]
+ASKED: dict[str, Any] = {
+    "models": "rnn,gpt:heads=2,broken=rnn:train.rate=1e38:train.optimizer=sgd:train.clip=0",
+    "params": "12k",
+    "budget": "tokens=2k",
+    "trials": 3,
+    "seeds": 2,
+    "overrides": SMALL,
+    "quiet": True,
+}
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "book.txt"
+    path.write_text(text(6000))
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_probes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def done(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return seqloom.compare(data=str(book), out=tmp_path_factory.mktemp("out") / "compare", **ASKED)
+
+
+def entry(done: Comparison, name: str) -> dict[str, Any]:
+    return next(e for e in done.result["entries"] if e["name"] == name)
+
+
+def finished(done: Comparison) -> list[dict[str, Any]]:
+    return [e for e in done.result["entries"] if e["state"] == "done"]
+
+
+def plan(book: Path, **more: Any) -> Plan:
+    usual: dict[str, Any] = {
+        "task": "language_model",
+        "data": {"train": str(book)},
+        "models": ("rnn", "lstm", "gpt"),
+        "params": 20_000,
+        "count": "all",
+        "budget": Budget.parse("tokens=4k"),
+        "trials": 0,
+        "trial_share": 1.0,
+        "seeds": 1,
+        "seed": 0,
+        "overrides": tuple(SMALL),
+        "threads": 1,
+    }
+    return Plan(**(usual | more))
+
+
+def test_all_have_the_same_size_budget_trials_and_seeds(done: Comparison) -> None:
+    for e in finished(done):
+        assert e["parameters"] == pytest.approx(12_000, rel=0.02)
+        assert 0 < e["backbone_parameters"] < e["parameters"] and e["flops_per_token"] > 0
+        assert len(e["search"]) == 3
+        assert [run["seed"] for run in e["runs"]] == [1, 2]
+        assert {run["tokens"] for run in e["runs"]} == {2048}  # whole steps of 64 tokens
+
+
+def test_a_search_never_sees_the_test_part(done: Comparison) -> None:
+    for trial in done.folder.glob("runs/*/trial-*/summary.json"):
+        assert json.loads(trial.read_bytes())["scores"].keys() == {"valid"}
+
+
+def test_what_diverges_is_shown_as_such_and_the_rest_goes_on(done: Comparison) -> None:
+    broken = entry(done, "broken")
+    assert broken["state"] == "failed" and broken["error"]
+    assert {e["name"] for e in finished(done)} == {"rnn", "gpt heads=2"}
+    assert done.result["best"] in {"rnn", "gpt heads=2"}
+
+
+def test_the_naive_baselines_are_always_there(done: Comparison) -> None:
+    assert [b["name"] for b in done.result["baselines"]] == ["uniform", "unigram", "ngram"]
+
+
+def test_scores_cost_and_aspects_are_all_measured(done: Comparison) -> None:
+    for e in finished(done):
+        assert e["score"]["low"] < e["score"]["mean"] < e["score"]["high"]
+        assert len(e["runs"][0]["pieces"]) == 100 and e["runs"][0]["curve"]
+        assert e["cost"]["latency"] and e["cost"]["state"] and e["cost"]["tokens_per_second"] > 0
+        assert e["aspects"]["positions"] and e["aspects"]["recall"] and e["aspects"]["throughput"]
+        assert e["aspects"]["taps"]["count"] > 0
+        assert e["sample"]["text"]
+
+
+def test_the_state_of_a_recurrence_stays_and_that_of_attention_grows(done: Comparison) -> None:
+    rnn, gpt = ([p["bytes"] for p in entry(done, name)["cost"]["state"]] for name in ("rnn", "gpt heads=2"))
+    assert len(set(rnn)) == 1 and len(rnn) == 8
+    assert gpt == sorted(set(gpt))
+
+
+def test_reports_are_written(done: Comparison) -> None:
+    for name in ("report.html", "report.md", "report.zh-CN.md", "result.json"):
+        assert (done.folder / name).stat().st_size > 1000
+
+
+def test_issued_again_it_keeps_everything(done: Comparison, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqloom.compare.pool._Slot.run", lambda slot, job: pytest.fail("nothing is left to do"))
+    again = compare(data=str(book), out=done.folder, **ASKED)
+    assert without_timing(again.result) == without_timing(done.result)
+
+
+def test_more_seeds_may_be_added(done: Comparison, book: Path) -> None:
+    more = compare(data=str(book), out=done.folder, **(ASKED | {"seeds": 3}))
+    assert [run["seed"] for run in finished(more)[0]["runs"]] == [1, 2, 3]
+    assert finished(more)[0]["runs"][:2] == finished(done)[0]["runs"]
+
+
+def without_timing(result: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in result.items() if key not in ("timing", "recommendation")}
+    kept["protocol"] = {key: value for key, value in result["protocol"].items() if key != "started"}
+    return kept
+
+
+def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path: Path) -> None:
+    import shlex
+
+    from seqloom.fitting import fit
+
+    e = finished(done)[0]
+    words = shlex.split(e["command"])
+    flags = {word.lstrip("-"): value for word, value in zip(words[2::2], words[3::2], strict=True) if word != "-o"}
+    options = [value for word, value in zip(words[2::2], words[3::2], strict=True) if word == "-o"]
+    flags.pop("out")
+    run = fit(None, out=tmp_path / "again", overrides=options, quiet=True, **flags)
+    assert run.summary["scores"]["test"]["loss"] == e["runs"][0]["score"]
+
+
+def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: Path) -> None:
+    field = Field(plan(book), RunFolder(tmp_path / "out"))
+    config = field.entries[0].config
+    tokenizer = Tokenizer.load(RunFolder(tmp_path / "out").published("tokenizer"))
+    train = prepare(runs.open_parts(config.data)["train"], tokenizer)
+    seen = []
+    for sized in field.entries:
+        task = runs.task_config(sized.config).build(tokenizer)
+        carry = sized.blueprint.limit is None
+        batches = islice(task.batches(train, Order(sized.config.train.batch, seed=5), carry), 40)
+        seen.append([batch.inputs.tolist() for pieces in batches for batch in pieces])
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("target", [5_000, 20_000, 123_456, 2_000_000])
+@pytest.mark.parametrize("count", ["all", "backbone"])
+def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int, count: str) -> None:
+    trained = [n for n in runs.names("models") if n != "ngram"]
+    field = Field(plan(book, models=tuple(trained), params=target, count=count), RunFolder(tmp_path / "out"))
+    for sized in field.entries:
+        assert sized.parameters[count == "backbone"] == pytest.approx(target, rel=0.02)
+
+
+def test_without_a_target_all_are_as_large_as_the_largest(book: Path, tmp_path: Path) -> None:
+    field = Field(plan(book, params=None), RunFolder(tmp_path / "out"))
+    assert field.target == max(runs.count_parameters(runs.blueprint(field._config(Entry(n, n)), field.task))
+                               for n in ("rnn", "lstm"))  # fmt: skip
+
+
+def test_equal_flops_are_equal_flops(book: Path, tmp_path: Path) -> None:
+    field = Field(plan(book, budget=Budget.parse("flops=1e10")), RunFolder(tmp_path / "out"))
+    for sized in field.entries:
+        assert 3 * sized.flops_per_token * sized.budget(Budget.parse("flops=1e10"))["tokens"] == pytest.approx(
+            1e10, rel=0.01
+        )
+
+
+def test_amounts_and_entries_are_understood() -> None:
+    assert [parse_amount(t, "x") for t in ("800k", "2M", "1e13", "1.5G", "1_000")] == [8e5, 2e6, 1e13, 1.5e9, 1e3]
+    first, second = parse_entries(["lstm", "old=gpt:preset=gpt2:train.optimizer=adamw"])
+    assert first == Entry("lstm", "lstm")
+    assert second == Entry("old", "gpt", ("model.preset=gpt2", "train.optimizer=adamw"))
+
+
+def test_the_search_tries_rates_first_then_optimisers_and_dropout() -> None:
+    first = {"scale": 1.0, "optimizer": "muon", "dropout": 0.0}
+    proposals = search.rounds(7, first, set(), "x", lower=True)
+    assert next(proposals) == [first]
+    rates = proposals.send([(2.0, [])])
+    assert [r["scale"] for r in rates][:2] == [0.5, 2.0] and all(r | {"scale": 1.0} == first for r in rates)
+    others = proposals.send([(1.9, []), (2.1, []), (None, [(0.5, 3.0)])])
+    assert all(r["scale"] == 0.5 for r in others) and others[0]["optimizer"] == "adamw"
+    assert 1 + len(rates) + len(others) == 7
+
+
+def test_the_same_outcomes_give_the_same_search() -> None:
+    def trials() -> list[Any]:
+        proposals = search.rounds(12, {"scale": 1.0, "optimizer": "muon", "dropout": 0.0}, set(), "x", lower=True)
+        asked = [next(proposals)]
+        for _ in range(2):
+            asked.append(proposals.send([(1.0 + n / 10, []) for n in range(len(asked[-1]))]))
+        return asked
+
+    assert trials() == trials()
+
+
+def test_what_the_user_set_is_not_searched() -> None:
+    first = {"scale": 1.0, "optimizer": "adamw", "dropout": 0.2}
+    proposals = search.rounds(5, first, {"train.optimizer", "model.dropout"}, "x", lower=True)
+    next(proposals)
+    rates = proposals.send([(1.0, [])])
+    assert len(rates) == 4 and all(r | {"scale": 1.0} == first for r in rates)
+
+
+def test_a_trial_is_given_up_when_it_is_behind_half_of_the_best() -> None:
+    best = [(n / 10, 3.0 - n / 10) for n in range(1, 11)]
+    assert search.hopeful(0.2, 9.0, best, lower=True)  # too early to say
+    assert search.hopeful(0.8, 2.6, best, lower=True)
+    assert not search.hopeful(0.8, 2.7, best, lower=True)
+    assert search.hopeful(0.8, 9.0, [], lower=True)
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"models": "rnn,lsmt"}, "unknown model 'lsmt'; did you mean 'lstm'"),
+    ({"models": "rnn,lstm:bidirectional=true"}, "needs a model that is causal.*these would do: gpt, gru, lstm"),
+    ({"models": "rnn,rnn"}, "'rnn' stands there twice"),
+    ({"models": "ngram"}, "name at least one that is trained"),
+    ({"models": ""}, "name at least one"),
+    ({"models": "rnn:task.length=8"}, "must be the same for all"),
+    ({"models": "rnn:widht=8"}, "did you mean model.width"),
+    ({"params": "20"}, "rnn has at least .* parameters with this vocabulary"),
+    ({"params": "many"}, "--params many: a number is wanted"),
+    ({"budget": "tokens=100"}, "too few for one evaluation.*at least tokens="),
+    ({"budget": "seconds=0.1"}, "too little for one evaluation"),
+    ({"budget": "steps=10"}, "write tokens=2M, seconds=60 or flops=1e13"),
+    ({"on": "moon"}, "choose one of local, ray"),
+    ({"prefer": "beauty"}, "choose one of quality"),
+    ({"trial_share": 0.0}, "a share of the budget"),
+    ({"data": "nowhere.txt"}, "nowhere.txt"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_cannot_be_compared_is_refused_in_one_line(
+    book: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        compare(**({"data": str(book), "out": tmp_path / "out", **ASKED, "models": "rnn,gpt"} | change))
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_folder_of_another_comparison_or_run_is_refused(done: Comparison, book: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds another comparison \(params=13000 \(was 12000\)\)"):
+        compare(data=str(book), out=done.folder, **(ASKED | {"params": "13k"}))
+    with pytest.raises(UserError, match="is the folder of a run"):
+        compare(data=str(book), out=done.folder / "runs" / "rnn" / "seed-1", **ASKED)

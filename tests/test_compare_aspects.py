@@ -1,0 +1,171 @@
+"""Loss by position, taps, and the probe of memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from toys import VOCABULARY, language_model, network, stream
+
+from seqloom.compare import probe
+from seqloom.compare.aspects import loss_by_position, taps
+from seqloom.compare.probe import CHANCE, DISTANCES, RecallTask, draw, recall
+from seqloom.core.batch import IGNORE
+from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.state import State
+from seqloom.core.taps import record
+from seqloom.core.task import Order, Task
+from seqloom.runs import find_config, names
+
+each_model = pytest.mark.parametrize("name", names("models"))
+MARK, QUERY = 16, 17
+
+
+class Toy(SequenceModel):
+    """Predictions by rule, and how many tokens it was asked to read."""
+
+    kind = "causal"
+    limit = None
+
+    def __init__(self, reach: int | None = None) -> None:
+        super().__init__()
+        self.reach, self.most = reach, 0
+
+    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self(inputs, None, mask)[0]
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        return self(context, None, mask)[1]
+
+
+class Learner(Toy):
+    """Says every token with probability 1/V; from the fifth it has read on, zero with certainty."""
+
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        start = 0 if state is None else int(state[0, 0])  # type: ignore[index, arg-type, call-overload]
+        places = start + 1 + torch.arange(inputs.size(1))
+        self.most = max(self.most, int(places.max()))
+        logits = torch.zeros(*inputs.shape, VOCABULARY)
+        logits[:, places >= 5, 1:] = -100.0
+        return logits, torch.full((inputs.size(0), 1), start + inputs.size(1))
+
+
+class Recaller(Toy):
+    """Says the token after the mark."""
+
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        self.most = max(self.most, inputs.size(1))
+        item = inputs.gather(1, (inputs == MARK).int().argmax(1, keepdim=True) + 1)
+        return torch.nn.functional.one_hot(item, 18).float().expand(-1, inputs.size(1), -1), None
+
+
+def test_loss_is_given_for_positions_from_nothing_to_beyond_the_trained_length() -> None:
+    model = Learner()
+    found = loss_by_position(model, language_model(), stream(np.zeros(500, int)), 8)
+    assert found["trained_length"] == 8
+    spans = [(bucket["from"], bucket["to"]) for bucket in found["positions"]]
+    assert spans == [(1, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 64)]
+    losses = [bucket["loss"] for bucket in found["positions"]]
+    assert losses == pytest.approx([math.log(VOCABULARY)] * 2 + [0.0] * 4, abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 48, 100])
+def test_some_bucket_ends_at_the_trained_length_and_all_follow_each_other(length: int) -> None:
+    found: Any = language_model().by_position(Learner(), stream(np.zeros(3000, int)), length)
+    ends = [bucket["to"] for bucket in found]
+    assert [bucket["from"] for bucket in found] == [1, *(end + 1 for end in ends[:-1])]
+    assert ends[-1] == 8 * length
+    assert length in ends or length == 1
+
+
+@pytest.mark.parametrize(("tokens", "reach", "most"), [(500, 20, 20), (31, None, 30), (2, None, 1)])
+def test_a_model_reads_no_more_than_it_can_and_no_more_than_there_is(tokens: int, reach: int | None, most: int) -> None:
+    model = Learner(reach)
+    found: Any = language_model().by_position(model, stream(np.zeros(tokens, int)), 8)
+    assert model.most == most == found[-1]["to"]
+
+
+@each_model
+def test_loss_by_position_is_what_reading_the_windows_at_once_gives(name: str) -> None:
+    model, text = network(name, {}), stream(np.random.default_rng(3).integers(VOCABULARY, size=17))
+    found: Any = language_model().by_position(model, text, 2)
+    ids = torch.from_numpy(text[:]).long()
+    with torch.no_grad():
+        logits, _ = model(ids[None, :-1])
+    losses = torch.nn.functional.cross_entropy(logits[0].float(), ids[1:], reduction="none")
+    for bucket in found:
+        assert bucket["loss"] == pytest.approx(float(losses[bucket["from"] - 1 : bucket["to"]].mean()), rel=1e-4)
+
+
+def test_a_task_without_positions_says_so() -> None:
+    assert Task.by_position(language_model(), Learner(), None, 8) is None
+
+
+@each_model
+def test_taps_are_counted_and_named_as_they_are_recorded(name: str) -> None:
+    model = network(name, {})
+    found = taps(model)
+    if found["count"]:
+        with record(model) as traces:
+            assert found["count"] == len(traces)
+            assert found["names"] == list(traces)[: len(found["names"])]
+    else:
+        assert found["names"] == []
+
+
+def test_the_answer_to_every_query_is_the_item_after_the_mark() -> None:
+    asked = torch.rand(50, len(DISTANCES), generator=torch.Generator().manual_seed(0)) < 0.5
+    batch = draw(asked, torch.Generator().manual_seed(1))
+    for inputs, targets, distances in zip(batch.inputs, batch.targets, asked, strict=True):
+        (mark,) = (inputs == MARK).nonzero().flatten().tolist()
+        queries = (inputs == QUERY).nonzero().flatten().tolist()
+        assert [q - mark - 1 for q in queries] == [d for d, yes in zip(DISTANCES, distances, strict=True) if yes]
+        assert all(targets[q] == inputs[mark + 1] for q in queries)
+        assert int((targets != IGNORE).sum()) == len(queries)
+
+
+def test_every_architecture_gets_the_same_batches_and_steps_can_be_skipped() -> None:
+    def first(start: int) -> Tensor:
+        return next(RecallTask().batches(None, Order(4, seed=3, start=start), carry=False))[0].inputs
+
+    assert torch.equal(first(0), first(0))
+    assert not torch.equal(first(0), first(1))
+
+
+def test_perfect_memory_recalls_everything_and_guessing_gives_chance() -> None:
+    found = RecallTask().evaluate(Recaller(), None)["recall"]
+    assert found == [{"distance": distance, "accuracy": 1.0} for distance in DISTANCES]
+    fixed = RecallTask().evaluate(Fixed(), None)["recall"]
+    assert all(point["accuracy"] == pytest.approx(CHANCE, abs=0.06) for point in fixed)
+
+
+class Fixed(Toy):
+    def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        return torch.nn.functional.one_hot(torch.full_like(inputs, 3), 18).float(), None
+
+
+def test_distances_beyond_what_a_model_can_read_have_no_figure() -> None:
+    model = Recaller(reach=30)
+    found = RecallTask().evaluate(model, None)["recall"]
+    assert [point["distance"] for point in found] == [2, 4, 8, 16]
+    assert model.most <= 30
+
+
+@each_model
+def test_the_probe_takes_any_model(name: str) -> None:
+    asked = []
+
+    def resize(config: ModelConfig, task: Task, parameters: int) -> ModelConfig:
+        asked.append(parameters)
+        return config.model_copy(update={"width": 16})
+
+    before = torch.get_rng_state()
+    found = recall(find_config("models", name)(), seed=1, steps=2, resize=resize)
+    assert [point["distance"] for point in found] == list(DISTANCES)
+    assert all(0 <= point["accuracy"] <= 1 for point in found)
+    assert asked in ([], [probe.PARAMETERS])
+    assert torch.equal(before, torch.get_rng_state())
