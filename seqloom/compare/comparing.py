@@ -170,7 +170,7 @@ class _Comparing:
         plan, entries, counting = self.plan, self.field.entries, self.field.baselines
         names = [sized.entry.name for sized in entries]
         planned = len(entries) * (plan.trials + plan.seeds + 1) + len(counting) + 1
-        self.watch.plan(names, planned, self.parallel)
+        self.watch.plan(names, planned, self.jobs.amount(len(entries)), self.parallel)
         found = Found(self.field.task, self.jobs.seeds, entries)
         counted = self._do([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
         found.baselines = dict(zip([sized.entry.name for sized in counting], counted, strict=True))

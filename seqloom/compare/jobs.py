@@ -17,6 +17,7 @@ from seqloom.core.run import RunConfig
 from seqloom.core.task import Task
 
 PROBE_STEPS = 240  # seconds for each architecture
+_SMALL = 0.1  # of the work of a whole run, to guess the time that is left
 
 
 class Jobs:
@@ -25,22 +26,28 @@ class Jobs:
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [plan.seed + n for n in range(1, plan.seeds + 1)]  # the search has plan.seed for itself
 
+    def amount(self, entries: int) -> float:
+        """All the work there is, in whole runs."""
+        return entries * (self.plan.trials * self.plan.trial_share + self.plan.seeds + _SMALL) + _SMALL
+
     def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
         """One of the search: scored on validation alone, given up when behind `reference`."""
         tried = override(sized, search.as_overrides(settings, sized.config.train))
         job = self._fit(tried, f"trial-{number:02d}", self.plan.seed, self.plan.trial_share, ["valid"])
-        return job | {"title": f"trial {number} of {self.plan.trials}", "reference": reference}
+        title = f"trial {number} of {self.plan.trials}"
+        return job | {"title": title, "size": self.plan.trial_share, "reference": reference}
 
     def final(self, sized: Sized, seed: int) -> Job:
         """One that counts: scored on the test part too."""
         job = self._fit(sized, f"seed-{seed}", seed, 1.0, ["valid", "test"])
-        return job | {"title": "counting" if sized.counts else f"seed {seed}"}
+        return job | ({"title": "counting", "size": 0.0} if sized.counts else {"title": f"seed {seed}", "size": 1.0})
 
     def probe(self, sized: Sized) -> Job:
         return {
             "kind": "probe",
             "entry": sized.entry.name,
             "title": "recall probe",
+            "size": _SMALL,
             "folder": str(self.out / "runs" / sized.entry.folder / "probe"),
             "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
             "seed": self.plan.seed,
@@ -55,6 +62,7 @@ class Jobs:
             "kind": "measure",
             "entry": "all",
             "title": "cost and aspects",
+            "size": _SMALL,
             "folder": str(self.out / "measure"),
             "runs": {name: str(folder) for name, folder in folders.items()},
             "entries": list(folders),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -114,7 +113,7 @@ class Cluster:
         except (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.OutOfMemoryError) as error:
             return {"state": "failed", "error": f"its process died ({type(error).__name__})", "wall": 0.0}
         except self.ray.exceptions.TaskCancelledError:
-            return {"state": "interrupted", "error": "stopped", "exit_code": 128 + signal.SIGTERM}
+            return {"state": "interrupted", "error": "stopped", "wall": 0.0}
         finally:
             self.running.remove(reference)
 

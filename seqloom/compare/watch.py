@@ -17,17 +17,16 @@ class Watch:
     """Counts what is done; says nothing by itself."""
 
     def __init__(self) -> None:
-        self.started, self.planned = time.perf_counter(), 0
-        self.finished: list[float] = []  # wall seconds of the jobs done here
-        self.trained = 0.0  # of them, seconds of training (with its validations)
-        self.kept = 0
+        self.started, self.planned, self.done, self.kept = time.perf_counter(), 0, 0, 0  # of jobs; kept from before
+        self.amount, self.worked = 0.0, 0.0  # the work to do and done, in whole runs
+        self.seconds, self.trained = 0.0, 0.0  # that jobs took here, and those of them that trained
         self.running: dict[str, tuple[Job, float]] = {}
         self.notes: dict[str, dict[str, Any]] = {}
         self.jobs = 1
         self.lock = threading.Lock()
 
-    def plan(self, names: list[str], planned: int, jobs: int) -> None:
-        self.planned, self.jobs = planned, jobs
+    def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
+        self.planned, self.amount, self.jobs = planned, amount, jobs
         self.notes = {name: {"stage": "waiting", "best": None} for name in names}
 
     def begin(self, job: Job) -> None:
@@ -44,19 +43,20 @@ class Watch:
             if scores:
                 best = min if job.get("lower", True) else max
                 note["best"] = best([*scores, *([note["best"]] if note["best"] is not None else [])])
-            self.kept += kept
-            if not kept:
-                self.finished.append(result.get("wall", 0.0))
-                self.trained += result.get("wall", 0.0) if job["kind"] == "fit" else 0.0
+            self.done += 1
+            if kept:
+                self.kept, self.amount = self.kept + 1, self.amount - job["size"]
+            else:
+                self.worked += job["size"]
+                self.seconds += result["wall"]
+                self.trained += result["wall"] if job["kind"] == "fit" else 0.0
         self.show_end(job, result, kept)
 
     def left(self) -> float | None:
         """Seconds until all is done, as far as one can tell."""
-        if not self.finished:
+        if not self.worked:
             return None
-        each = sum(self.finished) / len(self.finished)
-        waiting = max(0, self.planned - self.kept - len(self.finished))
-        return each * waiting / self.jobs
+        return self.seconds / self.worked * max(0.0, self.amount - self.worked) / self.jobs
 
     def say(self, text: str) -> None: ...
     def show_end(self, job: Job, result: Result, kept: bool) -> None: ...
@@ -71,8 +71,8 @@ class Lines(Watch):
 
     def show_end(self, job: Job, result: Result, kept: bool) -> None:
         if not kept:
-            done = self.kept + len(self.finished)
-            self.say(f"{job['entry']:12} {describe(job, result)}; {done} of {self.planned} done{_left(self.left())}")
+            done = f"{self.done} of {self.planned} done{_left(self.left())}"
+            self.say(f"{job['entry']:12} {describe(job, result)}; {done}")
 
 
 class Table(Watch):
@@ -89,8 +89,8 @@ class Table(Watch):
         )
         self.shown = False
 
-    def plan(self, names: list[str], planned: int, jobs: int) -> None:
-        super().plan(names, planned, jobs)
+    def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
+        super().plan(names, planned, amount, jobs)
         self.live.start()
         self.shown = True
 
@@ -106,7 +106,7 @@ class Table(Watch):
 
         with self.lock:
             running = {job["entry"]: (job, started) for job, started in self.running.values()}
-            done, notes = self.kept + len(self.finished), {name: dict(note) for name, note in self.notes.items()}
+            done, notes = self.done, {name: dict(note) for name, note in self.notes.items()}
         clock = time.perf_counter() - self.started
         title = f"{done} of {self.planned} jobs done, {_clock(clock)} gone{_left(self.left())}"
         table = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

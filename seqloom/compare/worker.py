@@ -17,6 +17,8 @@ from seqloom.core import durable
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.run import RunConfig, RunFolder
 
+_OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size"}
+
 Job = dict[str, Any]
 Result = dict[str, Any]
 
@@ -29,7 +31,7 @@ def work(job: Job) -> Result:
     try:
         result = JOBS[job["kind"]](job)
     except Interrupted as stop:
-        return {"state": "interrupted", "error": str(stop), "exit_code": stop.exit_code}
+        return {"state": "interrupted", "error": str(stop), "wall": time.perf_counter() - started}
     except GivenUp as end:
         result = {"state": "pruned", "error": str(end), "curve": _curve(job)}
     except (UserError, MemoryError, RuntimeError) as error:
@@ -59,8 +61,8 @@ def keep(job: Job, result: Result) -> None:
 
 
 def _identity(job: Job) -> Job:
-    """What makes it the same job: not where it lies."""
-    return json.loads(json.dumps({k: v for k, v in job.items() if k not in ("folder", "tokenizer", "runs")}))
+    """What makes it the same job: neither where it lies nor how it is shown."""
+    return json.loads(json.dumps({key: value for key, value in job.items() if key not in _OUTSIDE}))
 
 
 def _fit(job: Job) -> Result:
