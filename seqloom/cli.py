@@ -205,13 +205,10 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> int:
-    import click
-
-    if isinstance(error, click.UsageError):
-        hint = f" (seqloom {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
-        return _complain(error.format_message() + hint, 2)
-    if isinstance(error, click.ClickException):
-        return _complain(error.format_message(), error.exit_code)
+    if hasattr(error, "format_message"):  # of click, or of typer's own copy of it
+        context = getattr(error, "ctx", None)
+        hint = f" (seqloom {context.info_name} --help)" if context and context.parent else ""
+        return _complain(error.format_message() + hint, error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, UserError) or hasattr(error, "exit_code"):
         return _complain(str(error), error.exit_code)
     if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():

@@ -220,6 +220,7 @@ def test_a_damaged_model_is_named(run, book, tmp_path):
 def test_impossible_choices_are_refused(run, trained, option):
     code, _, err = run("generate", str(trained), *option)
     assert code == 2 and len(err.strip().splitlines()) == 1
+    assert option[0] in err or option[0].strip("-").replace("-", "_") in err
 
 
 def test_a_folder_in_use_names_its_holder_quickly(book, tmp_path):
