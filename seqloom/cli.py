@@ -105,7 +105,10 @@ def compare(
         max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, overrides=override or (),
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
-    _show(found.result, as_json, lambda result: _print_comparison(result, found.report))
+    shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
+    _show(shown, as_json, lambda result: _print_comparison(result, found.report))
+    if found.result["best"] is None:
+        raise typer.Exit(1)
 
 
 @app.command("eval")

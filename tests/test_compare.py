@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -144,6 +146,41 @@ def without_timing(result: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def test_a_text_that_has_changed_is_refused(done: Comparison, book: Path) -> None:
+    before = book.read_text()
+    try:
+        book.write_text(before + "one more line\n")
+        with pytest.raises(UserError, match="text has changed since the comparison"):
+            compare(data=str(book), out=done.folder, **(ASKED | {"seeds": 3}))
+    finally:
+        book.write_text(before)
+
+
+def test_what_another_version_left_in_a_folder_is_done_anew(done: Comparison, book: Path) -> None:
+    place = done.folder / "runs" / "rnn" / "seed-1"
+    kept = json.loads((place / "result.json").read_bytes())
+    record = RunFolder(place).record()
+    record["config"]["train"]["rate"] = 0.5
+    RunFolder(place).write_record(record)
+    (place / "result.json").unlink()
+    again = compare(data=str(book), out=done.folder, **(ASKED | {"seeds": 3}))
+    score = entry(again, "rnn")["runs"][0]["score"]
+    assert score == kept["result"]["summary"]["scores"]["test"]["loss"]
+
+
+def test_a_script_may_call_it_without_ceremony(book: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import seqloom, seqloom.compare.jobs\n"
+        "seqloom.compare.jobs.PROBE_STEPS = 2\n"
+        f"found = seqloom.compare(data={str(book)!r}, models='rnn', params='5k', budget='tokens=1k', trials=0,\n"
+        f"    seeds=1, overrides={SMALL!r}, quiet=True, out={str(tmp_path / 'out')!r})\n"
+        "print('best:', found.result['best'])\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert run.stdout == "best: rnn\n" and not run.stderr, run.stderr
+
+
 def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path: Path) -> None:
     import shlex
 
@@ -252,6 +289,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"params": "many"}, "--params many: a number is wanted"),
     ({"budget": "tokens=100"}, "too few for one evaluation.*at least tokens="),
     ({"budget": "seconds=0.1"}, "too little for one evaluation"),
+    ({"models": "rnn,a=lstm:train.batch=32"}, "a: train.batch must be the same for all"),
+    ({"models": "rnn:width=8"}, "model.width is what makes it as large as the others; use --params"),
+    ({"models": "ngram=rnn"}, "'ngram' is no name for rnn"),
+    ({"models": "..=rnn"}, "is no name for rnn"),
+    ({"overrides": ["train.tokens=5"]}, "-o train.tokens: a comparison sets it; use --budget"),
+    ({"overrides": ["data.valid_fraction=0"]}, "needs a validation part"),
+    ({"params": "1e400"}, "a number is wanted"),
     ({"budget": "steps=10"}, "write tokens=2M, seconds=60 or flops=1e13"),
     ({"on": "moon"}, "choose one of local, ray"),
     ({"prefer": "beauty"}, "choose one of quality"),

@@ -203,3 +203,17 @@ def test_scores_on_other_pieces_are_refused() -> None:
         compare_pair([[1.0, 2.0]] * 2, [[1.0, 2.0, 3.0]] * 2)
     with pytest.raises(ValueError):
         compare_pair([[1.0, 2.0], [1.0]], [[1.0, 2.0]] * 2)
+
+
+def test_neighbouring_pieces_that_are_alike_make_no_difference_between_equal_models() -> None:
+    """What suits a model changes slowly along a text; equal models are equal over all texts, not on this one."""
+    rng, alarmed = np.random.default_rng(7), 0
+    for _ in range(400):
+        entries = {}
+        for name in ("a", "b"):
+            drift = np.zeros(PIECES)
+            for n in range(1, PIECES):
+                drift[n] = 0.55 * drift[n - 1] + rng.normal(0, 0.01)
+            entries[name] = MEAN * (1 + drift + rng.normal(0, 0.0005, (5, 1)) + rng.normal(0, 0.002, (5, PIECES)))
+        alarmed += any(v.verdict == "worse" for v in verdicts(entries, higher_is_better=False).values())
+    assert alarmed <= 12

@@ -15,8 +15,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ def compare(
         seeds=seeds,
         seed=seed,
         overrides=tuple(overrides),
-        threads=max(1, (os.cpu_count() or 1) // jobs),
+        threads=max(1, _cores() // jobs),
     )
     wishes = {
         "prefer": prefer,
@@ -113,11 +113,14 @@ def conduct(
 ) -> Comparison:
     """All of it; `wishes` matter to the recommendation alone."""
     watch = watcher(quiet)
-    folder = RunFolder(out)
-    _check_folder(folder, plan)
+    folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines start elsewhere
+    out, before = folder.path, _before(folder)
+    plan = _agreed(plan, before.get("plan"), out)
     try:
         with folder.lock():
-            comparing = _Comparing(plan, Field(plan, folder), out, jobs, watch)
+            field = Field(plan, folder, absolute=on == "ray")
+            _check_data(field.data, before.get("data"), out)
+            comparing = _Comparing(plan, field, out, jobs, watch)
             _write(out, "comparison.json", {"plan": _plain(plan), "data": comparing.field.data})
             with comparing.working(on):
                 found = comparing.work()
@@ -155,7 +158,7 @@ class _Comparing:
 
         def stop(number: int, frame: Any) -> None:
             self.stopped = number
-            pool.stop(signal.SIGTERM)
+            threading.Thread(target=pool.stop, args=(signal.SIGTERM,)).start()  # its locks may be held right here
 
         main = threading.current_thread() is threading.main_thread()
         before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)} if main else {}
@@ -189,11 +192,13 @@ class _Comparing:
 
     def _train(self, found: Found) -> None:
         """The runs that count, seed by seed, so that a slow hour of the machine slows all entries."""
-        jobs = [self.jobs.final(sized, seed) for seed in self.jobs.seeds for sized in found.entries]
-        done = self._do(jobs)
-        for n, sized in enumerate(found.entries):
-            found.jobs[sized.entry.name] = jobs[n :: len(found.entries)]
-            found.runs[sized.entry.name] = done[n :: len(found.entries)]
+        entries, jobs = found.entries, []
+        for turn, seed in enumerate(self.jobs.seeds):
+            first = turn % len(entries)  # not always the same one has the machine for itself at the end
+            jobs += [self.jobs.final(sized, seed) for sized in entries[first:] + entries[:first]]
+        for job, result in zip(jobs, self._do(jobs), strict=True):
+            found.jobs.setdefault(job["entry"], []).append(job)
+            found.runs.setdefault(job["entry"], []).append(result)
 
     def _search(self, sized: Sized) -> list[dict[str, Any]]:
         """The trials of one entry, round by round."""
@@ -240,11 +245,12 @@ class _Comparing:
             if found[n] is not None:
                 self.watch.end(job, found[n], kept=True)
             elif not self.stopped:
-                waiting[n] = self.pool.submit(job, self.watch.begin)
+                with suppress(RuntimeError):  # stopped just now
+                    waiting[n] = self.pool.submit(job, self.watch.begin)
         for n, future in waiting.items():
             future.add_done_callback(partial(self._note, jobs[n]))
         for n, future in waiting.items():
-            if not future.cancelled():
+            with suppress(CancelledError):
                 found[n] = future.result()
         if self.stopped or any(result["state"] == "interrupted" for result in found):
             raise Interrupted(self.stopped or signal.SIGTERM)
@@ -265,17 +271,41 @@ class _Comparing:
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
-def _check_folder(folder: RunFolder, plan: Plan) -> None:
+def _before(folder: RunFolder) -> dict[str, Any]:
+    """What was asked here before; nothing in a new folder."""
     if (folder.path / "run.json").exists():
         raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
     try:
-        before = json.loads((folder.path / "comparison.json").read_bytes())["plan"]
-    except (OSError, ValueError, KeyError):
-        return
+        found = json.loads((folder.path / "comparison.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _agreed(plan: Plan, before: dict[str, Any] | None, out: Path) -> Plan:
+    """Threads are part of a run: those of the beginning are kept. Little else may change when a comparison goes on."""
+    if before is None:
+        return plan
+    plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
     now = _plain(plan)
     changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
     if blocked := [text for key, text in changed.items() if key not in _GROWING]:
-        raise UserError(f"{folder.path} holds another comparison ({'; '.join(blocked)}); choose another --out")
+        raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
+    return plan
+
+
+def _check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Path) -> None:
+    changed = [part for part in now if before and before.get(part, {}).get("hash") != now[part]["hash"]]
+    if changed:
+        raise UserError(
+            f"{now[changed[0]]['name']}: the {changed[0]} text has changed since the comparison in {out} began; "
+            "restore it, or choose another --out"
+        )
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _plain(plan: Plan) -> dict[str, Any]:

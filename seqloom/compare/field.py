@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from seqloom import fitting, runs
 from seqloom.compare import search
 from seqloom.compare.matching import match_size
-from seqloom.compare.plan import Entry, Plan, Sized, count_parameters, parse_entries
+from seqloom.compare.plan import Entry, Plan, Sized, check_options, count_parameters, parse_entries
 from seqloom.core.errors import UserError
 from seqloom.core.network import ModelConfig
-from seqloom.core.run import RunConfig, RunFolder
+from seqloom.core.run import DataConfig, RunConfig, RunFolder
 from seqloom.data.stream import prepare
 from seqloom.train.engine import choose_device
 
@@ -20,12 +21,10 @@ _TEST_SHARE = 0.1  # of the text, where no test part is given
 class Field:
     """`entries` are trained, tuned and compared; `baselines` count, and must be beaten."""
 
-    def __init__(self, plan: Plan, folder: RunFolder) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, folder: RunFolder, absolute: bool = False) -> None:
+        self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
-        for entry in named:
-            if common := [o for o in entry.options if o.startswith(("task.", "data."))]:
-                raise UserError(f"{entry.name}: {common[0]} must be the same for all; give it with -o")
+        check_options(named, plan.overrides)
         configs = [self._config(entry) for entry in named]
         self._prepare(configs[0], folder)
         own = [self._as_it_comes(entry, config) for entry, config in zip(named, configs, strict=True)]
@@ -66,11 +65,15 @@ class Field:
         if config.data.test is None and not config.data.test_fraction:
             data = config.data.model_copy(update={"test_fraction": _TEST_SHARE})
             config = config.model_copy(update={"data": data})
+        if self.absolute:
+            config = config.model_copy(update={"data": _absolute(config.data)})
         return config
 
     def _prepare(self, config: RunConfig, folder: RunFolder) -> None:
         """The parts, as tokens, and one tokenizer for all."""
         sources = runs.open_parts(config.data)
+        if "valid" not in sources:
+            raise UserError("data.valid_fraction=0 leaves nothing to tune on; a comparison needs a validation part")
         tokenizer = fitting.make_tokenizer(config, sources["train"])
         folder.publish("tokenizer", tokenizer.files())
         streams = {part: prepare(source, tokenizer) for part, source in sources.items()}
@@ -112,7 +115,16 @@ class Field:
 
     def _counting(self, named: list[Sized]) -> list[Sized]:
         """Every model that counts and that the task accepts, named or not: they cost next to nothing."""
+        plain = [o for o in self.plan.overrides if not o.startswith("model.")]  # options of other models
+        self.plan = self.plan.model_copy(update={"overrides": tuple(plain)})
         known = {sized.entry.model for sized in named}
         others = [Entry(name, name) for name in runs.names("models") if name not in known and self._accepted(name)]
         sized = [self._as_it_comes(entry, self._config(entry)) for entry in others]
         return named + [each for each in sized if each.counts]
+
+
+def _absolute(data: DataConfig) -> DataConfig:
+    """The same files, wherever a process was started."""
+    specs = {part: getattr(data, part) for part in ("train", "valid", "test")}
+    paths = {part: os.path.abspath(spec) for part, spec in specs.items() if spec and not spec.startswith("sample:")}
+    return data.model_copy(update=paths)

@@ -65,7 +65,8 @@ class Jobs:
             "size": _SMALL,
             "folder": str(self.out / "measure"),
             "runs": {name: str(folder) for name, folder in folders.items()},
-            "entries": list(folders),
+            "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
+            "data": self.hashes,
             "seconds": seconds,
             "threads": self.plan.threads,
         }
@@ -85,7 +86,7 @@ class Jobs:
             "scored": scored,
             "metric": self.task.metric,
             "lower": not self.task.higher_is_better,
-            "command": fit_command(config, folder),
+            "command": fit_command(config, Path(f"{folder}-again")),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def parse_amount(text: str, option: str) -> float:
         amount = float(match[1]) * _UNITS[match[2]] if match else 0.0
     except ValueError:
         amount = 0.0
-    if not amount > 0:
+    if not 0 < amount < math.inf:
         raise UserError(f"{option} {text}: a number is wanted, for example 800k, 2M or 1e9")
     return amount
 
@@ -88,11 +89,11 @@ class Entry:
     def folder(self) -> str:
         return re.sub(r"[^\w.-]+", "-", self.name)
 
-    def config(self, plan: Plan, *more: str) -> RunConfig:
+    def config(self, plan: Plan) -> RunConfig:
         """Its complete settings: what suits the model, then what all share, then what the user said."""
         flags = {"task.name": plan.task, "model.name": self.model} | {f"data.{k}": v for k, v in plan.data.items()}
         shared = runs.find_config("tasks", plan.task).shared
-        return runs.configure(None, shared | flags, [*plan.overrides, *self.options, *more])
+        return runs.configure(None, shared | flags, [*plan.overrides, *self.options])
 
     def pinned(self, plan: Plan) -> set[str]:
         """The options that the user set and a search must leave alone."""
@@ -104,11 +105,49 @@ def parse_entries(models: Iterable[str]) -> list[Entry]:
     entries = [Entry.parse(text) for text in models if text.strip()]
     if not entries:
         raise UserError("--models: name at least one, for example --models rnn,lstm,gpt")
-    for what in ("name", "folder"):
-        seen = [getattr(entry, what) for entry in entries]
+    for entry in entries:
+        if not re.fullmatch(r"\w[\w .=+-]*", entry.name) or entry.name in set(runs.names("models")) - {entry.model}:
+            raise UserError(
+                f"--models: {entry.name!r} is no name for {entry.model}; use letters and digits, and no other model's"
+            )
+    for seen in ([entry.name for entry in entries], [entry.folder.casefold() for entry in entries]):
         if double := next((name for name in seen if seen.count(name) > 1), None):
             raise UserError(f"--models: {double!r} stands there twice; name them, for example a=lstm,b=lstm:depth=2")
     return entries
+
+
+def check_options(entries: Iterable[Entry], overrides: Iterable[str]) -> None:
+    """Refuse what would make a comparison unfair, or what it sets itself."""
+    for path in parse_overrides(overrides):
+        if path in _OURS:
+            raise UserError(f"-o {path}: a comparison sets it; use {_OURS[path]}")
+    for entry in entries:
+        for path in parse_overrides(entry.options):
+            if not path.startswith("model.") and path not in _OWN:
+                raise UserError(f"{entry.name}: {path} must be the same for all; give it with -o")
+            if path == f"model.{runs.find_config('models', entry.model).knobs[0]}":
+                raise UserError(f"{entry.name}: {path} is what makes it as large as the others; use --params")
+
+
+_OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budget") | {
+    "train.seed": "--seed",
+    "train.threads": "--jobs",
+}
+_RECIPE = [  # what an entry may have for itself
+    "optimizer",
+    "rate",
+    "matrix_rate",
+    "weight_decay",
+    "momentum",
+    "beta1",
+    "beta2",
+    "schedule",
+    "warmup",
+    "floor",
+    "clip",
+    "clip_by",
+]
+_OWN = {f"train.{option}" for option in _RECIPE}
 
 
 class Sized:
@@ -137,7 +176,7 @@ class Sized:
 
     @cached_property
     def flops_per_token(self) -> float:
-        return self.blueprint.flops(self.config.task.get("length", 1))
+        return self.blueprint.flops(runs.task_config(self.config).tokens_per_row)
 
     def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
         """The options of `train` that give it its budget."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any, Protocol
 
 from seqloom.compare import worker
@@ -64,8 +68,10 @@ class _Slot:
     def run(self, job: Job) -> Result:
         if self.executor is None:
             self.executor = ProcessPoolExecutor(1, get_context("spawn"), worker.begin, (os.getpid(),))
+        with _main_hidden():
+            future = self.executor.submit(worker.work, job)
         try:
-            return self.executor.submit(worker.work, job).result()
+            return future.result()
         except BrokenProcessPool:
             self.close()
             return {"state": "failed", "error": "its process died (out of memory?)", "wall": 0.0}
@@ -79,6 +85,21 @@ class _Slot:
         if self.executor is not None:
             self.executor.shutdown(wait=True, cancel_futures=True)
             self.executor = None
+
+
+_hiding = threading.Lock()
+
+
+@contextmanager
+def _main_hidden() -> Iterator[None]:
+    """A new process would import the script that calls `compare`, and so call it again; it needs nothing of it."""
+    with _hiding:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 class Cluster:

@@ -58,7 +58,7 @@ def assemble(
             "level": LEVEL,
         },
         "entries": entries,
-        "baselines": _baselines(found, list(scored.values())),
+        "baselines": _baselines(found),
         "recipe_table": _recipes(found),
         "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
         "tied": [name for name, v in verdicts.items() if v.verdict in ("tie", "unclear")],
@@ -153,10 +153,11 @@ def _tuned(sized: Sized) -> dict[str, Any]:
     return chosen | {"model.dropout": sized.config.model.get("dropout", 0.0)}
 
 
-def _baselines(found: Found, scored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _baselines(found: Found) -> list[dict[str, Any]]:
     """What one gets for nothing, and the models that count."""
     metric = found.task.metric
-    naive = [score["baselines"] for score in scored if score.get("baselines")][:1]
+    everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
+    naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
     rows = [
         {"name": name, "score": values[metric], "bits_per_byte": values.get("bits_per_byte")}
         for values in naive

@@ -32,7 +32,7 @@ def rounds(trials: int, first: Settings, pinned: set[str], name: str, lower: boo
     study = _Study(first, name, lower)
     outcomes = yield [first]
     study.tell([first], outcomes)
-    rates = 0 if _fixed(pinned, "scale") else (trials - 1 + 1) // 2
+    rates = 0 if _fixed(pinned, "scale") else trials // 2
     others = [s for s in ("optimizer", "dropout") if not _fixed(pinned, s)]
     if not others and not _fixed(pinned, "scale"):
         rates = trials - 1
@@ -70,7 +70,7 @@ def as_overrides(settings: Settings, train: Any) -> dict[str, Any]:
 
 
 def hopeful(share: float, score: float, reference: Curve, lower: bool) -> bool:
-    """No hope: after a third of its budget, still behind where the best one so far was at half of that."""
+    """No hope: past three tenths of its budget, still behind where the best one so far was at half of that."""
     sign = 1.0 if lower else -1.0
     reached = [known for at, known in reference if at <= share / 2 + 1e-9]
     return share < _MERCY or not reached or sign * score <= sign * reached[-1]
@@ -83,20 +83,21 @@ class _Study:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.optuna, self.first, self.name, self.sign = optuna, first, name, 1.0 if lower else -1.0
+        self.optuna, self.name, self.sign = optuna, name, 1.0 if lower else -1.0
         self.done: list[tuple[Settings, float]] = []
-        self.asked = 1
+        self.best, self.lowest = first, math.inf  # of those that came to their end
 
     def tell(self, asked: Sequence[Settings], outcomes: Sequence[Outcome]) -> None:
         for settings, (score, curve) in zip(asked, outcomes, strict=True):
-            last = score if score is not None else curve[-1][1] if curve else math.nan
-            if math.isfinite(last):
+            last = curve[-1][1] if curve else score  # of all by the same protocol, also of those given up
+            if last is not None and math.isfinite(last):
                 self.done.append((settings, self.sign * last))
+            if score is not None and self.sign * score < self.lowest:
+                self.best, self.lowest = settings, self.sign * score
 
     def ask(self, count: int, vary: Sequence[str]) -> list[Settings]:
-        best = min(self.done, key=lambda d: d[1])[0] if self.done else self.first
-        ready = self._obvious(best, vary)[:count]
-        return ready + [self._propose(best, vary, n) for n in range(len(ready), count)]
+        ready = self._obvious(self.best, vary)[:count]
+        return ready + [self._propose(self.best, vary, n) for n in range(len(ready), count)]
 
     def _obvious(self, best: Settings, vary: Sequence[str]) -> list[Settings]:
         """What anyone would try first."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from seqloom.core import durable
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import UserError
 from seqloom.core.run import RunConfig, RunFolder
 
 _OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size"}
@@ -25,21 +26,25 @@ Result = dict[str, Any]
 
 def work(job: Job) -> Result:
     """Do a job, whatever comes of it: a failure is a result too."""
-    from seqloom.train.loop import GivenUp, Interrupted
+    from seqloom.train.loop import Diverged, GivenUp, Interrupted
 
-    started = time.perf_counter()
+    started, lasting = time.perf_counter(), True
     try:
         result = JOBS[job["kind"]](job)
     except Interrupted as stop:
         return {"state": "interrupted", "error": str(stop), "wall": time.perf_counter() - started}
     except GivenUp as end:
         result = {"state": "pruned", "error": str(end), "curve": _curve(job)}
-    except (UserError, MemoryError, RuntimeError) as error:
-        result = {"state": "failed", "error": " ".join(str(error).split()) or type(error).__name__}
-        if job["kind"] == "fit":
-            result["curve"] = _curve(job)
+    except Exception as error:
+        message = " ".join(str(error).split()) or type(error).__name__
+        lasting = isinstance(error, Diverged)  # a full disk may be empty next time
+        result = {
+            "state": "failed",
+            "error": message if isinstance(error, UserError) else f"{type(error).__name__}: {message}",
+        }
     result["wall"] = time.perf_counter() - started
-    keep(job, result)
+    if lasting:
+        keep(job, result)
     return result
 
 
@@ -73,11 +78,14 @@ def _fit(job: Job) -> Result:
     from seqloom.fitting import conduct
     from seqloom.tokenizers import Tokenizer
     from seqloom.train.engine import Engine
+    from seqloom.train.loop import Diverged
     from seqloom.train.progress import Silent
 
+    _clear_another(job)
     config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
     torch.set_num_threads(config.train.threads)
     reference = [(at, score) for at, score in job.get("reference") or ()]
+    whole = folder.summary() is not None
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],
@@ -87,8 +95,20 @@ def _fit(job: Job) -> Result:
         )  # fmt: skip
     scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
     if strange := [part for part, score in scores.items() if not math.isfinite(score)]:
-        raise RunError(f"diverged: its {job['metric']} on the {strange[0]} part is not finite")
-    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": peak.bytes}
+        raise Diverged(f"diverged: its {job['metric']} on the {strange[0]} part is not finite")
+    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": None if whole else peak.bytes}
+
+
+def _clear_another(job: Job) -> None:
+    """The folders belong to the comparison: what another version of it left here is in the way."""
+    folder = RunFolder(Path(job["folder"]))
+    try:
+        record = folder.record()
+        same = record["config"] == job["config"] and {k: v["hash"] for k, v in record["data"].items()} == job["data"]
+    except (UserError, KeyError, TypeError):
+        same = False
+    if not same:
+        shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _curve(job: Job) -> list[dict[str, float]]:

@@ -41,6 +41,10 @@ class Interrupted(Exception):
         self.exit_code = 128 + number
 
 
+class Diverged(RunError):
+    """The loss, a gradient or a score is not a number any more."""
+
+
 class GivenUp(RunError):
     """Whoever judges the validation scores saw no hope in going on."""
 
@@ -226,12 +230,12 @@ class Trainer:
             torch._foreach_clamp_max_(gradients, self.config.clip)
         return norm
 
-    def _not_finite(self, loss: float, pieces: list[Batch]) -> RunError:
+    def _not_finite(self, loss: float, pieces: list[Batch]) -> Diverged:
         named = [(f"gradient of {n}", p.grad) for n, p in self.model.named_parameters() if p.grad is not None]
         bad = [("the loss", torch.tensor(loss)), *named]
         first = next((name for name, t in bad if not self.engine.whole(t).isfinite().all()), "the gradient's norm")
         where = "; ".join(batch.origin for batch in pieces)
-        return RunError(
+        return Diverged(
             f"step {self.progress.step + 1}: {first} is not finite (loss {loss}); the weights were not updated and "
             f"checkpoints are whole; lower train.rate or train.matrix_rate; batch: {where}"
         )
