@@ -49,7 +49,7 @@ class Watch:
             else:
                 self.worked += job["size"]
                 self.seconds += result["wall"]
-                self.trained += result["wall"] if job["kind"] == "fit" else 0.0
+                self.trained += result["wall"] if job["kind"] in ("fit", "probe") else 0.0
         self.show_end(job, result, kept)
 
     def left(self) -> float | None:
