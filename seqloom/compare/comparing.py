@@ -182,8 +182,6 @@ class _Comparing:
         found.entries = [self._tuned(sized, found.search[sized.entry.name]) for sized in entries]
         self._train(found)
         whole = [s for s in found.entries if all(r["state"] == "done" for r in found.runs[s.entry.name])]
-        probed = self._do([self.jobs.probe(sized) for sized in whole])
-        found.probes = {s.entry.name: r for s, r in zip(whole, probed, strict=True) if r["state"] == "done"}
         if whole:
             room = _MEASURING * self._spent(found) / len(whole)
             measured = self._do([self.jobs.measure(whole, round(min(6.0, max(1.0, room)), 1))])[0]
@@ -191,14 +189,18 @@ class _Comparing:
         return found
 
     def _train(self, found: Found) -> None:
-        """The runs that count, seed by seed, so that a slow hour of the machine slows all entries."""
+        """The runs that count, seed by seed, so that a slow hour of the machine slows all entries; then the probes,
+        for processes that have no run left."""
         entries, jobs = found.entries, []
         for turn, seed in enumerate(self.jobs.seeds):
             first = turn % len(entries)  # not always the same one has the machine for itself at the end
             jobs += [self.jobs.final(sized, seed) for sized in entries[first:] + entries[:first]]
-        for job, result in zip(jobs, self._do(jobs), strict=True):
+        probes = [self.jobs.probe(sized) for sized in entries]
+        done = self._do([*jobs, *probes])
+        for job, result in zip(jobs, done, strict=False):
             found.jobs.setdefault(job["entry"], []).append(job)
             found.runs.setdefault(job["entry"], []).append(result)
+        found.probes = {job["entry"]: r for job, r in zip(probes, done[len(jobs) :], strict=True)}
 
     def _search(self, sized: Sized) -> list[dict[str, Any]]:
         """The trials of one entry, round by round."""
