@@ -24,6 +24,7 @@ from typing import Any
 
 from seqloom import fitting, runs
 from seqloom.compare import results, search
+from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.field import Field
 from seqloom.compare.jobs import Jobs, override
 from seqloom.compare.plan import Budget, Plan, Sized, parse_amount
@@ -37,7 +38,6 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
 from seqloom.train.loop import Interrupted
 
-PREFER = ("quality", "latency", "memory", "training")
 PLACES = ("local", "ray")
 COUNTS = ("all", "backbone")
 _GROWING = {"seeds"}  # what may change when a comparison goes on
@@ -77,7 +77,7 @@ def compare(
     command: str = "",
 ) -> Comparison:
     """A fair trial of several models on one set of data. Options as in `seqloom compare`."""
-    for option, value, known_values in (("prefer", prefer, PREFER), ("on", on, PLACES), ("count", count, COUNTS)):
+    for option, value, known_values in (("prefer", prefer, PREFERENCES), ("on", on, PLACES), ("count", count, COUNTS)):
         if value not in known_values:
             raise UserError(f"--{option} {value}: choose one of {', '.join(known_values)}")
     for option, number, least in (("trials", trials, 0), ("seeds", seeds, 1), ("jobs", jobs, 1)):

@@ -60,8 +60,14 @@ class Field:
         part: Any = getattr(self.entries[0].config, section)
         return part[option] if isinstance(part, dict) else getattr(part, option)
 
-    def _config(self, entry: Entry) -> RunConfig:
-        config = entry.config(self.plan)
+    @property
+    def _plain(self) -> Plan:
+        """The plan for models that nobody named: options of the model were meant for others."""
+        plain = tuple(o for o in self.plan.overrides if not o.startswith("model."))
+        return self.plan.model_copy(update={"overrides": plain})
+
+    def _config(self, entry: Entry, plan: Plan | None = None) -> RunConfig:
+        config = entry.config(plan or self.plan)
         if config.data.test is None and not config.data.test_fraction:
             data = config.data.model_copy(update={"test_fraction": _TEST_SHARE})
             config = config.model_copy(update={"data": data})
@@ -87,10 +93,10 @@ class Field:
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""
         task = runs.task_config(config)
-        model = runs.model_config(config)
-        if "model.context" not in entry.pinned(self.plan):
-            model = model.reading(task.tokens_per_row)
-        sized = Sized(entry, config, model, self.task, entry.pinned(self.plan))
+        model, pinned = runs.model_config(config), entry.pinned(self.plan)
+        said = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
+        model = model.reading(task.tokens_per_row).model_copy(update=said)
+        sized = Sized(entry, config, model, self.task, pinned)
         try:
             runs.check_reading(task, sized.blueprint)
         except UserError as error:
@@ -100,7 +106,7 @@ class Field:
 
     def _accepted(self, name: str) -> bool:
         try:
-            runs.blueprint(Entry(name, name).config(self.plan), self.task)
+            runs.blueprint(Entry(name, name).config(self._plain), self.task)
         except UserError:
             return False
         return True
@@ -115,11 +121,9 @@ class Field:
 
     def _counting(self, named: list[Sized]) -> list[Sized]:
         """Every model that counts and that the task accepts, named or not: they cost next to nothing."""
-        plain = [o for o in self.plan.overrides if not o.startswith("model.")]  # options of other models
-        self.plan = self.plan.model_copy(update={"overrides": tuple(plain)})
         known = {sized.entry.model for sized in named}
         others = [Entry(name, name) for name in runs.names("models") if name not in known and self._accepted(name)]
-        sized = [self._as_it_comes(entry, self._config(entry)) for entry in others]
+        sized = [self._as_it_comes(entry, self._config(entry, self._plain)) for entry in others]
         return named + [each for each in sized if each.counts]
 
 
