@@ -88,7 +88,7 @@ def compare(
     max_params: Annotated[str | None, typer.Option("--max-params", help="Recommend nothing larger.")] = None,
     max_latency_ms: Annotated[
         float | None,
-        typer.Option("--max-latency-ms", help="Recommend nothing slower per token at the longest context."),
+        typer.Option("--max-latency-ms", help="Recommend nothing slower per token at the longest context it can read."),
     ] = None,
     streaming: Annotated[
         bool, typer.Option("--streaming", help="Recommend only what remembers in constant space.")

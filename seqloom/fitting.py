@@ -38,6 +38,8 @@ from seqloom.train.progress import Reporter, Silent, reporter
 _BUDGET = {"steps", "tokens", "seconds", "patience"}
 _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
 
+_LARGE = 10_000_000  # bytes of text whose preparation is worth a line
+
 _FLAGS = {
     "task": "task.name",
     "model": "model.name",
@@ -127,8 +129,7 @@ class _Fit:
         parts = runs.open_parts(self.config.data)
         self._same_data(parts)
         tokenizer = self._tokenizer(parts["train"])
-        streams = {part: self._prepare(part, source, tokenizer) for part, source in parts.items()}
-        check_vocabulary(streams, tokenizer)
+        streams = prepare_parts(parts, tokenizer, self.talk)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
         if self.engine.main:
@@ -175,14 +176,6 @@ class _Fit:
                 f"is {tokenizer.hash[:12]}); restore it, or choose another --out"
             )
         return tokenizer
-
-    def _prepare(self, part: str, source: Source, tokenizer: Tokenizer) -> TokenStream:
-        size = max(1, source.bytes)
-
-        def progress(done: int) -> None:
-            self.talk.update(min(1.0, done / size), {"preparing": part, "bytes": done})
-
-        return prepare(source, tokenizer, progress=progress if size > 10_000_000 else None)
 
     def _model(self, task: Task) -> SequenceModel:
         check_memory(runs.blueprint(self.config, task), self.config.train, runs.task_config(self.config), task)
@@ -260,6 +253,22 @@ def make_tokenizer(config: RunConfig, source: Source) -> Tokenizer:
     return train_tokenizer(c.tokenizer, source.pieces(), size=c.vocabulary, min_count=c.min_count, split=c.split)
 
 
+def prepare_parts(parts: Mapping[str, Source], tokenizer: Tokenizer, talk: Reporter) -> dict[str, TokenStream]:
+    """Every part as tokens, with progress where it takes long; refused if there is nothing to learn."""
+    streams = {part: _prepare(part, source, tokenizer, talk) for part, source in parts.items()}
+    _check_vocabulary(streams, tokenizer)
+    return streams
+
+
+def _prepare(part: str, source: Source, tokenizer: Tokenizer, talk: Reporter) -> TokenStream:
+    size = max(1, source.bytes)
+
+    def progress(done: int) -> None:
+        talk.update(min(1.0, done / size), {"preparing": part, "bytes": done})
+
+    return prepare(source, tokenizer, progress=progress if size > _LARGE else None)
+
+
 def versions() -> dict[str, str]:
     return {
         "seqloom": seqloom.__version__,
@@ -280,7 +289,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
 
 
-def check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
+def _check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
     train = streams["train"]
     if (distinct := int((train.counts > 0).sum())) < 2:
         raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")

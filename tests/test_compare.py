@@ -24,6 +24,7 @@ from seqloom.core.run import RunFolder
 from seqloom.core.task import Order
 from seqloom.data.stream import prepare
 from seqloom.tokenizers import Tokenizer
+from seqloom.train.progress import Silent
 
 SMALL = ["task.length=16", "task.stretch=64", "train.batch=4", "task.validation=300", "train.warmup=5"]
 ASKED: dict[str, Any] = {
@@ -196,7 +197,7 @@ def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path:
 
 
 def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: Path) -> None:
-    field = Field(plan(book), RunFolder(tmp_path / "out"))
+    field = Field(plan(book), RunFolder(tmp_path / "out"), Silent())
     config = field.entries[0].config
     tokenizer = Tokenizer.load(RunFolder(tmp_path / "out").published("tokenizer"))
     train = prepare(runs.open_parts(config.data)["train"], tokenizer)
@@ -213,19 +214,19 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
 @pytest.mark.parametrize("count", ["all", "backbone"])
 def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int, count: str) -> None:
     trained = [n for n in runs.names("models") if n != "ngram"]
-    field = Field(plan(book, models=tuple(trained), params=target, count=count), RunFolder(tmp_path / "out"))
+    field = Field(plan(book, models=tuple(trained), params=target, count=count), RunFolder(tmp_path / "out"), Silent())
     for sized in field.entries:
         assert sized.parameters[count == "backbone"] == pytest.approx(target, rel=0.02)
 
 
 def test_without_a_target_all_are_as_large_as_the_largest(book: Path, tmp_path: Path) -> None:
-    field = Field(plan(book, params=None), RunFolder(tmp_path / "out"))
+    field = Field(plan(book, params=None), RunFolder(tmp_path / "out"), Silent())
     assert field.target == max(runs.count_parameters(runs.blueprint(field._config(Entry(n, n)), field.task))
                                for n in ("rnn", "lstm"))  # fmt: skip
 
 
 def test_equal_flops_are_equal_flops(book: Path, tmp_path: Path) -> None:
-    field = Field(plan(book, budget=Budget.parse("flops=1e10")), RunFolder(tmp_path / "out"))
+    field = Field(plan(book, budget=Budget.parse("flops=1e10")), RunFolder(tmp_path / "out"), Silent())
     for sized in field.entries:
         assert 3 * sized.flops_per_token * sized.budget(Budget.parse("flops=1e10"))["tokens"] == pytest.approx(
             1e10, rel=0.01
@@ -286,6 +287,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": "rnn:task.length=8"}, "must be the same for all"),
     ({"models": "rnn:widht=8"}, "did you mean model.width"),
     ({"params": "20"}, "rnn has at least .* parameters with this vocabulary"),
+    ({"params": "30G"}, "rnn: training needs about 480.0 GB .*; lower --params or train.batch"),
     ({"params": "many"}, "--params many: a number is wanted"),
     ({"budget": "tokens=100"}, "too few for one evaluation.*at least tokens="),
     ({"budget": "seconds=0.1"}, "too little for one evaluation"),

@@ -12,7 +12,7 @@ from torch import Tensor
 from toys import VOCABULARY, language_model, network, stream
 
 from seqloom.compare import probe
-from seqloom.compare.aspects import loss_by_position, taps
+from seqloom.compare.measure import taps
 from seqloom.compare.probe import CHANCE, DISTANCES, RecallTask, draw, recall
 from seqloom.core.batch import IGNORE
 from seqloom.core.network import ModelConfig, SequenceModel
@@ -65,11 +65,10 @@ class Recaller(Toy):
 
 def test_loss_is_given_for_positions_from_nothing_to_beyond_the_trained_length() -> None:
     model = Learner()
-    found = loss_by_position(model, language_model(), stream(np.zeros(500, int)), 8)
-    assert found["trained_length"] == 8
-    spans = [(bucket["from"], bucket["to"]) for bucket in found["positions"]]
+    found: Any = language_model().by_position(model, stream(np.zeros(500, int)), 8)
+    spans = [(bucket["from"], bucket["to"]) for bucket in found]
     assert spans == [(1, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 64)]
-    losses = [bucket["loss"] for bucket in found["positions"]]
+    losses = [bucket["loss"] for bucket in found]
     assert losses == pytest.approx([math.log(VOCABULARY)] * 2 + [0.0] * 4, abs=1e-5)
 
 

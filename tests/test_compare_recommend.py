@@ -252,6 +252,8 @@ def test_a_baseline_that_is_a_model_and_beats_all_is_the_choice() -> None:
     result = compared(GPT, LSTM, baseline=1.4)
     result["baselines"][0]["model"] = "ngram"
     assert recommend(result)["choice"] == "ngram"
+    assert "What ngram costs" not in said(recommend(result))
+    assert "What ngram costs was not measured" in said(recommend(result, max_params=10**9))
 
 
 def test_a_cheap_model_below_the_baseline_is_left_out() -> None:

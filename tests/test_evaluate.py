@@ -207,6 +207,15 @@ def test_the_task_reads_a_model_with_a_limit_in_windows_and_another_with_its_sta
     assert "context 6, stride 2" in short.evaluate(network("rnn", {}), STREAM)["protocol"]
 
 
+def test_of_a_large_part_only_so_many_tokens_are_scored_and_it_says_so() -> None:
+    model, task = network("rnn", {}), language_model(scored=50)
+    scores = task.evaluate(model, STREAM, naive=task.naive(STREAM))
+    assert scores["tokens"] == 49 and f"49 tokens (the first of {len(STREAM) - 1:,})" in scores["protocol"]
+    assert scores["loss"] == language_model().evaluate(model, STREAM.head(50))["loss"]
+    assert scores["baselines"]["unigram"]["bits_per_byte"] > 0
+    assert "first" not in language_model(scored=10**6).evaluate(model, STREAM)["protocol"]
+
+
 def test_while_training_only_the_beginning_of_the_validation_part_is_read() -> None:
     task = language_model(validation=50)
     scores = task.evaluate(network("gpt", {"context": 8}), STREAM, quick=True)

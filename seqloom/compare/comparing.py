@@ -15,8 +15,9 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from seqloom.core import durable
 from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
 from seqloom.train.loop import Interrupted
+from seqloom.train.progress import Silent, reporter
 
 PLACES = ("local", "ray")
 COUNTS = ("all", "backbone")
@@ -118,14 +120,14 @@ def conduct(
     plan = _agreed(plan, before.get("plan"), out)
     try:
         with folder.lock():
-            field = Field(plan, folder, absolute=on == "ray")
+            field = _field(plan, folder, on, quiet)
             _check_data(field.data, before.get("data"), out)
             comparing = _Comparing(plan, field, out, jobs, watch)
-            _write(out, "comparison.json", {"plan": _plain(plan), "data": comparing.field.data})
+            _write(out, "comparison.json", {"plan": _plain(plan), "data": field.data})
             with comparing.working(on):
                 found = comparing.work()
             timing = comparing.timing()
-            protocol = comparing.field.protocol() | {
+            protocol = field.protocol() | {
                 "jobs": jobs,
                 "on": on,
                 "versions": fitting.versions(),
@@ -138,6 +140,17 @@ def conduct(
     finally:
         watch.close()
     return Comparison(out, result)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The way of one entry through a comparison: how it was tuned, and its runs, done or to come."""
+
+    sized: Sized
+    trials: list[dict[str, Any]]
+    jobs: list[Job]
+    runs: list[Future[Result]]
+    probe: Future[Result]
 
 
 class _Comparing:
@@ -171,36 +184,38 @@ class _Comparing:
 
     def work(self) -> Found:
         plan, entries, counting = self.plan, self.field.entries, self.field.baselines
-        names = [sized.entry.name for sized in entries]
         planned = len(entries) * (plan.trials + plan.seeds + 1) + len(counting) + 1
+        names = [sized.entry.name for sized in entries]
         self.watch.plan(names, planned, self.jobs.amount(len(entries)), self.parallel)
-        found = Found(self.field.task, self.jobs.seeds, entries)
-        counted = self._do([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
+        found = Found(self.field.task, self.jobs.seeds)
+        counted = self._do([self.jobs.final(sized, self.jobs.seeds[0], 0) for sized in counting])
         found.baselines = dict(zip([sized.entry.name for sized in counting], counted, strict=True))
         with ThreadPoolExecutor(len(entries)) as threads:
-            found.search = dict(zip(names, threads.map(self._search, entries), strict=True))
-        found.entries = [self._tuned(sized, found.search[sized.entry.name]) for sized in entries]
-        self._train(found)
-        whole = [s for s in found.entries if all(r["state"] == "done" for r in found.runs[s.entry.name])]
-        if whole:
-            room = _MEASURING * self._spent(found) / len(whole)
-            measured = self._do([self.jobs.measure(whole, round(min(6.0, max(1.0, room)), 1))])[0]
-            found.measured = measured.get("entries", {})
+            courses = list(threads.map(self._compete, entries, range(len(entries))))
+        measuring = self._measure(courses)
+        for course in courses:
+            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
+        found.measured = {
+            name: facts for done in self._wait(measuring) for name, facts in done.get("entries", {}).items()
+        }
         return found
 
-    def _train(self, found: Found) -> None:
-        """The runs that count, seed by seed, so that a slow hour of the machine slows all entries; then the probes,
-        for processes that have no run left."""
-        entries, jobs = found.entries, []
-        for turn, seed in enumerate(self.jobs.seeds):
-            first = turn % len(entries)  # not always the same one has the machine for itself at the end
-            jobs += [self.jobs.final(sized, seed) for sized in entries[first:] + entries[:first]]
-        probes = [self.jobs.probe(sized) for sized in entries]
-        done = self._do([*jobs, *probes])
-        for job, result in zip(jobs, done, strict=False):
-            found.jobs.setdefault(job["entry"], []).append(job)
-            found.runs.setdefault(job["entry"], []).append(result)
-        found.probes = {job["entry"]: r for job, r in zip(probes, done[len(jobs) :], strict=True)}
+    def _compete(self, sized: Sized, place: int) -> _Course:
+        """Tune an entry, then hand its runs over; those of every entry take turns, seed by seed, so that a slow hour
+        of the machine slows all of them. Probes are for processes that have no run left."""
+        trials = self._search(sized)
+        sized = self._tuned(sized, trials)
+        jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
+        return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
+
+    def _measure(self, courses: Sequence[_Course]) -> list[Future[Result]]:
+        """Cost and aspects of all that came through their first run, beside the runs that are left."""
+        first = self._wait([course.runs[0] for course in courses])
+        done = [(c.sized, r["summary"]["seconds"]) for c, r in zip(courses, first, strict=True) if r["state"] == "done"]
+        if not done:
+            return []
+        room = _MEASURING * self.plan.seeds * sum(seconds for _, seconds in done) / len(done)
+        return self._submit([self.jobs.measure([sized for sized, _ in done], round(min(6.0, max(1.0, room)), 1))])
 
     def _search(self, sized: Sized) -> list[dict[str, Any]]:
         """The trials of one entry, round by round."""
@@ -239,38 +254,47 @@ class _Comparing:
         return override(sized, search.as_overrides(best["settings"], sized.config.train))
 
     def _do(self, jobs: Sequence[Job]) -> list[Result]:
-        """Results in the order of the jobs; those that are known are not done again."""
+        return self._wait(self._submit(jobs))
+
+    def _submit(self, jobs: Sequence[Job]) -> list[Future[Result]]:
+        """Their results to come; those that are known are not done again."""
+        return [self._submit_one(job) for job in jobs]
+
+    def _submit_one(self, job: Job) -> Future[Result]:
         assert self.pool is not None
-        found: list[Any] = [known(job) for job in jobs]
-        waiting = {}
-        for n, job in enumerate(jobs):
-            if found[n] is not None:
-                self.watch.end(job, found[n], kept=True)
-            elif not self.stopped:
-                with suppress(RuntimeError):  # stopped just now
-                    waiting[n] = self.pool.submit(job, self.watch.begin)
-        for n, future in waiting.items():
-            future.add_done_callback(partial(self._note, jobs[n]))
-        for n, future in waiting.items():
-            with suppress(CancelledError):
-                found[n] = future.result()
-        if self.stopped or any(result["state"] == "interrupted" for result in found):
+        if (result := known(job)) is not None:
+            self.watch.end(job, result, kept=True)
+            future: Future[Result] = Future()
+            future.set_result(result)
+            return future
+        future = self.pool.submit(job, self.watch.begin)
+        future.add_done_callback(partial(self._note, job))
+        return future
+
+    def _wait(self, futures: Sequence[Future[Result]]) -> list[Result]:
+        wait(futures)
+        if self.stopped or any(future.cancelled() or future.result()["state"] == "interrupted" for future in futures):
             raise Interrupted(self.stopped or signal.SIGTERM)
-        return found
+        return [future.result() for future in futures]
 
     def _note(self, job: Job, done: Any) -> None:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
-
-    def _spent(self, found: Found) -> float:
-        """Seconds of training in the runs that count."""
-        return sum(run["summary"]["seconds"] for runs in found.runs.values() for run in runs if run["state"] == "done")
 
     def timing(self) -> dict[str, Any]:
         """Overhead: what the processes did beside training (waiting and measuring); unknown if some was done before."""
         wall, training = time.perf_counter() - self.started, self.watch.trained
         overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
+
+
+def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool) -> Field:
+    """Large texts are prepared with a word about it."""
+    talk = Silent() if quiet else reporter()
+    try:
+        return Field(plan, folder, talk, absolute=on == "ray")
+    finally:
+        talk.close()
 
 
 def _before(folder: RunFolder) -> dict[str, Any]:

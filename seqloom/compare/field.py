@@ -9,11 +9,12 @@ from seqloom import fitting, runs
 from seqloom.compare import search
 from seqloom.compare.matching import match_size
 from seqloom.compare.plan import Entry, Plan, Sized, check_options, count_parameters, parse_entries
-from seqloom.core.errors import UserError
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import ModelConfig
 from seqloom.core.run import DataConfig, RunConfig, RunFolder
-from seqloom.data.stream import prepare
 from seqloom.train.engine import choose_device
+from seqloom.train.memory import check_memory
+from seqloom.train.progress import Reporter
 
 _TEST_SHARE = 0.1  # of the text, where no test part is given
 
@@ -21,12 +22,12 @@ _TEST_SHARE = 0.1  # of the text, where no test part is given
 class Field:
     """`entries` are trained, tuned and compared; `baselines` count, and must be beaten."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, absolute: bool = False) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, talk: Reporter, absolute: bool = False) -> None:
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
         configs = [self._config(entry) for entry in named]
-        self._prepare(configs[0], folder)
+        self._prepare(configs[0], folder, talk)
         own = [self._as_it_comes(entry, config) for entry, config in zip(named, configs, strict=True)]
         self.column = 0 if plan.count == "all" else 1
         trained = [sized for sized in own if not sized.counts]
@@ -75,15 +76,14 @@ class Field:
             config = config.model_copy(update={"data": _absolute(config.data)})
         return config
 
-    def _prepare(self, config: RunConfig, folder: RunFolder) -> None:
+    def _prepare(self, config: RunConfig, folder: RunFolder, talk: Reporter) -> None:
         """The parts, as tokens, and one tokenizer for all."""
         sources = runs.open_parts(config.data)
         if "valid" not in sources:
             raise UserError("data.valid_fraction=0 leaves nothing to tune on; a comparison needs a validation part")
         tokenizer = fitting.make_tokenizer(config, sources["train"])
         folder.publish("tokenizer", tokenizer.files())
-        streams = {part: prepare(source, tokenizer) for part, source in sources.items()}
-        fitting.check_vocabulary(streams, tokenizer)
+        streams = fitting.prepare_parts(sources, tokenizer, talk)
         self.data = {
             part: {"name": s.name, "bytes": s.bytes, "hash": s.hash, "tokens": len(streams[part])}
             for part, s in sources.items()
@@ -116,6 +116,11 @@ class Field:
             return count_parameters(sized.with_model(model).blueprint)[self.column]
 
         matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name))
+        try:
+            task = runs.task_config(matched.config)
+            check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
+        except RunError as error:
+            raise RunError(f"{sized.entry.name}: {error}") from None
         matched.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
         return matched
 

@@ -17,6 +17,7 @@ from seqloom.core.run import RunConfig
 from seqloom.core.task import Task
 
 PROBE_STEPS = 240  # seconds for each architecture
+_TRIALS, _MEASURES, _FINALS, _PROBES = range(4)  # of the jobs that wait, the lowest is done first
 _SMALL = 0.1  # of the work of a whole run, to guess the time that is left
 
 
@@ -35,12 +36,17 @@ class Jobs:
         tried = override(sized, search.as_overrides(settings, sized.config.train))
         job = self._fit(tried, f"trial-{number:02d}", self.plan.seed, self.plan.trial_share, ["valid"])
         title = f"trial {number} of {self.plan.trials}"
-        return job | {"title": title, "size": self.plan.trial_share, "reference": reference}
+        return job | {"title": title, "size": self.plan.trial_share, "reference": reference, "turn": [_TRIALS, number]}
 
-    def final(self, sized: Sized, seed: int) -> Job:
-        """One that counts: scored on the test part too."""
+    def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
+        """One that counts: scored on the test part too. Its place among the entries moves on with every seed: not
+        always the same one has the machine for itself at the end."""
         job = self._fit(sized, f"seed-{seed}", seed, 1.0, ["valid", "test"])
-        return job | ({"title": "counting", "size": 0.0} if sized.counts else {"title": f"seed {seed}", "size": 1.0})
+        if sized.counts:
+            return job | {"title": "counting", "size": 0.0, "turn": [_TRIALS]}
+        round_ = self.seeds.index(seed)
+        turn = [_FINALS, round_, (place - round_) % len(self.plan.models)]
+        return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
     def probe(self, sized: Sized) -> Job:
         return {
@@ -48,6 +54,7 @@ class Jobs:
             "entry": sized.entry.name,
             "title": "recall probe",
             "size": _SMALL,
+            "turn": [_PROBES],
             "folder": str(self.out / "runs" / sized.entry.folder / "probe"),
             "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
             "seed": self.plan.seed,
@@ -63,6 +70,7 @@ class Jobs:
             "entry": "all",
             "title": "cost and aspects",
             "size": _SMALL,
+            "turn": [_MEASURES],
             "folder": str(self.out / "measure"),
             "runs": {name: str(folder) for name, folder in folders.items()},
             "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],

@@ -8,17 +8,19 @@ from typing import Any
 import torch
 
 from seqloom import runs
-from seqloom.compare.aspects import loss_by_position, taps
 from seqloom.compare.cost import measure_costs, throughput
 from seqloom.compare.matching import match_size
 from seqloom.compare.probe import CHANCE, recall
 from seqloom.compare.worker import Job
-from seqloom.core.network import ModelConfig
+from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.taps import Tap
 from seqloom.core.task import Task
 from seqloom.data.stream import prepare
 
 _SAMPLE = 300  # tokens of text that each entry writes
 _PROMPT = 40  # characters of the test part that it goes on from
+_READING = 4.0  # seconds at least for reading contexts: enough for the longest, unless a model is slow
+_NAMES = 6  # taps shown as examples
 
 
 def measure(job: Job) -> dict[str, dict[str, Any]]:
@@ -28,13 +30,14 @@ def measure(job: Job) -> dict[str, dict[str, Any]]:
     models, task = {name: run.model for name, run in loaded.items()}, first.task
     test = prepare(runs.open_parts(first.config.data)["test"], first.tokenizer)
     length = runs.task_config(first.config).tokens_per_row
-    costs = measure_costs(models, task, seconds=job["seconds"])
+    costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
     speeds = throughput(models, task, seconds=job["seconds"])
     prompt = _prompt(first, test)
     return {
         name: {
             **costs[name],
-            **loss_by_position(run.model, task, test, length),
+            "positions": task.by_position(run.model, test, length),
+            "trained_length": length,
             "throughput": speeds[name],
             "taps": taps(run.model),
             "sample": _sample(run, prompt),
@@ -46,7 +49,7 @@ def measure(job: Job) -> dict[str, dict[str, Any]]:
 def _sample(run: runs.Run, prompt: str) -> dict[str, str] | None:
     try:
         return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}
-    except RuntimeError:  # a model so bad that there is nothing to draw from
+    except (RuntimeError, ValueError):  # a model so bad that there is nothing to draw from
         return None
 
 
@@ -65,6 +68,12 @@ def _resized(config: ModelConfig, task: Task, target: int) -> ModelConfig:
             return runs.count_parameters(model.assemble(task))
 
     return match_size(config, target, count, "the probe")
+
+
+def taps(model: SequenceModel) -> dict[str, Any]:
+    """How many tensors of the model can be watched by name, and the first of the names."""
+    names = [name for name, module in model.named_modules() if isinstance(module, Tap)]
+    return {"count": len(names), "names": names[:_NAMES]}
 
 
 def _prompt(run: runs.Run, test: Any) -> str:

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from multiprocessing import get_context
-from queue import SimpleQueue
+from queue import Empty, PriorityQueue, SimpleQueue
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -26,18 +27,60 @@ class Pool(Protocol):
     def close(self) -> None: ...
 
 
-class Local:
+class _Queue:
+    """Jobs that wait: of those at hand the one with the lowest `turn` is done first, by whoever is free."""
+
+    def __init__(self, jobs: int) -> None:
+        self.threads = ThreadPoolExecutor(jobs)
+        self.waiting: PriorityQueue[tuple[list[int], int, Job, Callable[[Job], None], Future[Result]]] = PriorityQueue()
+        self.numbers = count()
+
+    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]:
+        future: Future[Result] = Future()
+        self.waiting.put((job["turn"], next(self.numbers), job, started, future))
+        try:
+            self.threads.submit(self._next)
+        except RuntimeError:  # stopped
+            self._drop()
+        return future
+
+    def _next(self) -> None:
+        try:
+            _, _, job, started, future = self.waiting.get_nowait()
+        except Empty:  # dropped just now
+            return
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(self._run(job, started))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _run(self, job: Job, started: Callable[[Job], None]) -> Result:
+        raise NotImplementedError
+
+    def _end(self, wait: bool) -> None:
+        """Nothing more is begun."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._drop()
+        self.threads.shutdown(wait=wait)
+
+    def _drop(self) -> None:
+        with suppress(Empty):
+            while True:
+                future = self.waiting.get_nowait()[-1]
+                future.cancel()
+                future.set_running_or_notify_cancel()
+
+
+class Local(_Queue):
     """Processes that live as long as the comparison, one job each at a time; one that dies takes only its job along."""
 
     def __init__(self, jobs: int) -> None:
+        super().__init__(jobs)
         self.slots: SimpleQueue[_Slot] = SimpleQueue()
         self.all = [_Slot() for _ in range(jobs)]
         for slot in self.all:
             self.slots.put(slot)
-        self.threads = ThreadPoolExecutor(jobs)
-
-    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]:
-        return self.threads.submit(self._run, job, started)
 
     def _run(self, job: Job, started: Callable[[Job], None]) -> Result:
         slot = self.slots.get()
@@ -49,12 +92,12 @@ class Local:
 
     def stop(self, number: int) -> None:
         """Ask every process to save what it has and end."""
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._end(wait=False)
         for slot in self.all:
             slot.signal(number)
 
     def close(self) -> None:
-        self.threads.shutdown(wait=True, cancel_futures=True)
+        self._end(wait=True)
         for slot in self.all:
             slot.close()
 
@@ -102,7 +145,7 @@ def _main_hidden() -> Iterator[None]:
             sys.modules["__main__"] = main
 
 
-class Cluster:
+class Cluster(_Queue):
     """A Ray cluster whose machines share the comparison's folder; RAY_ADDRESS says which, else the one at hand."""
 
     def __init__(self, jobs: int, threads: int) -> None:
@@ -110,6 +153,7 @@ class Cluster:
             import ray
         except ImportError:
             raise UserError("--on ray needs the ray package: pip install 'seqloom[cluster]'") from None
+        super().__init__(jobs)
         self.ray = ray
         if not ray.is_initialized():
             try:
@@ -120,10 +164,6 @@ class Cluster:
                 ) from None
         self.remote = ray.remote(num_cpus=threads, max_retries=0)(worker.work)
         self.running: list[Any] = []
-        self.room = ThreadPoolExecutor(jobs)
-
-    def submit(self, job: Job, started: Callable[[Job], None]) -> Future[Result]:
-        return self.room.submit(self._run, job, started)
 
     def _run(self, job: Job, started: Callable[[Job], None]) -> Result:
         started(job)
@@ -139,9 +179,9 @@ class Cluster:
             self.running.remove(reference)
 
     def stop(self, number: int) -> None:
-        self.room.shutdown(wait=False, cancel_futures=True)
+        self._end(wait=False)
         for reference in list(self.running):
             self.ray.cancel(reference)
 
     def close(self) -> None:
-        self.room.shutdown(wait=True, cancel_futures=True)
+        self._end(wait=True)

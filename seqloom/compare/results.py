@@ -10,7 +10,7 @@ from typing import Any
 from seqloom.compare import statistics
 from seqloom.compare.advice.recommend import recommend
 from seqloom.compare.plan import Sized
-from seqloom.compare.worker import Result
+from seqloom.compare.worker import Job, Result
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.task import Task
 
@@ -23,13 +23,20 @@ class Found:
 
     task: Task
     seeds: list[int]
-    entries: list[Sized]
+    entries: list[Sized] = field(default_factory=list)
     search: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    jobs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # of the runs that count
+    jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the runs that count
     runs: dict[str, list[Result]] = field(default_factory=dict)
     baselines: dict[str, Result] = field(default_factory=dict)
     probes: dict[str, Result] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
+
+    def add(
+        self, sized: Sized, trials: list[dict[str, Any]], jobs: list[Job], runs: list[Result], probe: Result
+    ) -> None:
+        name = sized.entry.name
+        self.entries.append(sized)
+        self.search[name], self.jobs[name], self.runs[name], self.probes[name] = trials, jobs, runs, probe
 
 
 def assemble(

@@ -18,7 +18,7 @@ from seqloom.core import durable
 from seqloom.core.errors import UserError
 from seqloom.core.run import RunConfig, RunFolder
 
-_OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size"}
+_OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
 
 Job = dict[str, Any]
 Result = dict[str, Any]

@@ -53,14 +53,14 @@ class Config(TaskConfig):
         description="evaluation: tokens seen at once; 0: the whole stream; with a limit, as many as in training",
     )
     stride: int = Field(0, ge=0, description="evaluation: tokens between two windows; 0: half the context")
-    validation: int = Field(
-        65_536, ge=2, description="tokens of the validation part read while training; the end reads all"
-    )
+    validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
+    scored: int = Field(0, ge=0, description="tokens of each part that are scored at the end; 0: all")
 
     shared: ClassVar[dict[str, Any]] = {
         "task.length": 64,
         "task.stretch": _STRETCH,
         "task.validation": 20_000,
+        "task.scored": 200_000,
         "train.batch": 8,
     }
 
@@ -116,7 +116,10 @@ class LanguageModel(Task):
         if options.get("quick"):
             part = rows.head(self.config.validation)
             return self._honest(perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part)
+        total, rows = len(rows), rows.head(self.config.scored or len(rows))
         scores = perplexity(model, rows, context=context, stride=self.config.stride, pieces=_PIECES)
+        if len(rows) < total:
+            scores["protocol"] += f" (the first of {total - 1:,})"
         scores["baselines"] = baselines(rows, self.vocabulary, options.get("naive"))
         return self._honest(scores, rows)
 

@@ -17,7 +17,13 @@ from seqloom.core.task import Task, TaskConfig
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them
 
 
-def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: TaskConfig, task: Task) -> None:
+def check_memory(
+    blueprint: nn.Module,
+    train: TrainConfig,
+    task_config: TaskConfig,
+    task: Task,
+    way_out: str = "lower model.width, model.depth or train.batch, or raise train.accumulate",
+) -> None:
     """Weights, gradients and moments; and the predictions of one piece with their gradient."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
@@ -27,7 +33,7 @@ def check_memory(blueprint: nn.Module, train: TrainConfig, task_config: TaskConf
     if room is not None and need > room:
         raise RunError(
             f"training needs about {need / 1e9:.1f} GB ({parameters / 1e6:.1f} M parameters), {room / 1e9:.1f} GB are "
-            "available; lower model.width, model.depth or train.batch, or raise train.accumulate"
+            f"available; {way_out}"
         )
 
 

@@ -58,6 +58,8 @@ def recommend(
     race = Race(result, [model for model in everyone if not breaches[model.name]], everyone)
     if race.models:
         decision = _decide(race, prefer)
+        if limits != Limits() and decision.choice and not race.find(decision.choice):
+            decision.reasons.append(say("unchecked", name=decision.choice))
         changes = _would_change(race, prefer, decision)
     else:
         decision = Decision(None, [say("nothing fits" if everyone else "nothing finished")])

@@ -91,6 +91,10 @@ SENTENCES: dict[str, Pair] = {
         "complex than {baseline} is worth its cost here.",
         "{who}胜过基线 {baseline}（{value}）：最好的 {name} 为 {score}。这里不值得使用比 {baseline} 更复杂的模型。",
     ),
+    "unchecked": (
+        "What {name} costs was not measured: whether it meets the constraints is for you to check.",
+        "没有测量 {name} 的代价：它是否符合条件，请自行检查。",
+    ),
     # who is left out
     "failed": ("{name} is left out: it did not finish ({error}).", "{name} 不在考虑之列：训练没有完成（{error}）。"),
     "no score": ("{name} is left out: its score is not a number.", "{name} 不在考虑之列：它的分数不是有效的数。"),
