@@ -188,16 +188,15 @@ class _Comparing:
         names = [sized.entry.name for sized in entries]
         self.watch.plan(names, planned, self.jobs.amount(len(entries)), self.parallel)
         found = Found(self.field.task, self.jobs.seeds)
-        counted = self._do([self.jobs.final(sized, self.jobs.seeds[0], 0) for sized in counting])
-        found.baselines = dict(zip([sized.entry.name for sized in counting], counted, strict=True))
+        counted = self._submit([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
         with ThreadPoolExecutor(len(entries)) as threads:
             courses = list(threads.map(self._compete, entries, range(len(entries))))
         measuring = self._measure(courses)
         for course in courses:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
-        found.measured = {
-            name: facts for done in self._wait(measuring) for name, facts in done.get("entries", {}).items()
-        }
+        found.baselines = dict(zip([sized.entry.name for sized in counting], self._wait(counted), strict=True))
+        for done in self._wait(measuring):
+            found.measured = done.get("entries", {})
         return found
 
     def _compete(self, sized: Sized, place: int) -> _Course:
