@@ -405,17 +405,20 @@ ATTENTIVE = [case for case in CAUSAL if any(path.endswith("attention.weights") f
 
 @pytest.mark.parametrize("case", ATTENTIVE, ids=title)
 def test_attention_weights_sum_to_one_and_see_no_future(case: Case) -> None:
+    """With a window, nothing before it either: what no token sees any more may be gone."""
     model, after = network(*case), tokens(ROWS, 3, seed=3)
+    window = case[1].get("window", LENGTH + 3)
     with record(model, "*.attention.weights") as trace:
         _, state = model(WHOLE)
         model(after, state)
     for first, second in trace.values():
         assert first.shape[0] == second.shape[0] == ROWS and first.shape[1] == second.shape[1]
-        assert (first.shape[2:], second.shape[2:]) == ((LENGTH, LENGTH), (3, LENGTH + 3))
+        assert (first.shape[2:], second.shape[2:]) == ((LENGTH, LENGTH), (3, min(LENGTH, window - 1) + 3))
         for weights in (first, second):
             close(weights.sum(-1), torch.ones_like(weights[..., 0]))
-            future = torch.ones_like(weights, dtype=torch.bool).triu(weights.size(-1) - weights.size(-2) + 1)
-            assert weights[future].eq(0).all() and weights[~future].gt(0).all()
+            past = weights.size(-1) - weights.size(-2)
+            seen = torch.ones_like(weights, dtype=torch.bool).tril(past).triu(past - window + 1)
+            assert weights[~seen].eq(0).all() and weights[seen].gt(0).all()
 
 
 def test_every_gate_of_a_cell_can_be_watched_and_lies_between_0_and_1() -> None:

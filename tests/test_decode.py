@@ -10,6 +10,14 @@ from toys import alive, close, network, tokens
 
 from seqloom.core.taps import record
 
+OPTIONS = [
+    {"preset": "modern"},
+    {"preset": "gpt2"},
+    {"preset": "gpt2", "pre_norm": False},
+    {"preset": "llama", "kv_heads": 2},
+    {"kv_heads": 1, "window": 4},
+]
+
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
@@ -20,7 +28,7 @@ def two_threads() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("options", [{"preset": "modern"}, {"preset": "gpt2"}, {"preset": "gpt2", "pre_norm": False}])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_token_in_blocks_equals_the_whole_block(two_threads: None, options: dict, rows: int) -> None:
     model, ids = alive(network("gpt", {**options, "context": 32})), tokens(rows, 9)
     with torch.inference_mode():

@@ -11,6 +11,7 @@ from support import small_fit, text
 
 import seqloom
 from seqloom import runs
+from seqloom.core.backbone import stack_of
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.run import RunFolder, TrainConfig
 from seqloom.train.loop import Interrupted, Trainer
@@ -252,6 +253,18 @@ def test_stacked_matrices_are_made_orthogonal_one_by_one():
     optimizer.step()
     torch.testing.assert_close(stacked[:8], single)
     torch.testing.assert_close(stacked[8:], single)
+
+
+def test_stacked_matrices_of_unequal_size_are_made_orthogonal_one_by_one():
+    torch.manual_seed(0)
+    stacked = torch.nn.Parameter(torch.zeros(16, 8))
+    alone = [torch.nn.Parameter(torch.zeros(rows, 8)) for rows in (8, 4, 4)]
+    stack_of([8, 4, 4], stacked)
+    stacked.grad = torch.randn(16, 8)
+    for single, gradient in zip(alone, stacked.grad.split([8, 4, 4]), strict=True):
+        single.grad = gradient.clone()
+    Muon([stacked, *alone], lr=1.0, momentum=0.5, weight_decay=0.1).step()
+    torch.testing.assert_close(stacked, torch.cat(alone))
 
 
 def test_schedules_warm_up_and_come_down():

@@ -29,7 +29,8 @@ LIMITED: list[Case] = [
     ("gpt", {"context": 7, "depth": 1, "positions": "sinusoidal"}),
     ("gpt", {"context": 1, "depth": 1, "preset": "gpt2"}),
 ]
-EVERY: list[Case] = [(name, {}) for name in names("models")] + LIMITED
+WINDOWED: list[Case] = [("gpt", {"window": 4, "depth": 2}), ("gpt", {"window": 3, "depth": 1, "kv_heads": 2})]
+EVERY: list[Case] = [(name, {}) for name in names("models")] + LIMITED + WINDOWED
 each_model = pytest.mark.parametrize("case", EVERY, ids=str)
 each_limited = pytest.mark.parametrize("case", LIMITED, ids=str)
 

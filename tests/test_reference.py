@@ -169,7 +169,7 @@ def test_self_attention_equals_torch_with_a_causal_mask(watched: bool) -> None:
     cache = Cache(None, x, None)
     watching: AbstractContextManager[dict[str, list[Tensor]]] = record(ours) if watched else nullcontext({})
     with watching as trace:
-        outputs = ours(x, cache, 0, cache.visible(x.device), None)
+        outputs = ours(x, cache, 0, cache.views(x.device), None)
     torch.testing.assert_close(outputs, wanted, rtol=1e-10, atol=1e-10)
     for seen in trace.get("weights", []):
         torch.testing.assert_close(seen, weights, rtol=1e-10, atol=1e-10)

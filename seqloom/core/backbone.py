@@ -15,8 +15,11 @@ from seqloom.core.state import State
 Kind = Literal["causal", "bidirectional", "encoder-decoder"]
 
 
-def stack_of(matrices: int, weight: Tensor) -> None:
-    """Say that a weight is several matrices on top of each other, for optimisers that treat each by itself."""
+def stack_of(matrices: int | list[int], weight: Tensor) -> None:
+    """Say that a weight is several matrices on top of each other, for optimisers that treat each by itself.
+
+    So many alike, or with so many rows each.
+    """
     weight.blocks = matrices  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,7 @@
 """Attention: every position asks all positions it may see, and takes a mixture of what they hold.
 
-softmax(q k^T / sqrt(D)) v, over H heads of width D (Vaswani et al. 2017, section 3.2).
+softmax(q k^T / sqrt(D)) v, over H heads of width D (Vaswani et al. 2017, section 3.2). Several heads may share
+their keys and values: grouped queries (Ainslie et al. 2023), or one pair for all (Shazeer 2019).
 The fused kernel computes it unless someone watches the weights; both give the same numbers.
 """
 
@@ -15,43 +16,76 @@ from torch.nn import functional as F
 from seqloom.core.backbone import stack_of
 from seqloom.core.taps import Tap
 from seqloom.layers.cache import Cache
-from seqloom.layers.norms import RMSNorm
+from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import Rotary
+from seqloom.layers.views import View
 
 
 class SelfAttention(nn.Module):
-    """Causal multi-head self-attention over what the cache holds and what is new."""
+    """Causal multi-head self-attention over what the cache holds and what is new.
 
-    def __init__(self, width: int, heads: int, dropout: float, bias: bool, qk_norm: bool) -> None:
+    Keys and values have `kv_heads` heads (0: as many as queries), each for as many neighbouring heads of the queries.
+    """
+
+    def __init__(
+        self, width: int, heads: int, dropout: float, bias: bool, qk_norm: bool, kv_heads: int = 0, eps: float = 0.0
+    ) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        stack_of(3, self.qkv.weight)
+        self.heads, self.kv_heads, self.size, self.dropout = heads, kv_heads or heads, width // heads, dropout
+        self.parts = [width, self.kv_heads * self.size, self.kv_heads * self.size]
+        self.qkv = nn.Linear(width, sum(self.parts), bias=bias)
+        stack_of(self.parts, self.qkv.weight)
         self.out = nn.Linear(width, width, bias=bias)
-        self.norms = nn.ModuleList(RMSNorm(width // heads) for _ in range(2)) if qk_norm else None
+        self.norms = nn.ModuleList(make_norm("rms", self.size, eps) for _ in range(2)) if qk_norm else None
         self.weights = Tap()
 
     def forward(
-        self, x: Tensor, cache: Cache, layer: int, visible: Tensor | None, angles: tuple[Tensor, Tensor] | None
+        self, x: Tensor, cache: Cache, layer: int, views: list[View], angles: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        parts = self.qkv(x).chunk(3, dim=-1)
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)  # (B, H, T, D) each
+        parts = self.qkv(x).split(self.parts, dim=-1)
+        q, k, v = (part.unflatten(-1, (-1, self.size)).transpose(1, 2) for part in parts)  # (B, H, T, D) each
         if self.norms is not None:
             q, k = self.norms[0](q), self.norms[1](k)
         if angles is not None:
             q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         keys, values = cache.extend(layer, k, v)
-        mixed = self._attend(q, keys, values, visible)
+        attend = self._watched if self.weights.watched else self._fused
+        mixed = attend(q, keys, values, views)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
-    def _attend(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
-        causal = visible is None and q.size(2) > 1
-        dropout = self.dropout if self.training else 0.0
-        if not self.weights.watched:
-            return F.scaled_dot_product_attention(q, keys, values, visible, dropout, is_causal=causal)
-        if causal:
-            visible = torch.ones(q.size(2), keys.size(2), dtype=torch.bool, device=q.device).tril()
-        scores = q @ keys.transpose(-1, -2) / math.sqrt(q.size(-1))  # (B, H, T, S)
-        if visible is not None:
-            scores = scores.masked_fill(~visible, -math.inf)
-        return F.dropout(self.weights(scores.softmax(-1)), dropout) @ values
+    def _fused(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
+        if len(views) == 1:
+            return self._product(q, keys, values, views[0].visible)
+        parts = q.split([_length(view.new) for view in views], dim=2)
+        mixed = [
+            self._product(part, keys[:, :, old], values[:, :, old], visible)
+            for part, (_, old, visible) in zip(parts, views, strict=True)
+        ]
+        return torch.cat(mixed, dim=2)
+
+    def _product(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+        dropout, causal = self.dropout if self.training else 0.0, visible is None and q.size(2) > 1
+        grouped = self.kv_heads < self.heads
+        return F.scaled_dot_product_attention(q, keys, values, visible, dropout, causal, enable_gqa=grouped)
+
+    def _watched(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
+        """The same, by way of all weights (B, H, T, S)."""
+        keys, values = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (keys, values))
+        weights = self.weights(torch.cat([_weights(q, keys, view) for view in views], dim=2))
+        weights = F.dropout(weights, self.dropout, self.training)
+        return torch.cat([weights[:, :, new, old] @ values[:, :, old] for new, old, _ in views], dim=2)
+
+
+def _weights(q: Tensor, keys: Tensor, view: View) -> Tensor:
+    """How the new tokens of a view mix what stands in all slots; zero outside of it."""
+    new, old, visible = view
+    scores = q[:, :, new] @ keys[:, :, old].transpose(-1, -2) / math.sqrt(q.size(-1))
+    if visible is None and _length(new) > 1:
+        visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -math.inf)
+    return F.pad(scores.softmax(-1), (old.start, keys.size(2) - old.stop))
+
+
+def _length(part: slice) -> int:
+    return part.stop - part.start

@@ -1,12 +1,14 @@
 """The key-value cache: what attention remembers.
 
-state = (read, written, ((keys, values) per layer)); keys and values are (B, H, room, D)
+state = (read, dropped, written, ((keys, values) per layer)); keys and values are (B, H, room, D)
 
-`read` counts each row's real tokens; slot s of a row holds its s-th token, so right padding is simply
+`read` counts each row's real tokens; slot s of a row holds its token dropped + s, so right padding is simply
 overwritten by what follows. Room is allocated ahead and written in place. A state is still a value:
 `written` is shared by all states that share the same room and says how far it is filled, so the
 second continuation of one state finds its slots taken and copies first.
-The two counters stay on the CPU, where looking at them does not wait for a GPU.
+With a window, a copy leaves out what no later token can see, so that a state never holds much more than a window,
+whatever was read. `dropped` counts what was left out; None: nothing.
+The counters stay on the CPU, where looking at them does not wait for a GPU.
 """
 
 from __future__ import annotations
@@ -17,69 +19,105 @@ import torch
 from torch import Tensor
 
 from seqloom.core.state import State
+from seqloom.layers.views import View, even_views, seen
 
 
 class Cache:
     """One forward pass through the layers: open a state, extend each layer in turn, close to the next state."""
 
-    def __init__(self, state: State, x: Tensor, mask: Tensor | None) -> None:
+    def __init__(self, state: State, x: Tensor, mask: Tensor | None, window: int = 0) -> None:
         rows, self.steps = x.shape[:2]
+        self.window = window
         past: Any = state
         if past is None:
-            self.read, self.written, self.layers = torch.zeros(rows, dtype=torch.long), None, ()
-        else:
-            self.read, self.written, self.layers = past
-        self.starts = self.read.tolist()
-        self.start = max(self.starts, default=0)
-        self.even = min(self.starts, default=0) == self.start  # all rows continue at the same slot
+            past = torch.zeros(rows, dtype=torch.long), None, None, ()
+        self.read, self.dropped, self.written, self.layers = past
+        self.reads = self.read.tolist()
+        self.held = self.read if self.dropped is None else self.read - self.dropped
+        starts = self.reads if self.dropped is None else self.held.tolist()
+        self.start = max(starts, default=0)
+        self.even = min(starts, default=0) == self.start  # all rows continue at the same slot
         self.end = self.start + self.steps
-        self.taken = self.written is not None and bool((self.written > self.read).any())
+        self.oldest = max(0, min(starts, default=0) - window + 1) if window else 0  # the first slot that is still seen
         self.added = self.steps if mask is None else mask.sum(1).cpu()
+        self.taken = self.written is not None and bool((self.written > self.read).any())
+        self.surplus = self._surplus() if window else None
         self.grown: list[tuple[Tensor, Tensor]] = []
 
     def places(self, device: torch.device) -> Tensor:
         """The positions of the new tokens: (T,), or (B, T) when rows differ."""
-        if self.even:
-            return torch.arange(self.start, self.end, device=device)
+        first = max(self.reads, default=0)
+        if min(self.reads, default=0) == first:
+            return torch.arange(first, first + self.steps, device=device)
         return (self.read[:, None] + torch.arange(self.steps)).to(device)
 
-    def visible(self, device: torch.device) -> Tensor | None:
-        """Which slots each new token may look at; None where a plain causal (or no) mask says the same."""
-        if self.even and (self.start == 0 or self.steps == 1):
-            return None
-        seen = torch.arange(self.end, device=device) <= self.places(device)[..., None]  # (T, S) or (B, T, S)
-        return seen if self.even else seen[:, None]
+    def views(self, device: torch.device) -> list[View]:
+        """What the new tokens look at, in the slots that `extend` gives."""
+        slots = self.end - self.oldest
+        if self.even:
+            return even_views(self.start - self.oldest, self.steps, self.window, device)
+        visible = seen(self._slots(device) - self.oldest, slots, self.window)
+        return [View(slice(0, self.steps), slice(0, slots), visible[:, None])]
 
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add this layer's new keys and values; all it may look at, old and new."""
         if self.layers:
             old_keys, old_values = self.layers[layer]
             keys, values = self._append(old_keys, keys), self._append(old_values, values)
-        self.grown.append((keys, values))
-        return keys[:, :, : self.end], values[:, :, : self.end]
+        self.grown.append((self._keep(keys), self._keep(values)))
+        return keys[:, :, self.oldest : self.end], values[:, :, self.oldest : self.end]
 
     def close(self) -> State:
-        read = self.read + self.added
+        read, dropped = self.read + self.added, self.dropped
+        if self.surplus is not None:
+            dropped = self.surplus if dropped is None else dropped + self.surplus
         if torch.is_grad_enabled():  # a graph may need these tensors as they are: whoever continues copies first
-            return read, read + 1, tuple(self.grown)
+            return read, dropped, read + 1, tuple(self.grown)
         written = read.clone() if self.written is None or self.taken or self.moved else self.written
         written.copy_(read)
-        return read, written, tuple(self.grown)
+        return read, dropped, written, tuple(self.grown)
 
     @property
     def moved(self) -> bool:
         return not self.layers or self.grown[0][0] is not self.layers[0][0]
 
+    def _slots(self, device: torch.device) -> Tensor:
+        """Of the new tokens, (B, T)."""
+        return (self.held[:, None] + torch.arange(self.steps)).to(device)
+
+    def _surplus(self) -> Tensor | None:
+        """How many of each row's oldest tokens no later one can see, when there is copying to do anyway."""
+        if self.layers and not self._must_copy(self.layers[0][0]):
+            return None
+        surplus = (self.held + self.added - (self.window - 1)).clamp(min=0)
+        return surplus if surplus.any() else None
+
+    def _must_copy(self, old: Tensor) -> bool:
+        return self.taken or self.end > old.size(2) or torch.is_grad_enabled()
+
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
-        if self.even and torch.is_grad_enabled() and (old.requires_grad or new.requires_grad):
+        learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
+        if self.even and (learning or self.surplus is not None):
             return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version
-        if self.taken or self.end > old.size(2) or torch.is_grad_enabled():
+        if self._must_copy(old):
             old = _more_room(old, self.start, self.end)
         if self.even:
             old[:, :, self.start : self.end] = new
             return old
-        slots = self.places(old.device)[:, None, :, None].expand_as(new)
+        slots = self._slots(old.device)[:, None, :, None].expand_as(new)
         return old.scatter(2, slots, new) if torch.is_grad_enabled() else old.scatter_(2, slots, new)
+
+    def _keep(self, full: Tensor) -> Tensor:
+        """What goes into the next state: without the surplus, and with room if it is one of many pieces."""
+        if self.surplus is None:
+            return full
+        size, first = self.window - 1, self.surplus.tolist()
+        if min(first) == max(first):
+            kept = full[:, :, first[0] : first[0] + size]
+        else:
+            slots = (self.surplus[:, None] + torch.arange(size)).to(full.device)
+            kept = full.gather(2, slots[:, None, :, None].expand(-1, full.size(1), -1, full.size(3)))
+        return kept.clone() if torch.is_grad_enabled() or not self.layers else _more_room(kept, size, size)
 
 
 def _more_room(old: Tensor, used: int, needed: int) -> Tensor:

@@ -28,20 +28,17 @@ def one_token(block: Any, x: Tensor, cache: Cache, layer: int, angles: tuple[Ten
 
 def _attend(attention: Any, x: Tensor, cache: Cache, layer: int, angles: tuple[Tensor, Tensor] | None) -> Tensor:
     rows, width = x.shape
-    heads = attention.heads
-    qkv = _linear(attention.qkv, x).view(rows, 3, heads, 1, width // heads)
-    if attention.norms is not None or angles is not None:
-        q, k = qkv[:, 0], qkv[:, 1]
-        if attention.norms is not None:
-            q, k = _normalise(attention.norms[0], q), _normalise(attention.norms[1], k)
-        if angles is not None:
-            q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
-        keys, values = cache.extend(layer, k, qkv[:, 2])
-    else:
-        q, k, v = qkv.unbind(1)
-        keys, values = cache.extend(layer, k, v)
+    heads, groups, size = attention.heads, attention.kv_heads, attention.size
+    q, k, v = _linear(attention.qkv, x).view(rows, -1, 1, size).split((heads, groups, groups), dim=1)
+    if attention.norms is not None:
+        q, k = _normalise(attention.norms[0], q), _normalise(attention.norms[1], k)
+    if angles is not None:
+        q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
+    keys, values = cache.extend(layer, k, v)
+    if groups < heads:  # heads that share keys stand in the place of positions: nothing is repeated
+        q = q.reshape(rows, groups, -1, size)
     mixed = F.scaled_dot_product_attention(q, keys, values)
-    return _linear(attention.out, mixed.view(rows, width))
+    return _linear(attention.out, mixed.reshape(rows, width))
 
 
 def _feed(feed: Any, x: Tensor) -> Tensor:

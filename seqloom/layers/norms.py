@@ -14,3 +14,8 @@ class RMSNorm(nn.RMSNorm):
 
 
 NORMS = {"layer": nn.LayerNorm, "rms": RMSNorm}
+
+
+def make_norm(kind: str, width: int, eps: float = 0.0) -> nn.Module:
+    """`eps` is added to the variance; 0: what the norm does by itself."""
+    return NORMS[kind](width, **({"eps": eps} if eps else {}))

@@ -51,8 +51,9 @@ class Rotary(nn.Module):
 
     def angles(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin for (T,) or (B, T) positions, shaped to turn (B, H, T, D)."""
-        angle = places[..., None] * self.speed  # (..., T, D / 2)
-        cos, sin = angle.cos(), angle.sin()
+        exact = places if places.device.type == "mps" else places.double()  # far out, float32 would blur the angles
+        angle = exact[..., None] * self.speed  # (..., T, D / 2)
+        cos, sin = angle.cos().to(self.speed.dtype), angle.sin().to(self.speed.dtype)
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
         return (cos, sin) if places.dim() == 1 else (cos[:, None], sin[:, None])
 

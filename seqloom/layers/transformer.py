@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from seqloom.core.backbone import stack_of
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.views import View
 
 
 class FeedForward(nn.Module):
@@ -63,10 +64,10 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(
-        self, x: Tensor, cache: Cache, layer: int, visible: Tensor | None, angles: tuple[Tensor, Tensor] | None
+        self, x: Tensor, cache: Cache, layer: int, views: list[View], angles: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         if self.pre:
-            x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, visible, angles))
+            x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, views, angles))
             return x + self.dropout(self.feed(self.norm_2(x)))
-        x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, visible, angles)))
+        x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, views, angles)))
         return self.norm_2(x + self.dropout(self.feed(x)))

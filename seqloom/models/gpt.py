@@ -1,9 +1,11 @@
 """GPT (Radford et al. 2018, 2019): a stack of causal Transformer blocks. Its memory is everything it has read.
 
-state = (tokens read, slots written, (keys, values) per layer): grows by one key and value per token and layer
+state = (tokens read, tokens dropped, slots written, (keys, values) per layer): grows by one key and value per token
+and layer; with a window it stops growing there, and with rotary positions the model then reads on for ever
 
-Two layouts: `gpt2` is the published one (learned positions, LayerNorm, GELU, biases); `modern` is what the
-field settled on since (rotary positions, RMSNorm, gated feed-forward, QK-norm, zero-initialised outputs).
+Three layouts: `gpt2` is the published one (learned positions, LayerNorm, GELU, biases); `llama` that of most open
+models since (rotary positions, RMSNorm, gated feed-forward; Touvron et al. 2023, Mistral with a window); `modern` adds
+QK-norm and outputs that start at zero.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.decode import one_token
-from seqloom.layers.norms import NORMS
+from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from seqloom.layers.transformer import Block, FeedForward
+from seqloom.layers.views import pairs
 
 PRESETS: dict[str, dict[str, Any]] = {
     "modern": {},
+    "llama": {"qk_norm": False, "zero_init": False, "eps": 1e-6},
     "gpt2": {
         "positions": "learned",
         "norm": "layer",
@@ -42,12 +46,16 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 class Config(ModelConfig):
-    preset: Literal["modern", "gpt2"] = Field("modern", description="a layout; options given beside it win")
+    preset: Literal["modern", "llama", "gpt2"] = Field("modern", description="a layout; options given beside it win")
     depth: int = Field(4, ge=1, description="blocks, one above the other")
     heads: int = Field(4, ge=1, description="attention heads; they share the width")
+    kv_heads: int = Field(0, ge=0, description="heads of keys and values; 0: as many as heads, 1: one that all share")
+    window: int = Field(0, ge=0, description="tokens that a token sees, itself the last of them; 0: all")
     context: int = Field(128, ge=1, description="tokens it is meant to see at once")
     positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="how order is told")
+    rotary_base: float = Field(10_000.0, gt=1, description="rotary: larger turns slower, for longer contexts")
     norm: Literal["layer", "rms"] = Field("rms", description="LayerNorm or RMSNorm")
+    eps: float = Field(0.0, ge=0, description="added to the variance in norms; 0: 1e-5 (layer), rounding error (rms)")
     pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
     gated: bool = Field(True, description="gated feed-forward (SwiGLU), else plain (GELU)")
     feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width, 8/3 x width when gated")
@@ -59,6 +67,11 @@ class Config(ModelConfig):
         {},
         {"preset": "gpt2"},
         {"positions": "sinusoidal", "pre_norm": False, "norm": "layer"},
+        {"preset": "llama", "kv_heads": 2},
+        {"kv_heads": 1},
+        {"window": 5},
+        {"window": 5, "kv_heads": 2},
+        {"window": 1},
     )
     defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
@@ -68,10 +81,21 @@ class Config(ModelConfig):
     def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
         return {**PRESETS.get(str(values.get("preset", "modern")), {}), **values}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fit_width_to_heads(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Who says how many heads but no width gets the nearest that they can share."""
+        heads, width = values.get("heads"), cls.model_fields["width"].default
+        if "width" in values or not isinstance(heads, int) or heads < 1:
+            return values
+        return values | {"width": 2 * heads * max(1, round(width / (2 * heads)))}
+
     @model_validator(mode="after")
     def _check_heads(self) -> Config:
         if self.width % (2 * self.heads):
             raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
+        if self.kv_heads and self.heads % self.kv_heads:
+            raise ValueError(f"heads={self.heads} must be a multiple of kv_heads={self.kv_heads}")
         return self
 
     def build(self) -> Backbone:
@@ -91,11 +115,14 @@ class Config(ModelConfig):
 class GPT(Backbone):
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.width, self.limit = config.width, config.context
+        self.width, self.window = config.width, config.window
+        self.limit = config.context
         self.positions: nn.Module | None = None
         self.rotary: Rotary | None = None
         if config.positions == "rotary":
-            self.rotary = Rotary(config.width // config.heads)
+            self.rotary = Rotary(config.width // config.heads, config.rotary_base)
+            if config.window:
+                self.limit = None  # the state never grows, and only distances within the window are seen
         elif config.positions == "learned":
             self.positions = LearnedPositions(config.context, config.width)
             self.reach = config.context
@@ -103,29 +130,30 @@ class GPT(Backbone):
             self.positions = SinusoidalPositions(config.width)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(self._block(config) for _ in range(config.depth))
-        self.norm = NORMS[config.norm](config.width) if config.pre_norm else nn.Identity()
+        self.norm = make_norm(config.norm, config.width, config.eps) if config.pre_norm else nn.Identity()
         self.taps = [module for module in self.modules() if isinstance(module, Tap)]
         self._initialise(config)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        cache = Cache(state, x, mask)
+        cache = Cache(state, x, mask, self.window)
         places = cache.places(x.device)
         if self.positions is not None:
             x = x + self.positions(places if mask is None else places * mask)  # padding stands nowhere
         x = self.dropout(x)
-        visible, angles = cache.visible(x.device), self.rotary.angles(places) if self.rotary else None
-        if cache.steps == 1 and visible is None and not self._learning_or_watched():
+        angles = self.rotary.angles(places) if self.rotary else None
+        if cache.steps == 1 and cache.even and not self._learning_or_watched():
             x = x[:, 0]
             for layer, block in enumerate(self.blocks):
                 x = one_token(block, x, cache, layer, angles)
             return self.norm(x)[:, None], cache.close()
+        views = cache.views(x.device)
         for layer, block in enumerate(self.blocks):
-            x = block(x, cache, layer, visible, angles)
+            x = block(x, cache, layer, views, angles)
         return self.norm(x), cache.close()
 
     def flops(self, length: int) -> float:
-        """Every token's scores over all `length` positions and their mixture, the masked half counted too."""
-        return super().flops(length) + 4.0 * self.width * length * len(self.blocks)
+        """Every token's scores and their mixture, with what is masked in a block of scores counted too."""
+        return super().flops(length) + 4.0 * self.width * pairs(length, self.window) / length * len(self.blocks)
 
     def _learning_or_watched(self) -> bool:
         return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
@@ -133,8 +161,8 @@ class GPT(Backbone):
     @staticmethod
     def _block(c: Config) -> Block:
         hidden = c.feed or (8 * math.ceil(c.width / 3) if c.gated else 4 * c.width)
-        norms = NORMS[c.norm](c.width), NORMS[c.norm](c.width)
-        attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, c.qk_norm)
+        norms = make_norm(c.norm, c.width, c.eps), make_norm(c.norm, c.width, c.eps)
+        attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, c.qk_norm, c.kv_heads, c.eps)
         return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias), norms, c.pre_norm, c.dropout)
 
     def _initialise(self, config: Config) -> None:

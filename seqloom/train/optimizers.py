@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from seqloom.core.run import TrainConfig
 class Muon(Optimizer):
     """Momentum, made orthogonal (Jordan et al. 2024): every direction of a matrix learns at the same pace.
 
-    A parameter with an attribute `blocks` is that many matrices stacked on top of each other.
+    A parameter with an attribute `blocks` is that many matrices on top of each other, or a list of their rows.
     """
 
     def __init__(self, params: list[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> None:
@@ -30,11 +31,11 @@ class Muon(Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
-            alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = defaultdict(list)
+            alike: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
             for p in group["params"]:
                 if p.grad is not None:
-                    blocks = self._momentum(p, group["momentum"]).unflatten(0, (getattr(p, "blocks", 1), -1))
-                    alike[tuple(blocks.shape[1:])].append((p, blocks))
+                    for part, blocks in _stacks(p, self._momentum(p, group["momentum"])):
+                        alike[tuple(blocks.shape[1:])].append((part, blocks))
             for shape, members in alike.items():
                 updates = orthogonal(torch.cat([blocks for _, blocks in members]))
                 scale = math.sqrt(max(1, shape[0] / shape[1]))
@@ -48,6 +49,16 @@ class Muon(Optimizer):
             state["momentum_buffer"] = torch.zeros_like(p)
         gradient: Any = p.grad
         return gradient.lerp(state["momentum_buffer"].lerp_(gradient, 1 - momentum), momentum)
+
+
+def _stacks(p: nn.Parameter, update: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The parts of a weight, each with its update as a stack of matrices; neighbours of one size are one stack."""
+    blocks = getattr(p, "blocks", 1)
+    sizes = [len(p) // blocks] * blocks if isinstance(blocks, int) else blocks
+    stacks = [(len(list(same)), rows) for rows, same in groupby(sizes)]
+    lengths = [matrices * rows for matrices, rows in stacks]
+    for (matrices, _), part, change in zip(stacks, p.split(lengths), update.split(lengths), strict=True):
+        yield part, change.unflatten(0, (matrices, -1))
 
 
 def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
