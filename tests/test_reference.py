@@ -1,4 +1,5 @@
-"""Ours against the reference, with copied weights: torch's recurrent layers and attention, transformers' GPT-2."""
+"""Ours against the reference, with copied weights: torch's recurrent layers and attention,
+transformers' GPT-2, Llama and Mistral."""
 
 from __future__ import annotations
 
@@ -229,6 +230,102 @@ def test_the_gpt2_preset_has_the_gradients_of_transformers_gpt2() -> None:
 
 def test_cached_greedy_decoding_writes_the_tokens_that_transformers_writes() -> None:
     ours, theirs = gpt2_pair(torch.float64)
+    prompts = tokens(4, 6, vocabulary=31)
+    wanted = theirs.generate(prompts, max_new_tokens=30, do_sample=False, attention_mask=torch.ones_like(prompts))
+    written = torch.stack(list(stream(ours, prompts.tolist(), max_new=30, choose=Choice(temperature=0))), dim=1)
+    assert torch.equal(written, wanted[:, 6:])
+
+
+FAMILIES: dict[str, dict[str, Any]] = {  # our options beside the preset
+    "llama": {},
+    "llama grouped": {"kv_heads": 2, "rotary_base": 500.0},
+    "llama multi-query": {"kv_heads": 1, "eps": 1e-3},
+    "mistral": {"window": 7},
+    "mistral grouped": {"window": 7, "kv_heads": 2},
+}
+each_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def llama_pair(family: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Our `llama` preset and transformers' Llama or Mistral, small, with the same random weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+
+    torch.manual_seed(0)
+    options = {"preset": "llama", "width": 16, "depth": 2, "heads": 4, "feed": 24, "context": 128, **FAMILIES[family]}
+    c = gpt.Config.model_validate(options)
+    sizes: dict[str, Any] = {"vocab_size": 31, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": c.kv_heads or 4, "rope_theta": c.rotary_base}
+    sizes |= {"rms_norm_eps": c.eps, "attn_implementation": "eager", "bos_token_id": None, "eos_token_id": None}
+    theirs: Any = (
+        MistralForCausalLM(MistralConfig(**sizes, sliding_window=c.window))
+        if c.window
+        else LlamaForCausalLM(LlamaConfig(**sizes))
+    )
+    theirs = theirs.to(dtype).eval()
+    for weight in theirs.parameters():
+        nn.init.normal_(weight, std=0.3)
+    ours: Any = c.assemble(language_model(31)).to(dtype).eval()
+    nn.init.zeros_(ours.head.bias)
+    for weight, wanted in zip(llama_weights(ours), llama_weights_of(theirs), strict=True):
+        weight.data.copy_(wanted)
+    return ours, theirs
+
+
+def llama_weights(ours: Any) -> list[Any]:
+    modules = [ours.embed, ours.backbone.norm, ours.head]
+    for b in ours.backbone.blocks:
+        modules += [b.norm_1, b.norm_2, b.attention.qkv, b.attention.out, b.feed.up, b.feed.out]
+    return [module.weight for module in modules]
+
+
+def llama_weights_of(theirs: Any, part: str = "data") -> list[Tensor]:
+    """Transformers' weights (or their gradients) in our order; q, k and v are one matrix here, and gate and up."""
+
+    def read(*linears: Any) -> Tensor:
+        return torch.cat([getattr(linear.weight, part) for linear in linears])
+
+    body = theirs.model
+    found = [read(body.embed_tokens), read(body.norm), read(theirs.lm_head)]
+    for h in body.layers:
+        a, mlp = h.self_attn, h.mlp
+        found += [read(h.input_layernorm), read(h.post_attention_layernorm), read(a.q_proj, a.k_proj, a.v_proj)]
+        found += [read(a.o_proj), read(mlp.gate_proj, mlp.up_proj), read(mlp.down_proj)]
+    return found
+
+
+def near(ours: Tensor, theirs: Tensor) -> None:
+    """Transformers computes angles and norms in single precision, whatever the model's."""
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5 * theirs.abs().max().item())
+
+
+@each_family
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_the_llama_preset_equals_transformers_llama_and_with_a_window_mistral(family: str, dtype: torch.dtype) -> None:
+    ours, theirs = llama_pair(family, dtype)
+    ids = tokens(3, 100, vocabulary=31)
+    with torch.no_grad():
+        wanted = theirs(ids).logits
+        near(ours(ids)[0], wanted)
+        near(ours(ids[:, 20:], ours.begin(ids[:, :20]))[0], wanted[:, 20:])
+        state = ours.begin(ids[:, :60])
+        for n in range(60, 80):
+            logits, state = ours(ids[:, n : n + 1], state)
+            near(logits[:, 0], wanted[:, n])
+
+
+@each_family
+def test_the_llama_preset_has_the_gradients_of_transformers(family: str) -> None:
+    ours, theirs = llama_pair(family, torch.float64)
+    ids = tokens(3, 80, vocabulary=31)
+    for logits in (ours(ids)[0], theirs(ids).logits):
+        nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).backward()
+    for weight, wanted in zip(llama_weights(ours), llama_weights_of(theirs, "grad"), strict=True):
+        near(weight.grad, wanted)
+
+
+@each_family
+def test_cached_greedy_decoding_writes_what_transformers_llama_writes(family: str) -> None:
+    ours, theirs = llama_pair(family, torch.float64)
     prompts = tokens(4, 6, vocabulary=31)
     wanted = theirs.generate(prompts, max_new_tokens=30, do_sample=False, attention_mask=torch.ones_like(prompts))
     written = torch.stack(list(stream(ours, prompts.tolist(), max_new=30, choose=Choice(temperature=0))), dim=1)
