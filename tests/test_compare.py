@@ -219,6 +219,15 @@ def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int
         assert sized.parameters[count == "backbone"] == pytest.approx(target, rel=0.02)
 
 
+@pytest.mark.parametrize("options", ["heads=3", "heads=5:kv_heads=1", "window=8", "preset=llama:heads=6:kv_heads=3"])
+def test_the_width_follows_the_heads_that_an_entry_asks_for(book: Path, tmp_path: Path, options: str) -> None:
+    field = Field(plan(book, models=("rnn", f"gpt:{options}"), params=60_000), RunFolder(tmp_path / "out"))
+    assert field.entries[1].parameters[0] == pytest.approx(60_000, rel=0.02)
+    for setting in options.split(":"):
+        option, _, value = setting.partition("=")
+        assert str(field.entries[1].config.model[option]) == value
+
+
 def test_without_a_target_all_are_as_large_as_the_largest(book: Path, tmp_path: Path) -> None:
     field = Field(plan(book, params=None), RunFolder(tmp_path / "out"), Silent())
     assert field.target == max(runs.count_parameters(runs.blueprint(field._config(Entry(n, n)), field.task))
@@ -296,6 +305,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": "ngram=rnn"}, "'ngram' is no name for rnn"),
     ({"models": "..=rnn"}, "is no name for rnn"),
     ({"overrides": ["train.tokens=5"]}, "-o train.tokens: a comparison sets it; use --budget"),
+    (
+        {"overrides": ["model.heads=2"], "models": "rnn,lstm,gpt,a=gpt:depth=1"},
+        "-o model.heads=2: not an option of rnn, lstm; .* write gpt:heads=2 in --models",
+    ),
+    ({"overrides": ["model.inputs=2"]}, "-o model.inputs=2: not an option of gpt; .* write rnn:inputs=2 in --models"),
+    ({"models": "rnn,gpt:heads=3:kv_heads=2"}, "heads=3 must be a multiple of kv_heads=2"),
     ({"overrides": ["data.valid_fraction=0"]}, "needs a validation part"),
     ({"params": "1e400"}, "a number is wanted"),
     ({"budget": "steps=10"}, "write tokens=2M, seconds=60 or flops=1e13"),

@@ -200,6 +200,12 @@ def test_a_model_that_cannot_fit_in_memory_is_refused_before_it_is_made(book, ou
         small_fit(book, out, "lstm", ["model.width=2000000", *QUICK])
 
 
+def test_a_number_of_heads_needs_no_width(book, out):
+    options = ["model.heads=3", "model.depth=1", "train.batch=4", "task.length=16", "train.threads=1", *QUICK]
+    run = seqloom.fit(data=str(book), model="gpt", out=out, overrides=options, quiet=True)
+    assert (run.config.model["heads"], run.config.model["width"]) == (3, 126)
+
+
 def test_a_window_longer_than_the_context_is_refused(book, out):
     with pytest.raises(UserError, match=r"task.length=64 is longer than the model's context 16"):
         small_fit(book, out, "gpt", ["task.length=64", *QUICK])

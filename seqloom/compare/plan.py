@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -116,17 +116,31 @@ def parse_entries(models: Iterable[str]) -> list[Entry]:
     return entries
 
 
-def check_options(entries: Iterable[Entry], overrides: Iterable[str]) -> None:
+def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
     """Refuse what would make a comparison unfair, or what it sets itself."""
-    for path in parse_overrides(overrides):
+    for text in overrides:
+        (path,) = parse_overrides([text])
         if path in _OURS:
             raise UserError(f"-o {path}: a comparison sets it; use {_OURS[path]}")
+        if path.startswith("model."):
+            _check_all_have(text, entries)
     for entry in entries:
         for path in parse_overrides(entry.options):
             if not path.startswith("model.") and path not in _OWN:
                 raise UserError(f"{entry.name}: {path} must be the same for all; give it with -o")
             if path == f"model.{runs.find_config('models', entry.model).knobs[0]}":
                 raise UserError(f"{entry.name}: {path} is what makes it as large as the others; use --params")
+
+
+def _check_all_have(override: str, entries: Sequence[Entry]) -> None:
+    """`-o` is for all; what only some models know is given to those. (What none knows is refused where it is read.)"""
+    setting = override.removeprefix("model.")
+    option = setting.partition("=")[0].strip()
+    have = {e.model: option in runs.find_config("models", e.model).model_fields for e in entries}
+    if any(have.values()) and not all(have.values()):
+        lack = ", ".join(model for model, has in have.items() if not has)
+        way = " and ".join(f"{model}:{setting}" for model, has in have.items() if has)
+        raise UserError(f"-o {override}: not an option of {lack}; -o is for all models, so write {way} in --models")
 
 
 _OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budget") | {
