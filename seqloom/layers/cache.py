@@ -53,9 +53,9 @@ class Cache:
 
     def views(self, device: torch.device) -> list[View]:
         """What the new tokens look at, in the slots that `extend` gives."""
-        slots = self.end - self.oldest
         if self.even:
             return even_views(self.start - self.oldest, self.steps, self.window, device)
+        slots = self.end - self.oldest
         visible = seen(self._slots(device) - self.oldest, slots, self.window)
         return [View(slice(0, self.steps), slice(0, slots), visible[:, None])]
 
@@ -98,7 +98,7 @@ class Cache:
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
         learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
         if self.even and (learning or self.surplus is not None):
-            return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version
+            return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version; `_keep` makes room
         if self._must_copy(old):
             old = _more_room(old, self.start, self.end)
         if self.even:
