@@ -25,7 +25,10 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
 Column = Annotated[str, typer.Option(help="Column with the text, in JSONL and CSV files.")]
+Int8 = Annotated[bool, typer.Option("--int8", help="Linear weights in a byte each: faster, a little less exact.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `seqloom fit`.")]
+
+_SCORES = ("loss", "perplexity", "bits_per_byte")
 
 
 @app.command()
@@ -116,12 +119,16 @@ def evaluate(
     run: RunPath,
     data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score.")],
     column: Column = "text",
+    int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
     """Score a run on a text: perplexity and bits per byte with their protocol, naive baselines beside."""
     from seqloom import runs
 
-    _show(runs.load(run).evaluate(data, column), as_json, lambda s: _print_scores({data: s}))
+    scores = runs.load(run, int8=int8).evaluate(data, column)
+    if int8:
+        scores["float32"] = {k: runs.load(run).evaluate(data, column)[k] for k in _SCORES}
+    _show(scores, as_json, lambda s: _print_scores({data: s}))
 
 
 @app.command()
@@ -138,12 +145,13 @@ def generate(
     seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="The same seed, the same text.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Continuations to write, as one batch.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="End at this text (may be given several times).")] = None,
+    int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
     """Continue a text, token by token."""
     from seqloom import runs
 
-    loaded = runs.load(run)
+    loaded = runs.load(run, int8=int8)
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else drawing)
     if beams == count == 1 and not as_json:
@@ -245,8 +253,11 @@ def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
     rows = []
     for part, score in scores.items():
         print(f"{part}: {score['protocol']}")
-        ours = {"who": "this model", **{k: score[k] for k in ("loss", "perplexity", "bits_per_byte")}}
-        rows += [{"part": part, **ours}]
+        rows += [{"part": part, "who": "this model", **{k: score[k] for k in _SCORES}}]
+        if whole := score.get("float32"):
+            rows[-1]["who"] = "this model, int8"
+            rows += [{"part": part, "who": "this model, float32", **whole}]
+            print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
         rows += [
             {"part": part, "who": f"{name} guess", **values} for name, values in score.get("baselines", {}).items()
         ]

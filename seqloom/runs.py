@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from seqloom.adapt.int8 import to_int8
 from seqloom.core.config import merge, parse_overrides, read_toml, validate
 from seqloom.core.errors import UserError, unknown
 from seqloom.core.network import ModelConfig, SequenceModel
@@ -174,8 +175,8 @@ class Run:
         return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
 
 
-def load(folder: str | Path) -> Run:
-    """A run that has a model; its files are verified first."""
+def load(folder: str | Path, *, int8: bool = False) -> Run:
+    """A run that has a model; its files are verified first. `int8`: its linear maps in a byte per weight."""
     place = RunFolder(Path(folder))
     config = place.config()
     files = place.model_files()
@@ -183,6 +184,8 @@ def load(folder: str | Path) -> Run:
     task = task_config(config).build(tokenizer)
     model = model_config(config).assemble(task)
     load_weights(model, load_file(files / "model.safetensors"))
+    if int8:
+        model = to_int8(model)
     device = "cpu" if config.train.device == "cpu" else "auto"  # trained elsewhere, used here
     return Run(place, config, task, model.to(choose_device(device)), tokenizer)
 

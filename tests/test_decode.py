@@ -8,6 +8,9 @@ import pytest
 import torch
 from toys import alive, close, network, tokens
 
+from seqloom.adapt.int8 import to_int8
+from seqloom.core.errors import UserError
+from seqloom.core.linear import Linear
 from seqloom.core.taps import record
 
 OPTIONS = [
@@ -37,3 +40,44 @@ def test_a_token_in_blocks_equals_the_whole_block(two_threads: None, options: di
         with record(model):  # a watched model takes the readable path
             readable, _ = model(ids[:, -1:], model.begin(ids[:, :-1]))
     close(quick, readable)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("size", "bias"), [((400, 300), True), ((400, 300), False), ((7, 5), True), ((7, 5), False)])
+def test_one_row_through_a_linear_map_equals_the_same_row_among_others(
+    two_threads: None, size: tuple[int, int], bias: bool, threads: int
+) -> None:
+    torch.set_num_threads(threads)
+    out, inputs = size
+    linear, x = Linear(inputs, out, bias=bias).double(), torch.randn(3, inputs, dtype=torch.float64)
+    with torch.inference_mode():
+        close(torch.cat([linear(row[None]) for row in x]), linear(x))
+        close(linear(x[:1, None]), linear(x)[:1, None])
+
+
+def test_steps_made_once_follow_the_weights_wherever_they_go() -> None:
+    model, ids = network("gpt", {"context": 32}), tokens(1, 4)
+    with torch.inference_mode():
+        before = model(ids[:, -1:], model.begin(ids[:, :-1]))[0]
+        model.float()
+        after = model(ids[:, -1:], model.begin(ids[:, :-1]))[0]
+        torch.testing.assert_close(after.double(), before, rtol=1e-4, atol=1e-4)
+        model.backbone.blocks[0].feed.up.weight.mul_(2)
+        close(model(ids[:, -1:], model.begin(ids[:, :-1]))[0], model(ids)[0][:, -1:])
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_int8_is_near_and_its_single_tokens_equal_its_whole_text(options: dict) -> None:
+    model, ids = network("gpt", {**options, "context": 32}).float(), tokens(2, 9)
+    with torch.inference_mode():
+        exact = model(ids)[0]
+        model = to_int8(model)
+        whole = model(ids)[0]
+        one, _ = model(ids[:, -1:], model.begin(ids[:, :-1]))
+    assert 0 < (whole - exact).norm() / exact.norm() < 0.05
+    torch.testing.assert_close(one, whole[:, -1:], rtol=0.02, atol=0.02)
+
+
+def test_int8_is_refused_where_a_recurrence_has_the_matrices() -> None:
+    with pytest.raises(UserError, match="the matrices of this one belong to a recurrence"):
+        to_int8(network("lstm", {}))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
+from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
 from seqloom.layers.cache import Cache
 from seqloom.layers.norms import make_norm
@@ -33,9 +34,9 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads, self.size, self.dropout = heads, kv_heads or heads, width // heads, dropout
         self.parts = [width, self.kv_heads * self.size, self.kv_heads * self.size]
-        self.qkv = nn.Linear(width, sum(self.parts), bias=bias)
+        self.qkv = Linear(width, sum(self.parts), bias=bias)
         stack_of(self.parts, self.qkv.weight)
-        self.out = nn.Linear(width, width, bias=bias)
+        self.out = Linear(width, width, bias=bias)
         self.norms = nn.ModuleList(make_norm("rms", self.size, eps) for _ in range(2)) if qk_norm else None
         self.weights = Tap()
 

@@ -1,11 +1,12 @@
-"""One more token through a Transformer block, without anything that is not arithmetic.
+"""One more token through Transformer blocks, without anything that is not arithmetic.
 
-At one token per call the time goes into calling, not computing. This is what `Block.forward` does for a
-single new position of every row, written as plain function calls; a test holds the two equal.
+At one token per call the time goes into calling, not computing. Here every block becomes a plain function that holds
+its weights, with the kernel for each matrix chosen once; a test holds it equal to `Block.forward`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -15,54 +16,63 @@ from torch.nn import functional as F
 from seqloom.layers.cache import Cache
 from seqloom.layers.positions import Rotary
 
-
-def one_token(block: Any, x: Tensor, cache: Cache, layer: int, angles: tuple[Tensor, Tensor] | None) -> Tensor:
-    """(B, width) -> (B, width)"""
-    norm_1, norm_2, attention, feed = block.norm_1, block.norm_2, block.attention, block.feed
-    if block.pre:
-        x = x + _attend(attention, _normalise(norm_1, x), cache, layer, angles)
-        return x + _feed(feed, _normalise(norm_2, x))
-    x = _normalise(norm_1, x + _attend(attention, x, cache, layer, angles))
-    return _normalise(norm_2, x + _feed(feed, x))
+Angles = tuple[Tensor, Tensor] | None
+Map = Callable[[Tensor], Tensor]  # (B, width) -> (B, size)
+Step = Callable[[Tensor, Cache, int, Angles], Tensor]
 
 
-def _attend(attention: Any, x: Tensor, cache: Cache, layer: int, angles: tuple[Tensor, Tensor] | None) -> Tensor:
-    rows, width = x.shape
+def one_token_steps(blocks: Iterable[Any], rows: int) -> list[Step]:
+    """A function for each block, (B, width) -> (B, width), for batches of that many rows."""
+    return [_block(block, rows) for block in blocks]
+
+
+def _block(block: Any, rows: int) -> Step:
+    norm_1, norm_2 = _norm(block.norm_1), _norm(block.norm_2)
+    attend, feed = _attention(block.attention, rows), _feed(block.feed, rows)
+
+    def pre(x: Tensor, cache: Cache, layer: int, angles: Angles) -> Tensor:
+        x = x + attend(norm_1(x), cache, layer, angles)
+        return x + feed(norm_2(x))
+
+    def post(x: Tensor, cache: Cache, layer: int, angles: Angles) -> Tensor:
+        x = norm_1(x + attend(x, cache, layer, angles))
+        return norm_2(x + feed(x))
+
+    return pre if block.pre else post
+
+
+def _attention(attention: Any, rows: int) -> Step:
     heads, groups, size = attention.heads, attention.kv_heads, attention.size
-    q, k, v = _linear(attention.qkv, x).view(rows, -1, 1, size).split((heads, groups, groups), dim=1)
-    if attention.norms is not None:
-        q, k = _normalise(attention.norms[0], q), _normalise(attention.norms[1], k)
-    if angles is not None:
-        q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
-    keys, values = cache.extend(layer, k, v)
-    if groups < heads:  # heads that share keys stand in the place of positions: nothing is repeated
-        q = q.reshape(rows, groups, -1, size)
-    mixed = F.scaled_dot_product_attention(q, keys, values)
-    return _linear(attention.out, mixed.reshape(rows, width))
+    parts, width = (heads, groups, groups), heads * size
+    qkv, out = attention.qkv.map_of(rows), attention.out.map_of(rows)
+    norms = None if attention.norms is None else [_norm(norm) for norm in attention.norms]
+
+    def attend(x: Tensor, cache: Cache, layer: int, angles: Angles) -> Tensor:
+        q, k, v = qkv(x).view(rows, -1, 1, size).split_with_sizes(parts, 1)
+        if norms is not None:
+            q, k = norms[0](q), norms[1](k)
+        if angles is not None:
+            q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
+        keys, values = cache.extend(layer, k, v)
+        if groups < heads:  # heads that share keys stand in the place of positions: nothing is repeated
+            q = q.reshape(rows, groups, -1, size)
+        return out(F.scaled_dot_product_attention(q, keys, values).reshape(rows, width))
+
+    return attend
 
 
-def _feed(feed: Any, x: Tensor) -> Tensor:
-    x = _linear(feed.up, x)
-    if feed.gated:
-        gate, x = x.chunk(2, dim=-1)
-        return _linear(feed.out, F.silu(gate).mul_(x))
-    return _linear(feed.out, F.gelu(x, approximate="tanh"))
+def _feed(feed: Any, rows: int) -> Map:
+    up, out = feed.up.map_of(rows), feed.out.map_of(rows)
+
+    def gated(x: Tensor) -> Tensor:
+        gate, x = up(x).chunk(2, dim=-1)
+        return out(F.silu(gate).mul_(x))
+
+    return gated if feed.gated else lambda x: out(F.gelu(up(x), approximate="tanh"))
 
 
-def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
-    """W x + b. For one row the library keeps to one core; as a batch of blocks of W the product uses them all."""
-    weight, bias = layer.weight, layer.bias
-    blocks = torch.get_num_threads()
-    size, width = weight.shape
-    if blocks == 1 or x.size(0) != 1 or size % blocks or not x.is_cpu:
-        return F.linear(x, weight, bias)
-    row, columns = x.expand(blocks, 1, width), weight.view(blocks, -1, width).mT
-    if bias is None:
-        return torch.bmm(row, columns).view(1, size)
-    return torch.baddbmm(bias.view(blocks, 1, -1), row, columns).view(1, size)
-
-
-def _normalise(norm: Any, x: Tensor) -> Tensor:
+def _norm(norm: Any) -> Map:
     if type(norm) is nn.LayerNorm:
-        return torch.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
-    return norm(x)
+        shape, weight, bias, eps = list(norm.normalized_shape), norm.weight, norm.bias, norm.eps
+        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
+    return norm.forward

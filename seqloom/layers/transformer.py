@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
+from seqloom.core.linear import Linear
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.views import View
@@ -21,9 +22,9 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, gated: bool, bias: bool) -> None:
         super().__init__()
         self.gated = gated
-        self.up = nn.Linear(width, hidden * (2 if gated else 1), bias=bias)
+        self.up = Linear(width, hidden * (2 if gated else 1), bias=bias)
         stack_of(2 if gated else 1, self.up.weight)
-        self.out = nn.Linear(hidden, width, bias=bias)
+        self.out = Linear(hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.up(x)

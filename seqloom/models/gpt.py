@@ -24,7 +24,7 @@ from seqloom.core.taps import Tap
 from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
-from seqloom.layers.decode import one_token
+from seqloom.layers.decode import Step, one_token_steps
 from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from seqloom.layers.transformer import Block, FeedForward
@@ -117,6 +117,7 @@ class GPT(Backbone):
         super().__init__()
         self.width, self.window = config.width, config.window
         self.limit = config.context
+        self.steps: dict[tuple[int, int], list[Step]] = {}
         self.positions: nn.Module | None = None
         self.rotary: Rotary | None = None
         if config.positions == "rotary":
@@ -143,8 +144,8 @@ class GPT(Backbone):
         angles = self.rotary.angles(places) if self.rotary else None
         if cache.steps == 1 and cache.even and not self._learning_or_watched():
             x = x[:, 0]
-            for layer, block in enumerate(self.blocks):
-                x = one_token(block, x, cache, layer, angles)
+            for layer, step in enumerate(self._steps(x.size(0))):
+                x = step(x, cache, layer, angles)
             return self.norm(x)[:, None], cache.close()
         views = cache.views(x.device)
         for layer, block in enumerate(self.blocks):
@@ -154,6 +155,21 @@ class GPT(Backbone):
     def flops(self, length: int) -> float:
         """Every token's scores and their mixture, with what is masked in a block of scores counted too."""
         return super().flops(length) + 4.0 * self.width * pairs(length, self.window) / length * len(self.blocks)
+
+    def train(self, mode: bool = True) -> Self:
+        self.steps.clear()
+        return super().train(mode)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        self.steps.clear()  # the weights may move
+        return super()._apply(fn, recurse)
+
+    def _steps(self, rows: int) -> list[Step]:
+        """The blocks, made ready to read one token of so many rows; made once."""
+        key = rows, torch.get_num_threads()
+        if key not in self.steps:
+            self.steps = {key: one_token_steps(self.blocks, rows)}
+        return self.steps[key]
 
     def _learning_or_watched(self) -> bool:
         return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
@@ -33,7 +34,7 @@ class Config(ModelConfig):
     def build(self) -> Backbone:
         reader: nn.Module
         if self.form == "linear":
-            reader = nn.Linear(self.span * self.width, self.width)
+            reader = Linear(self.span * self.width, self.width)
         else:
             reader = Perceptron(self.span, self.width, self.hidden, self.depth, self.dropout)
         return Window(self.width, self.span, reader)
@@ -62,10 +63,10 @@ class Perceptron(nn.Module):
     def __init__(self, span: int, width: int, hidden: int, depth: int, dropout: float) -> None:
         super().__init__()
         self.width = width
-        self.first = nn.Linear(span * width, hidden)
+        self.first = Linear(span * width, hidden)
         self.hidden = nn.ModuleList(Hidden(hidden, dropout) for _ in range(depth))
-        self.maps = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(depth - 1))
-        self.last = nn.Linear(hidden, width)
+        self.maps = nn.ModuleList(Linear(hidden, hidden) for _ in range(depth - 1))
+        self.last = Linear(hidden, width)
         self.norm = RMSNorm(width)
         for layer in (*self.maps, self.last):  # what adds starts at zero: at first a model of the newest vector alone
             nn.init.zeros_(layer.weight)

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
+from seqloom.core.linear import Linear
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
 from seqloom.core.state import State, scale_gradient
@@ -93,7 +94,7 @@ class LanguageModel(Task):
         return nn.Embedding(self.vocabulary, width)
 
     def head(self, width: int) -> nn.Module:
-        return nn.Linear(width, self.vocabulary)
+        return Linear(width, self.vocabulary)
 
     def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
         epoch, skip = 0, order.start

@@ -1,0 +1,54 @@
+"""int8: a trained model whose linear maps keep their weights in a byte each, a quarter of the memory to read.
+
+Every output has one scale: weight = scale * int8, the largest weight of the output being 127. Inputs are rounded to
+bfloat16, sums are float32. Nothing is calibrated and nothing can be trained any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.errors import UserError
+from seqloom.core.linear import Linear
+from seqloom.core.network import SequenceModel
+
+
+class Int8Linear(nn.Module):
+    weight: Tensor  # (out, in), int8
+    scale: Tensor  # (out,), bfloat16
+    bias: Tensor | None
+
+    def __init__(self, linear: Linear) -> None:
+        super().__init__()
+        weight = linear.weight.detach().float()
+        scale = (weight.abs().amax(1) / 127).clamp_min(1e-30).bfloat16()
+        self.register_buffer("weight", (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8))
+        self.register_buffer("scale", scale)
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.size(-1))
+        return self.map_of(len(rows))(rows).view(*x.shape[:-1], -1).to(x.dtype)
+
+    def map_of(self, rows: int) -> Callable[[Tensor], Tensor]:
+        """As of `Linear`."""
+        weight, scale, bias = self.weight, self.scale, self.bias
+        if not weight.is_cpu:
+            return lambda x: F.linear(x, weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
+        if bias is None:
+            return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float()
+        return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float().add_(bias)
+
+
+def to_int8(model: SequenceModel) -> SequenceModel:
+    """The same model, its linear maps replaced; refused where there are none but the one that writes."""
+    found = [(part, name) for part in model.modules() for name, child in part.named_children() if type(child) is Linear]
+    if not any(part is not model for part, _ in found):
+        raise UserError("int8 is for models made of linear maps; the matrices of this one belong to a recurrence")
+    for part, name in found:
+        setattr(part, name, Int8Linear(getattr(part, name)))
+    return model.eval()
