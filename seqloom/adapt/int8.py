@@ -6,14 +6,12 @@ bfloat16, sums are float32. Nothing is calibrated and nothing can be trained any
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.errors import UserError
-from seqloom.core.linear import Linear
+from seqloom.core.linear import Linear, Map
 from seqloom.core.network import SequenceModel
 
 
@@ -34,7 +32,7 @@ class Int8Linear(nn.Module):
         rows = x.reshape(-1, x.size(-1))
         return self.map_of(len(rows))(rows).view(*x.shape[:-1], -1).to(x.dtype)
 
-    def map_of(self, rows: int) -> Callable[[Tensor], Tensor]:
+    def map_of(self, rows: int) -> Map:
         """As of `Linear`."""
         weight, scale, bias = self.weight, self.scale, self.bias
         if not weight.is_cpu:

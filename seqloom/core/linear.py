@@ -13,27 +13,38 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+Map = Callable[[Tensor], Tensor]
+
 _SMALL = 100_000  # weights that one core has multiplied before another could begin
 
 
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        if torch.is_grad_enabled() or x.numel() != self.in_features or not x.is_cpu:
-            return F.linear(x, self.weight, self.bias)
-        return self.map_of(1)(x.view(1, -1)).view(*x.shape[:-1], -1)
+        return affine(x, self.weight, self.bias)
 
-    def map_of(self, rows: int) -> Callable[[Tensor], Tensor]:
+    def map_of(self, rows: int) -> Map:
         """What it does to inputs of so many rows, (rows, in) -> (rows, out), as a plain function without gradients."""
-        weight, bias, threads = self.weight, self.bias, torch.get_num_threads()
-        size, width = weight.shape
-        if rows != 1 or not weight.is_cpu:
-            return lambda x: F.linear(x, weight, bias)
-        if threads == 1 or size % threads or weight.numel() < _SMALL:
-            if bias is None:
-                return lambda x: torch.mv(weight, x.view(width)).view(1, size)
-            return lambda x: torch.addmv(bias, weight, x.view(width)).view(1, size)
-        blocks, shape = weight.view(threads, -1, width).mT, (threads, 1, width)
+        weight, bias = self.weight, self.bias
+        if rows == 1 and weight.is_cpu:
+            return _map_of_one_row(weight, bias)
+        return lambda x: F.linear(x, weight, bias)
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(..., in) -> (..., out)"""
+    if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu:
+        return F.linear(x, weight, bias)
+    return _map_of_one_row(weight, bias)(x.reshape(1, -1)).view(*x.shape[:-1], -1)
+
+
+def _map_of_one_row(weight: Tensor, bias: Tensor | None) -> Map:
+    threads, (size, width) = torch.get_num_threads(), weight.shape
+    if threads == 1 or size % threads or weight.numel() < _SMALL:
         if bias is None:
-            return lambda x: torch.bmm(x.expand(shape), blocks).view(1, size)
-        cut = bias.view(threads, 1, -1)
-        return lambda x: torch.baddbmm(cut, x.expand(shape), blocks).view(1, size)
+            return lambda x: torch.mv(weight, x.view(width)).view(1, size)
+        return lambda x: torch.addmv(bias, weight, x.view(width)).view(1, size)
+    blocks, shape = weight.view(threads, -1, width).mT, (threads, 1, width)
+    if bias is None:
+        return lambda x: torch.bmm(x.expand(shape), blocks).view(1, size)
+    cut = bias.view(threads, 1, -1)
+    return lambda x: torch.baddbmm(cut, x.expand(shape), blocks).view(1, size)

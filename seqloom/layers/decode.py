@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.linear import Map
 from seqloom.layers.cache import Cache
 from seqloom.layers.positions import Rotary
 
 Angles = tuple[Tensor, Tensor] | None
-Map = Callable[[Tensor], Tensor]  # (B, width) -> (B, size)
 Step = Callable[[Tensor, Cache, int, Angles], Tensor]
 
 

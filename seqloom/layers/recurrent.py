@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.linear import affine
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
@@ -42,7 +42,7 @@ class Cell(nn.Module, ABC):
 
     def project(self, x: Tensor) -> Tensor:
         # Autocast may round this product, but what is remembered keeps the precision of the weights.
-        return F.linear(x, self.weight_x, self.bias).to(self.weight_h.dtype)  # (..., gates * H)
+        return affine(x, self.weight_x, self.bias).to(self.weight_h.dtype)  # (..., gates * H)
 
     @abstractmethod
     def step(self, x: Tensor, memory: Memory) -> Memory:

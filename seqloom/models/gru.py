@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from seqloom.core.linear import affine
 from seqloom.core.taps import Tap
 from seqloom.layers.fused import GRUSequence
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
@@ -25,7 +26,7 @@ class GRUCell(Cell):
     def step(self, x: Tensor, memory: Memory) -> Memory:
         (h,) = memory
         x_r, x_z, x_n = x.chunk(3, dim=-1)
-        h_r, h_z, h_n = (h @ self.weight_h.t()).chunk(3, dim=-1)
+        h_r, h_z, h_n = affine(h, self.weight_h).chunk(3, dim=-1)
         r, z = self.reset_gate((x_r + h_r).sigmoid()), self.update_gate((x_z + h_z).sigmoid())
         n = (x_n + r * (h_n + self.bias_new)).tanh()
         return ((1 - z) * n + z * h,)

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from seqloom.core.linear import affine
 from seqloom.core.taps import Tap
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
@@ -24,7 +25,7 @@ class LSTMCell(Cell):
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         h, c = memory
-        i, f, g, o = torch.addmm(x, h, self.weight_h.t()).chunk(4, dim=-1)
+        i, f, g, o = (x + affine(h, self.weight_h)).chunk(4, dim=-1)
         i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
         c = self.carry(f * c + i * g.tanh())
         return o * c.tanh(), c

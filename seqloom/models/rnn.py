@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.linear import affine
 from seqloom.layers.fused import RNNSequence
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
@@ -25,7 +26,7 @@ class RNNCell(Cell):
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         (h,) = memory
-        a = x + h @ self.weight_h.t()
+        a = x + affine(h, self.weight_h)
         return (a.relu() if self.relu else a.tanh(),)
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
