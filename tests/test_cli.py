@@ -79,6 +79,18 @@ def test_eval_scores_another_text(run, trained, book):
     assert json.loads(out)["protocol"].startswith("nats per token")
 
 
+def test_int8_is_scored_beside_float32_and_generates(run, trained, book, tmp_path):
+    words = ["--data", str(book), "--model", "gpt", "--out", str(tmp_path / "r"), *TINY, "-o", "model.heads=2"]
+    assert run("fit", *words)[0] == 0
+    code, out, _ = run("eval", str(tmp_path / "r"), "--data", str(book), "--int8")
+    assert code == 0 and "int8 changes the perplexity by" in out and "this model, float32" in out
+    code, out, _ = run("eval", str(tmp_path / "r"), "--data", str(book), "--int8", "--json")
+    assert json.loads(out)["loss"] == pytest.approx(json.loads(out)["float32"]["loss"], rel=0.02)
+    assert run("generate", str(tmp_path / "r"), "--prompt", "the ", "--max-new", "9", "--int8", "--seed", "1")[0] == 0
+    code, _, err = run("generate", str(trained), "--prompt", "the ", "--int8")
+    assert code == 2 and "belong to a recurrence" in err
+
+
 def test_generate_streams_a_text(run, trained):
     code, out, _ = run("generate", str(trained), "--prompt", "the cat", "--max-new", "20", "--seed", "1")
     assert code == 0 and out.startswith("the cat") and len(out) > 20
