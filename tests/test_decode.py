@@ -8,7 +8,7 @@ import pytest
 import torch
 from toys import alive, close, network, tokens
 
-from seqloom.adapt.int8 import to_int8
+from seqloom.adapt.int8 import Int8Linear, to_int8
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.taps import record
@@ -76,6 +76,16 @@ def test_int8_is_near_and_its_single_tokens_equal_its_whole_text(options: dict) 
         one, _ = model(ids[:, -1:], model.begin(ids[:, :-1]))
     assert 0 < (whole - exact).norm() / exact.norm() < 0.05
     torch.testing.assert_close(one, whole[:, -1:], rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("inputs", [1, 5, 16, 20, 48, 257])
+@pytest.mark.parametrize(("rows", "out"), [(1, 1), (3, 27), (8, 65)])
+def test_int8_takes_matrices_of_any_size(inputs: int, rows: int, out: int) -> None:
+    torch.manual_seed(0)
+    for bias in (True, False):
+        linear, x = Linear(inputs, out, bias=bias), torch.randn(rows, inputs)
+        with torch.inference_mode():
+            assert (Int8Linear(linear)(x) - linear(x)).norm() < 0.05 * max(0.1, float(linear(x).norm()))
 
 
 def test_int8_is_refused_where_a_recurrence_has_the_matrices() -> None:

@@ -14,9 +14,11 @@ from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear, Map
 from seqloom.core.network import SequenceModel
 
+_LANES = 16  # inputs that the kernel reads at once; it reads no less
+
 
 class Int8Linear(nn.Module):
-    weight: Tensor  # (out, in), int8
+    weight: Tensor  # (out, in), int8; zeros up to a multiple of _LANES
     scale: Tensor  # (out,), bfloat16
     bias: Tensor | None
 
@@ -24,7 +26,9 @@ class Int8Linear(nn.Module):
         super().__init__()
         weight = linear.weight.detach().float()
         scale = (weight.abs().amax(1) / 127).clamp_min(1e-30).bfloat16()
-        self.register_buffer("weight", (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8))
+        whole = (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+        self.missing = -weight.size(1) % _LANES
+        self.register_buffer("weight", F.pad(whole, (0, self.missing)))
         self.register_buffer("scale", scale)
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
 
@@ -36,10 +40,18 @@ class Int8Linear(nn.Module):
         """As of `Linear`."""
         weight, scale, bias = self.weight, self.scale, self.bias
         if not weight.is_cpu:
-            return lambda x: F.linear(x, weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
+            return lambda x: F.linear(self._pad(x), weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
+        if self.missing:
+            return lambda x: self._add_bias(torch._weight_int8pack_mm(self._pad(x).bfloat16(), weight, scale).float())
         if bias is None:
             return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float()
         return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float().add_(bias)
+
+    def _pad(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, self.missing)) if self.missing else x
+
+    def _add_bias(self, y: Tensor) -> Tensor:
+        return y if self.bias is None else y.add_(self.bias)
 
 
 def to_int8(model: SequenceModel) -> SequenceModel:
