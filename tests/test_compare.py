@@ -221,7 +221,7 @@ def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int
 
 @pytest.mark.parametrize("options", ["heads=3", "heads=5:kv_heads=1", "window=8", "preset=llama:heads=6:kv_heads=3"])
 def test_the_width_follows_the_heads_that_an_entry_asks_for(book: Path, tmp_path: Path, options: str) -> None:
-    field = Field(plan(book, models=("rnn", f"gpt:{options}"), params=60_000), RunFolder(tmp_path / "out"))
+    field = Field(plan(book, models=("rnn", f"gpt:{options}"), params=60_000), RunFolder(tmp_path / "out"), Silent())
     assert field.entries[1].parameters[0] == pytest.approx(60_000, rel=0.02)
     for setting in options.split(":"):
         option, _, value = setting.partition("=")
