@@ -39,6 +39,15 @@ def scale_gradient(state: State, factor: float) -> State:
     return map_state(lambda t: _Scale.apply(t, factor) if t.is_floating_point() else t, state)
 
 
+def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
+    """The last `count` real steps of each row of (B, count+T, ...), of which only the last T may be padding."""
+    if mask is None:
+        return read[:, read.size(1) - count :].contiguous()
+    first = mask.sum(1, keepdim=True)  # (B, 1)
+    steps = first + torch.arange(count, device=read.device)
+    return read[torch.arange(read.size(0), device=read.device)[:, None], steps]
+
+
 def flatten_state(state: State, prefix: str = "state") -> dict[str, Tensor]:
     """The tensors under dotted names, for a file; `None` parts leave no trace but their place."""
     if isinstance(state, tuple):

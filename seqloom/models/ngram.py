@@ -24,7 +24,7 @@ from torch import Tensor
 from seqloom.core.backbone import Kind
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, ModelConfig
-from seqloom.core.state import State
+from seqloom.core.state import State, keep_last
 from seqloom.core.task import Task
 
 END = torch.iinfo(torch.int64).max  # closes every list of keys: a search never runs off it, and never finds it
@@ -161,15 +161,6 @@ class NGram(CountingModel):
             if saved is not None and name != "unigram":  # the data decide how many sequences there are
                 setattr(self, name, buffer.new_empty(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
-    """The last `count` real steps of each row of (B, count+T, ...), of which only the last T may be padding."""
-    if mask is None:
-        return read[:, read.size(1) - count :].contiguous()
-    first = mask.sum(1, keepdim=True)  # (B, 1)
-    steps = first + torch.arange(count, device=read.device)
-    return read[torch.arange(read.size(0), device=read.device)[:, None], steps]
 
 
 def _extend(numbers: Ints, tokens: Ints, vocabulary: int) -> tuple[Ints, Ints, Ints, Ints]:

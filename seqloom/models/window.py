@@ -15,10 +15,9 @@ from torch.nn import functional as F
 from seqloom.core.backbone import Backbone
 from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
-from seqloom.core.state import State
+from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.norms import RMSNorm
-from seqloom.models.ngram import keep_last
 
 
 class Config(ModelConfig):

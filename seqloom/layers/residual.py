@@ -1,0 +1,126 @@
+"""A residual stack: blocks of a mixer, which looks back over the sequence, and a feed-forward network.
+
+x = x + convolve(norm(x)),  x = x + mixer(norm(x)),  x = x + feed(norm(x))
+
+state = (tokens read (B,), (last kernel-1 inputs of the convolution, what the mixer remembers) per block)
+
+The convolution is short and causal: it tells a mixer that finds things by content what stood just before them.
+All mixers of a call share what is known of its tokens (their places, the padding), worked out once.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone
+from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.state import State, keep_last
+from seqloom.core.task import Task
+from seqloom.layers.convolution import convolve
+from seqloom.layers.norms import RMSNorm
+from seqloom.layers.transformer import FeedForward
+
+
+class Mixer(nn.Module, ABC):
+    """(B, T, width) -> (B, T, width), and its memory after; None: the beginning. Its last map is called `out`."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, memory: State, tokens: Any) -> tuple[Tensor, State]: ...
+
+    @abstractmethod
+    def flops(self, length: int) -> float:
+        """Per token, of what is not a weight's product."""
+
+
+class ResidualConfig(ModelConfig):
+    """The options every such architecture shares."""
+
+    depth: int = Field(4, ge=1, description="blocks, one above the other")
+    heads: int = Field(4, ge=1, description="heads, each with a memory of its own; they share the width")
+    kernel: int = Field(4, ge=1, description="inputs that a convolution before each memory looks at; 1: no convolution")
+    feed: int = Field(0, ge=0, description="width of the gated feed-forward; 0: 8/3 x width")
+
+    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> ResidualConfig:
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
+        return self
+
+    def assemble(self, task: Task) -> SequenceModel:
+        network = super().assemble(task)
+        for table in network.modules():
+            if isinstance(table, nn.Embedding):
+                nn.init.normal_(table.weight, std=0.02)
+        return network
+
+
+class Block(nn.Module):
+    def __init__(self, mixer: Mixer, config: ResidualConfig) -> None:
+        super().__init__()
+        self.mixer = mixer
+        hidden = config.feed or 8 * math.ceil(config.width / 3)
+        self.feed = FeedForward(config.width, hidden, gated=True, bias=False)
+        self.norm_1, self.norm_2 = RMSNorm(config.width), RMSNorm(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.near: nn.Parameter | None = None
+        if config.kernel > 1:
+            self.near, self.norm_0 = nn.Parameter(torch.zeros(config.kernel, 1, config.width)), RMSNorm(config.width)
+
+    def forward(self, x: Tensor, memory: State, tokens: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+        past: Any = memory or (None, None)
+        recent, remembered = past
+        if self.near is not None:
+            recent = x.new_zeros(x.size(0), len(self.near) - 1, x.size(2)) if recent is None else recent
+            read = torch.cat((recent, self.norm_0(x)), dim=1)  # (B, kernel-1+T, width)
+            recent = keep_last(read, len(self.near) - 1, mask)
+            x = x + self.dropout(convolve(read, self.near))
+        mixed, remembered = self.mixer(self.norm_1(x), remembered, tokens)
+        x = x + self.dropout(mixed)
+        return x + self.dropout(self.feed(self.norm_2(x))), (recent, remembered)
+
+
+class ResidualStack(Backbone):
+    def __init__(self, config: ResidualConfig, mixer: Callable[[], Mixer]) -> None:
+        super().__init__()
+        self.width = config.width
+        self.blocks = nn.ModuleList(Block(mixer(), config) for _ in range(config.depth))
+        self.norm, self.dropout = RMSNorm(config.width), nn.Dropout(config.dropout)
+        self._initialise()
+
+    @abstractmethod
+    def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> Any:
+        """What the mixers must know of the new tokens; each row has read so many before."""
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if not x.size(1):
+            return x, state
+        past: Any = state or (torch.zeros(x.size(0), dtype=torch.long), [None] * len(self.blocks))
+        read, memories = past
+        tokens, after = self.look(x, read, mask), []
+        x = self.dropout(x)
+        for block, memory in zip(self.blocks, memories, strict=True):
+            x, memory = block(x, memory, tokens, mask)
+            after.append(memory)
+        added = x.size(1) if mask is None else mask.sum(1).cpu()
+        return self.norm(x), (read + added, tuple(after))
+
+    def flops(self, length: int) -> float:
+        mixers: list[Any] = [block.mixer for block in self.blocks]
+        return super().flops(length) + sum(mixer.flops(length) for mixer in mixers)
+
+    def _initialise(self) -> None:
+        """Normal 0.02; every residual branch starts at zero."""
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=0.0 if name.endswith("out") else 0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)

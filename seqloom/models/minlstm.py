@@ -1,0 +1,33 @@
+"""minLSTM (Feng et al. 2024): an LSTM whose gates see the input alone and share one whole; it too trains in parallel.
+
+f, i = sigmoid(W x_t),  h_t = f / (f + i) * h_{t-1} + i / (f + i) * W_c x_t
+
+state = (h, last kernel-1 inputs) per layer; the blocks are those of minGRU
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqloom.core.taps import Tap
+from seqloom.models import mingru
+
+
+class MinLSTMCell(mingru.ParallelCell):
+    signs = (-1, 1, 0)
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__(inputs, hidden)
+        self.input_gate = Tap()
+
+    def gate(self, parts: Sequence[Tensor]) -> Tensor:
+        f, i = parts
+        # i / (f + i) = sigmoid(log i - log f): nothing to divide by, even where both gates are shut.
+        return self.input_gate((F.softplus(-f) - F.softplus(-i)).sigmoid())
+
+
+class Config(mingru.Config):
+    cell = MinLSTMCell

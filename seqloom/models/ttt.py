@@ -1,0 +1,170 @@
+"""TTT (Sun et al. 2024): the memory is a small model, trained on the sequence while it is read.
+
+Every token is a lesson, f(k) = k + LN(model(k)) is to give v, and a question, f(q). Mini-batches of K tokens take their
+gradients at the same weights, so that all of their steps are computed at once (layers/fast_weights.py).
+
+state = (tokens read, (learned, unfinished) per layer), each with one (B, H, D + 1, D) tensor for a matrix of the model:
+  learned      what the finished mini-batches have added to the weights that every sequence begins with
+  unfinished   the sum of gradients of the mini-batch that is not full yet; each row is at its own place in it
+No state is nothing learned. A token of padding has no rate and no place: it teaches nothing and finishes nothing.
+Where a state is cut from the gradient, the weights to begin with still learn from what follows it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.backbone import Backbone, stack_of
+from seqloom.core.linear import Linear
+from seqloom.core.state import State
+from seqloom.core.taps import Tap
+from seqloom.layers.fast_weights import EPS, Descent, Gradient, Weights, norm_gradient, normalise, with_one
+from seqloom.layers.mini_batches import MiniBatches
+from seqloom.layers.positions import Rotary
+from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack
+
+BASE_RATES = {"linear": 1.0, "mlp": 0.1}
+
+
+class Config(ResidualConfig):
+    inner: Literal["linear", "mlp"] = Field("linear", description="the model inside: one matrix, or two with a GELU")
+    mini_batch: int = Field(16, ge=1, description="tokens whose gradients are taken at the same weights")
+    base_rate: float = Field(0.0, ge=0, description="largest rate of the model inside; 0: 1 (linear), 0.1 (mlp)")
+    forget: bool = Field(True, description="what is learned fades, at a pace that each head learns (not in the paper)")
+    gate: bool = Field(False, description="what the model inside answers passes a gate that the input opens")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"mini_batch": 4, "gate": True},
+        {"mini_batch": 5, "inner": "mlp", "heads": 2, "depth": 2},
+        {"mini_batch": 1, "base_rate": 0.5, "kernel": 1, "forget": False},
+    )
+
+    def build(self) -> Backbone:
+        return TTT(self)
+
+
+class TTT(ResidualStack):
+    def __init__(self, config: Config) -> None:
+        super().__init__(config, partial(Learner, config))
+        self.mini_batch = config.mini_batch
+
+    def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> MiniBatches:
+        return MiniBatches(x, read, mask, self.mini_batch)
+
+
+class Learner(Mixer):
+    """Queries, keys, values and rates from the input; the answers of the model inside, normalised and mapped back."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        width, self.heads = config.width, config.heads
+        self.base_rate = config.base_rate or BASE_RATES[config.inner]
+        self.qkv = Linear(width, 3 * width, bias=False)
+        stack_of(3, self.qkv.weight)
+        self.to_rate = Linear(width, self.heads)
+        self.model = InnerModel(self.heads, width // self.heads, config)
+        self.norm = nn.LayerNorm(width, eps=EPS)
+        self.gate = Linear(width, width, bias=False) if config.gate else None
+        self.out = Linear(width, width, bias=False)
+        self.rate = Tap()
+
+    def forward(self, x: Tensor, memory: State, tokens: MiniBatches) -> tuple[Tensor, State]:
+        exact = self.model.gain.dtype
+        qkv = self.qkv(x).to(exact)
+        rate = self.rate(self.base_rate / self.model.size * self.to_rate(x).to(exact).sigmoid())  # (B, T, H)
+        if tokens.mask is not None:
+            rate = rate * tokens.mask[..., None]  # padding teaches nothing
+        with torch.autocast(x.device.type, enabled=False):  # what is learned in small steps keeps its precision
+            answers, memory = self.model(qkv, rate, memory, tokens)
+        y = self.norm(answers)
+        if self.gate is not None:
+            y = y * F.gelu(self.gate(x), approximate="tanh")
+        return self.out(y), memory
+
+    def flops(self, length: int) -> float:
+        return self.model.flops(length)
+
+
+class InnerModel(nn.Module):
+    """H small models: the weights they begin with, and how they learn from keys, values and rates."""
+
+    def __init__(self, heads: int, size: int, config: Config) -> None:
+        super().__init__()
+        self.heads, self.size, self.mini_batch = heads, size, config.mini_batch
+        self.sizes = ((size, size),) if config.inner == "linear" else ((size, 4 * size), (4 * size, size))
+        weights = [0.02 * torch.randn(heads, inputs, outputs) for inputs, outputs in self.sizes]
+        self.start = nn.ParameterList(F.pad(w, (0, 0, 0, 1)) for w in weights)  # the last row is the bias
+        self.gain = nn.Parameter(torch.ones(heads, 1, size))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, size))
+        self.offset = nn.Parameter(torch.zeros(config.mini_batch))
+        self.keep = nn.Parameter(self._many_paces()) if config.forget else None
+        self.rotary = Rotary(size)
+        self.error = Tap()
+
+    def forward(self, qkv: Tensor, rate: Tensor, memory: State, tokens: MiniBatches) -> tuple[Tensor, State]:
+        """(B, T, 3 * H * D) and (B, T, H) -> (B, T, H * D)"""
+        q, k, v = tokens.split(qkv, 3 * self.heads).chunk(3, dim=2)  # (M, B, H, K, D) each
+        angles = self.rotary.angles(tokens.places())
+        q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
+        target = v - k
+        gradients = self._gradients(target, tokens.split(rate, self.heads))
+        answers, given, memory = self._descend(with_one(q), with_one(k), gradients, memory, tokens)
+        if self.error.watched:
+            missed = self._output(given.view_as(q)) - target
+            self.error(tokens.merge(missed.square().sum(-1, keepdim=True) / 2))
+        return tokens.merge(q + self._output(answers.view_as(q))), memory
+
+    def flops(self, length: int) -> float:
+        """Keys and queries meet the weights, each other and the gradients; the last slots may be empty."""
+        slots = min(length, self.mini_batch)
+        each = sum(6 * (i + 1) * o + 2 * slots * (i + 1 + o) for i, o in self.sizes)
+        each += sum(2 * i * o for i, o in self.sizes[1:])  # back to the layer before
+        return self.heads * each * slots * -(-length // slots) / length
+
+    def _gradients(self, target: Tensor, rate: Tensor) -> list[Gradient]:
+        """Of |gain * LN(z) + bias - target|^2 / 2 at z, times the rate, one for each mini-batch."""
+        at_norm = rate * self.gain.square(), rate * self.gain * (self.bias - target)  # a * LN(z) + c
+        mini_batches = zip(*(x.flatten(1, 2) for x in at_norm), strict=True)
+        return [partial(norm_gradient, a=a, c=c) for a, c in mini_batches]
+
+    def _descend(
+        self, q: Tensor, k: Tensor, gradients: list[Gradient], memory: State, tokens: MiniBatches
+    ) -> tuple[Tensor, Tensor, State]:
+        """Answers, what was given for the keys, and the memory after."""
+        past: Any = memory or (self._zeros(q.size(1)), self._zeros(q.size(1)))
+        learned, sums = (tuple(x.flatten(0, 1) for x in part) for part in past)
+        start = tuple(w.repeat(q.size(1), 1, 1) for w in self.start)  # (B * H, D + 1, D)
+        keep = None if self.keep is None else self.keep.sigmoid().repeat(q.size(1), 1, 1)
+        last = self._tau(torch.tensor([self.mini_batch - 1], device=q.device))
+        descent = Descent(start, learned, None if tokens.fresh else sums, last, keep)
+        form = descent.primal if tokens.single else descent.dual
+        answers, given = form(q.flatten(1, 2), k.flatten(1, 2), gradients, self._tau(tokens.places()), tokens.ends)
+        unfinished = self._zeros(q.size(1)) if descent.sums is None else self._by_row(descent.sums)
+        return answers, given, (self._by_row(descent.learned), unfinished)
+
+    def _many_paces(self) -> Tensor:
+        """Logits of the share of what was learned that the next mini-batch keeps: memories of 64 to 2048 tokens."""
+        tokens = torch.logspace(math.log10(64), math.log10(2048), self.heads)
+        return torch.exp(-self.mini_batch / tokens).logit()[:, None, None]
+
+    def _output(self, z: Tensor) -> Tensor:
+        return torch.addcmul(self.bias, self.gain, normalise(z))
+
+    def _tau(self, places: Tensor) -> Tensor:
+        """max(0, 1 / t + offset_t / t) for the t-th token: (K, 1); (B * H, 1, 1) where rows differ."""
+        tau = ((1 + self.offset[places]) / (places + 1)).relu()
+        return tau[:, None] if tau.dim() == 1 else tau.repeat_interleave(self.heads, dim=0)[:, :, None]
+
+    def _zeros(self, rows: int) -> Weights:
+        return tuple(w.new_zeros(rows, *w.shape) for w in self.start)
+
+    def _by_row(self, parts: Weights) -> Weights:
+        return tuple(x.unflatten(0, (-1, self.heads)) for x in parts)
