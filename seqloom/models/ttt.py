@@ -37,14 +37,14 @@ class Config(ResidualConfig):
     inner: Literal["linear", "mlp"] = Field("linear", description="the model inside: one matrix, or two with a GELU")
     mini_batch: int = Field(16, ge=1, description="tokens whose gradients are taken at the same weights")
     base_rate: float = Field(0.0, ge=0, description="largest rate of the model inside; 0: 1 (linear), 0.1 (mlp)")
-    forget: bool = Field(True, description="what is learned fades, at a pace that each head learns (not in the paper)")
+    forget: bool = Field(False, description="what is learned fades, at a pace that each head learns (not in the paper)")
     gate: bool = Field(False, description="what the model inside answers passes a gate that the input opens")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
-        {"mini_batch": 4, "gate": True},
+        {"mini_batch": 4, "gate": True, "forget": True},
         {"mini_batch": 5, "inner": "mlp", "heads": 2, "depth": 2},
-        {"mini_batch": 1, "base_rate": 0.5, "kernel": 1, "forget": False},
+        {"mini_batch": 1, "base_rate": 0.5, "kernel": 1},
     )
 
     def build(self) -> Backbone:
