@@ -1,4 +1,4 @@
-"""What the benchmarks share: a race of several contenders, the machine's limits, and the work a model needs.
+"""What the benchmarks share: a race of several contenders, the machine's limits, and our own training update.
 
 Contenders take turns, round by round: what slows the machine for a while slows them all. The order rotates, and the
 best turn counts, because other programs can only add time. The median over the rounds of the ratio within a round
@@ -7,31 +7,47 @@ stands beside it: where the two disagree, the machine was too busy to say.
 
 from __future__ import annotations
 
+import json
 import math
 import multiprocessing
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+
+import seqloom
+from seqloom.core.batch import Batch
+from seqloom.core.network import SequenceModel
+from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.tasks import language_model
+from seqloom.train.engine import Engine
+from seqloom.train.loop import Trainer
+from seqloom.train.progress import Silent
+
+VOCABULARY = 65  # characters of tiny Shakespeare
 
 Contender = Callable[[], object]
 Turns = dict[str, list[float]]  # seconds of one call, for each round
 
 
-def race(contenders: Mapping[str, Contender], rounds: int, turn: float) -> Turns:
-    """Let each contender run for about `turn` seconds (one call, if that takes longer) in every round."""
-    names = list(contenders)
-    calls = {}
-    for name, run in contenders.items():
-        run()  # the first call allocates
-        calls[name] = max(1, math.ceil(turn / _seconds(run, 1)))
+def race(contenders: Mapping[str, Contender], rounds: int, turn: float, seconds: float = math.inf) -> Turns:
+    """Let each contender run for about `turn` seconds (one call, if that takes longer) in every round.
+
+    After `seconds` no other round begins; two there are always.
+    """
+    names, ends = list(contenders), time.perf_counter() + seconds
+    calls = {name: _calls(run, turn) for name, run in contenders.items()}
     turns: Turns = {name: [] for name in names}
     for n in range(rounds):
+        if n >= 2 and time.perf_counter() > ends:
+            break
         first = n % len(names)
         for name in names[first:] + names[:first]:
             turns[name].append(_seconds(contenders[name], calls[name]))
@@ -79,10 +95,18 @@ def _serve(connection: Connection, threads: int, build: Callable[..., Contender]
         connection.send(_seconds(run, calls))
 
 
+def _calls(run: Contender, turn: float) -> int:
+    """How many make up a turn. The first call allocates, so its time says little, unless it is long."""
+    if _seconds(run, 1) > 2 * turn:
+        return 1
+    return max(1, math.ceil(turn / _seconds(run, 1)))
+
+
 def _seconds(run: Contender, calls: int) -> float:
-    """Of one call, as timed where it happens."""
-    if isinstance(run, Elsewhere):
-        return run.seconds(calls)
+    """Of one call; a contender that has something to do before it starts the clock does so itself (`seconds`)."""
+    own_clock: Callable[[int], float] | None = getattr(run, "seconds", None)
+    if own_clock is not None:
+        return own_clock(calls)
     started = time.perf_counter()
     for _ in range(calls):
         run()
@@ -113,6 +137,42 @@ class ReadLimit:
 
     def __call__(self) -> None:
         self.buffer.sum()
+
+
+def make_task(vocabulary: int = VOCABULARY) -> language_model.LanguageModel:
+    return language_model.LanguageModel(language_model.Config.model_validate({}), vocabulary)
+
+
+def our_update(model: SequenceModel, batch: Batch, folder: Path) -> Contender:
+    """The trainer's own update, with all that a run does in it."""
+    options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
+    config = TrainConfig.model_validate(options)
+    trainer = Trainer(model, make_task(), config, Engine(config), RunFolder(folder), Silent())
+    trainer.model.train()
+    return lambda: trainer.update([batch], [])
+
+
+def weight_bytes(model: nn.Module) -> int:
+    """What is read of its weights to go one step: all, but for tables, of which a row is looked up."""
+    parts = [part for part in model.modules() if not isinstance(part, nn.Embedding)]
+    return sum(t.nbytes for part in parts for t in (*part.parameters(recurse=False), *part.buffers(recurse=False)))
+
+
+def describe_machine(*libraries: str) -> dict[str, Any]:
+    """On what, and with which versions, the figures were measured."""
+    return {
+        "threads": torch.get_num_threads(),
+        "processor": processor(),
+        "cache bytes": cache_bytes(),
+        "python": platform.python_version(),
+        "seqloom": seqloom.__version__,
+        **{name: version(name) for name in ("torch", *libraries)},
+    }
+
+
+def write_json(file: Path, report: dict[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def processor() -> str:

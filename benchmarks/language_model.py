@@ -4,7 +4,7 @@ Training is the whole update (loss, backward, clipping, fused AdamW): ours by th
 calls on its model; each in a process of its own. Peers: transformers' GPT-2 (as published, and with
 the fused GELU, which is faster), x-transformers' decoder with flash attention, and a plain torch model around nn.LSTM,
 nn.GRU and nn.RNN. Decoding is greedy, cached, one row, with the same weights in our GPT and in transformers' GPT-2. No
-dropout anywhere; all of it in float32.
+dropout anywhere; all of it in float32, but for the row that keeps its weights in a byte each.
 
 `ours is` is our speed over the row's, best turn against best turn (and, in brackets, the median over the rounds).
 `share` is the part of the machine's limit, measured in the same rounds: matmul for training, reading for decoding.
@@ -13,32 +13,30 @@ dropout anywhere; all of it in float32.
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import common
 import torch
+from common import VOCABULARY
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.adapt.int8 import to_int8
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
-from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.generate.pick import Choice
 from seqloom.generate.stream import stream
 from seqloom.models import gpt
-from seqloom.tasks import language_model
-from seqloom.train.engine import Engine
-from seqloom.train.loop import Trainer
-from seqloom.train.progress import Silent
 
-VOCABULARY = 65  # characters of tiny Shakespeare
-OURS, LIMIT = "seqloom", "limit"
+OURS, INT8, LIMIT = "seqloom", "seqloom, int8 weights", "limit"
+SAMPLED = 8  # rows of text on which int8 is judged
 GELUS = {"transformers GPT-2": "gelu_new", "transformers GPT-2, fused GELU": "gelu_pytorch_tanh"}
 RECURRENT = {"lstm": (nn.LSTM, 4), "gru": (nn.GRU, 3), "rnn": (nn.RNN, 1)}  # and their gates
 
@@ -94,7 +92,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     size = QUICK if options.quick else Size()
-    machine = describe_machine()
+    machine = common.describe_machine("transformers", "x-transformers")
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     sections = []
     for section in measure(size):
@@ -102,7 +100,7 @@ def main() -> None:
         sections.append(asdict(section))
     if options.json:
         report = {"machine": machine, "quick": options.quick, "size": asdict(size), "sections": sections}
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        common.write_json(options.json, report)
 
 
 def measure(size: Size) -> Iterator[Section]:
@@ -127,7 +125,7 @@ def train_gpt(size: Size, folder: Path) -> Section:
 
 def trained_gpt(preset: str, size: Size, folder: Path) -> common.Contender:
     rows, length = size.gpt_batch
-    return our_update(our_gpt(preset, size, VOCABULARY, length), make_batch(rows, length), folder)
+    return common.our_update(our_gpt(preset, size, VOCABULARY, length), make_batch(rows, length), folder)
 
 
 def peer_gpt(name: str, size: Size) -> common.Contender:
@@ -143,8 +141,9 @@ def peer_gpt(name: str, size: Size) -> common.Contender:
 
 def trained_recurrent(kind: str, shape: tuple[int, int, int], folder: Path) -> common.Contender:
     width, rows, length = shape
-    model = import_module(f"seqloom.models.{kind}").Config(width=width, inputs=width).assemble(make_task(VOCABULARY))
-    return our_update(model, make_batch(rows, length), folder)
+    config = import_module(f"seqloom.models.{kind}").Config(width=width, inputs=width)
+    model = config.assemble(common.make_task())
+    return common.our_update(model, make_batch(rows, length), folder)
 
 
 def peer_recurrent(kind: str, shape: tuple[int, int, int]) -> common.Contender:
@@ -177,16 +176,19 @@ def decode(size: Size) -> Section:
     for name, peer in peers.items():
         contenders[name] = lambda peer=peer: their_tokens(peer, prompt, size.new)  # type: ignore[misc]
     contenders["seqloom, modern preset"] = lambda: our_tokens(modern, prompt, size.new)
-    parameters = sum(p.numel() for p in ours.parameters())
-    weights = 4 * (parameters - size.context * size.gpt[0])  # of the positions only one row is read
+    small = to_int8(deepcopy(ours))
+    contenders[INT8] = lambda: our_tokens(small, prompt, size.new)
+    parameters, weights = sum(p.numel() for p in ours.parameters()), common.weight_bytes(ours)
     title = f"greedy decoding, cached, one row, {parameters / 1e6:.2f} M parameters, {size.prompt} + {size.new} tokens"
     section = run_section("decode", title, contenders, size.new, common.ReadLimit(size.read), weights, size)
+    section.rows[-1].share *= common.weight_bytes(small) / weights  # it has fewer bytes to read
     expected = our_tokens(ours, prompt, size.new)
     section.notes = {
         "parameters": parameters,
         "same_tokens": all(their_tokens(peer, prompt, size.new) == expected for peer in peers.values()),
         "distinct_tokens": len(set(expected)),
-    } | cache_notes(weights, section, size)
+    }
+    section.notes |= cache_notes(weights, section, size) | int8_notes(ours, small, size)
     return section
 
 
@@ -199,6 +201,18 @@ def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
         "weights_fit_in_cache": cache is not None and weights < cache,
         "reading_as_many_bytes_again_and_again": speed / 1e9,
         "share_of_that": section.rows[0].tokens_per_second * weights / speed,
+    }
+
+
+def int8_notes(ours: SequenceModel, small: SequenceModel, size: Size) -> dict[str, Any]:
+    """What rounding costs, on text that the model wrote: there it is as good as any model can be."""
+    tokens = stream(ours, [[0]] * SAMPLED, max_new=size.new, choose=Choice(temperature=1), seed=0)
+    text = torch.stack(list(tokens), dim=1)  # (SAMPLED, new)
+    with torch.inference_mode():
+        before, after = (cross_entropy(model(text[:, :-1])[0], text[:, 1:]).item() for model in (ours, small))
+    return {
+        "int8_raises_perplexity_by_percent": 100 * math.expm1(after - before),
+        "measured_on": f"{text.numel():,} tokens that the float model sampled, its weights random",
     }
 
 
@@ -226,10 +240,6 @@ def make_row(name: str, turns: common.Turns, tokens: int, seconds_per_token: flo
     return Row(name, speed, *ratios, speed * seconds_per_token, turns[name])
 
 
-def make_task(vocabulary: int) -> language_model.LanguageModel:
-    return language_model.LanguageModel(language_model.Config.model_validate({}), vocabulary)
-
-
 def make_batch(rows: int, length: int) -> Batch:
     ids = torch.randint(VOCABULARY, (rows, length + 1))
     return Batch(ids[:, :-1], None, ids[:, 1:], continues=True)
@@ -238,16 +248,7 @@ def make_batch(rows: int, length: int) -> Batch:
 def our_gpt(preset: str, size: Size, vocabulary: int, context: int) -> SequenceModel:
     width, depth, heads = size.gpt
     options = {"preset": preset, "width": width, "depth": depth, "heads": heads, "context": context}
-    return gpt.Config.model_validate(options).assemble(make_task(vocabulary))
-
-
-def our_update(model: SequenceModel, batch: Batch, folder: Path) -> common.Contender:
-    """The trainer's own update, with all that a run does in it."""
-    options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
-    config = TrainConfig.model_validate(options)
-    trainer = Trainer(model, make_task(VOCABULARY), config, Engine(config), RunFolder(folder), Silent())
-    trainer.model.train()
-    return lambda: trainer.update([batch], [])
+    return gpt.Config.model_validate(options).assemble(common.make_task(vocabulary))
 
 
 def peer_update(model: nn.Module, batch: Batch) -> common.Contender:
@@ -257,13 +258,16 @@ def peer_update(model: nn.Module, batch: Batch) -> common.Contender:
 
     def update() -> None:
         logits = model(batch.inputs)
-        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        loss.backward()
+        cross_entropy(logits, batch.targets).backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     return update
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 class Logits(nn.Module):
@@ -348,16 +352,6 @@ def their_tokens(model: Any, prompt: list[int], new: int) -> list[int]:
     ids = torch.tensor([prompt])
     options = {"max_new_tokens": new, "do_sample": False, "use_cache": True}
     return model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, len(prompt) :].tolist()
-
-
-def describe_machine() -> dict[str, Any]:
-    libraries = {name: version(name) for name in ("torch", "transformers", "x-transformers")}
-    return {
-        "threads": torch.get_num_threads(),
-        "processor": common.processor(),
-        "cache bytes": common.cache_bytes(),
-        **libraries,
-    }
 
 
 def table(section: Section) -> str:

@@ -1,4 +1,4 @@
-"""How fast a large text file is prepared, and in how much memory: python benchmarks/prepare.py [--mb 1000].
+"""How fast a large text file is prepared, and in how much memory: python benchmarks/prepare.py [--mb N] [--json FILE].
 
 Makes a text of that size from shuffled lines of the built-in samples, prepares it with each tokenizer in a process of
 its own (hashing, tokenising, writing, then 20,000 random reads), and prints MB/s and the process's peak memory. Beside
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from seqloom.data.stream import prepare
 from seqloom.data.text import Source, open_text
@@ -26,6 +27,7 @@ from seqloom.tokenizers.subwords import BATCH, cut
 
 KINDS = {"characters": 4, "bytes": 4, "bpe": 20}  # MB on which to race the library, which is slow at the first two
 ROUNDS = 3
+COLUMNS = {"tokenizer": 12, "MB/s": 8, "tokens": 15, "peak MB": 9, "MB/s on a part: ours": 22, "library": 9, "ratio": 8}
 
 
 def make_text(path: Path, megabytes: int) -> None:
@@ -81,9 +83,7 @@ def prepare_alone(path: str, folder: Path) -> None:
     print(json.dumps({"seconds": seconds, "tokens": len(stream), "peak": peak}))
 
 
-def measure(path: Path, folder: Path) -> Iterator[str]:
-    columns = f"{'tokenizer':12}{'MB/s':>8}{'tokens':>15}{'peak MB':>9}"
-    yield f"{columns}{'MB/s on a part: ours':>22}{'library':>9}{'ratio':>8}"
+def measure(path: Path, folder: Path) -> Iterator[dict[str, Any]]:
     whole = open_text(str(path))
     for kind, megabytes in KINDS.items():
         home = folder / kind
@@ -95,13 +95,18 @@ def measure(path: Path, folder: Path) -> Iterator[str]:
         alone = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         ours, theirs = race(tokenizer, part_of(whole, megabytes), folder)
         speed = whole.bytes / 1e6 / alone["seconds"]
-        row = f"{kind:12}{speed:8.1f}{alone['tokens']:15,}{alone['peak']:9.0f}"
-        yield f"{row}{ours:22.2f}{theirs:9.2f}{ours / theirs:8.2f}"
+        yield {"tokenizer": kind, "speed": speed, **alone, "ours": ours, "library": theirs}
+
+
+def shown(row: dict[str, Any]) -> str:
+    whole = f"{row['tokenizer']:>12}{row['speed']:8.1f}{row['tokens']:15,}{row['peak']:9.0f}"
+    return f"{whole}{row['ours']:22.2f}{row['library']:9.2f}{row['ours'] / row['library']:8.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=int, default=1000, help="size of the text")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--alone", nargs=2, metavar=("TEXT", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
@@ -112,8 +117,16 @@ def main() -> None:
         path = folder / "text.txt"
         make_text(path, options.mb)
         print(f"{path.stat().st_size / 1e6:,.0f} MB of text")
-        for line in measure(path, folder):
-            print(line, flush=True)
+        print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
+        rows = []
+        for row in measure(path, folder):
+            print(shown(row), flush=True)
+            rows.append(row)
+    if options.json:
+        import common  # and with it torch, whose memory no figure above should contain
+
+        machine = common.describe_machine("tokenizers")
+        common.write_json(options.json, {"machine": machine, "mb": options.mb, "rows": rows})
 
 
 if __name__ == "__main__":
