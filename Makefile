@@ -34,9 +34,10 @@ check: setup  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup  ## speed: training and decoding against peers, preparing text
-	$(BIN)/python benchmarks/language_model.py
-	$(BIN)/python benchmarks/prepare.py --mb 100
+bench: setup  ## speed: against peers, of every model, of preparing text; figures in runs/bench; under 20 minutes
+	$(BIN)/python benchmarks/language_model.py --json runs/bench/language_model.json
+	$(BIN)/python benchmarks/every_model.py --json runs/bench/every_model.json
+	$(BIN)/python benchmarks/prepare.py --mb 100 --json runs/bench/prepare.json
 
 clean:  ## remove .venv, caches and builds; runs/ stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

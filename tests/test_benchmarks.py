@@ -6,15 +6,53 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
+from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from seqloom import runs
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
+Figures = tuple[dict[str, Any], str]
+
+
+def run_alone(script: str, *options: str | Path) -> str:
+    """What it prints, in a process of its own."""
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, options)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Callable[..., str]:
+    """The same, in this process, which is quicker."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+    def call(module: str, *options: str | Path) -> str:
+        monkeypatch.setattr(sys, "argv", [module, *map(str, options)])
+        import_module(module).main()
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def every_model(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    """Its figures, and what it printed."""
+    file = tmp_path_factory.mktemp("bench") / "new" / "figures.json"
+    printed = run_alone("every_model.py", "--quick", "--threads", "1", "--json", file)
+    return json.loads(file.read_text()), printed
+
+
 def test_the_language_model_benchmark_writes_every_figure_it_prints(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    command = [sys.executable, str(BENCHMARKS / "language_model.py"), "--quick", "--threads", "1", "--json", str(file)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    printed = run_alone("language_model.py", "--quick", "--threads", "1", "--json", file)
     report = json.loads(file.read_text())
     sections = {section["name"]: section for section in report["sections"]}
     assert report["quick"] and report["machine"]["threads"] == 1
@@ -36,3 +74,68 @@ def test_the_language_model_benchmark_writes_every_figure_it_prints(tmp_path: Pa
             figures = (row["tokens_per_second"], row["ratio"], row["median_ratio"], row["share"])
             assert all(math.isfinite(figure) and figure > 0 for figure in figures)
     assert sections["decode"]["notes"]["same_tokens"] is True
+    assert math.isfinite(sections["decode"]["notes"]["int8_raises_perplexity_by_percent"])
+
+
+def test_every_model_is_measured_at_every_point(every_model: Figures) -> None:
+    report, printed = every_model
+    assert list(report["models"]) == runs.names("models") and not report["left_out"]
+    assert report["quick"] and report["machine"]["threads"] == 1 and "torch" in report["machine"]
+    trained = {name for name, parameters in report["models"].items() if parameters}
+    assert all(abs(report["models"][name] / report["size"]["parameters"] - 1) <= 0.02 for name in trained)
+    for kind, measured in (("train", trained), ("decode", set(report["models"]))):
+        shapes = {tuple(shape) for way in ("rows", "lengths") for shape in report["size"][f"{kind}_{way}"]}
+        points = {(p["rows"], p["length"]): p for p in report["points"] if p["kind"] == kind}
+        assert set(points) == shapes
+        for point in points.values():
+            assert set(point["figures"]) == measured and point["limit"] > 0
+            assert all(figure["tokens_per_second"] > 0 for figure in point["figures"].values())
+    assert all(f"\n  {name} " in printed for name in report["models"])
+    assert max(map(len, printed.splitlines())) <= 120
+
+
+def test_figures_are_compared_with_those_of_before(
+    every_model: Figures, run: Callable[..., str], tmp_path: Path
+) -> None:
+    before = deepcopy(every_model[0])
+    first, second = [name for name, parameters in before["models"].items() if parameters][:2]
+    for point in before["points"]:
+        point["figures"][first]["tokens_per_second"] = 1e12
+        point["figures"][second]["tokens_per_second"] = 1e-3
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(before))
+    printed = run("every_model", "--quick", "--models", f"{first},{second}", "--against", file)
+    worse = printed.partition("worse by more than a tenth")[2]
+    assert f"tokens/s of {first} at" in worse and f"tokens/s of {second} at" not in worse
+    with pytest.raises(SystemExit, match="cannot be compared"):
+        run("every_model", "--quick", "--params", "40_000", "--against", file)
+
+
+def test_the_slowest_give_way_when_time_is_short(run: Callable[..., str]) -> None:
+    assert "too slow for the time given" in run("every_model", "--quick", "--models", "gru", "--minutes", "0")
+    affordable = import_module("every_model").affordable
+    calls = {"slow": 1.0, "quick": 0.1, "slower": 9.0}
+    assert affordable(calls, seconds=1000) == ["slow", "quick", "slower"]
+    assert affordable(calls, seconds=20) == ["slow", "quick"]
+    assert affordable(calls, seconds=0) == []
+
+
+def test_a_model_is_left_out_where_it_ends(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    gpt = runs.find_config("models", "gpt")
+    monkeypatch.setattr(gpt, "reading", lambda config, length: gpt(positions="learned", context=12))
+    printed = run("every_model", "--quick", "--models", "gpt")
+    assert "decode 1 x 16: gpt, which reads no more than 12 tokens" in printed
+    assert "train 1 x 16: gpt, which reads no more than 12 tokens" in printed and "train 2 x 8" not in printed
+
+
+def test_the_chart_has_a_line_for_every_model(every_model: Figures, run: Callable[..., str], tmp_path: Path) -> None:
+    file, picture, models = tmp_path / "figures.json", tmp_path / "speed.svg", every_model[0]["models"]
+    file.write_text(json.dumps(every_model[0]))
+    run("chart", file, "--out", picture)
+    words = [e.text for e in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert {name: words.count(name) for name in models} == {name: 2 if models[name] else 1 for name in models}
+
+
+def test_two_forms_of_one_idea_are_raced(run: Callable[..., str]) -> None:
+    printed, known = run("forms", "--quick"), runs.names("models")
+    assert printed.count(" x (median") == ("mingru" in known) + ("ttt" in known)
