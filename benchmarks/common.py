@@ -143,10 +143,10 @@ def make_task(vocabulary: int = VOCABULARY) -> language_model.LanguageModel:
     return language_model.LanguageModel(language_model.Config.model_validate({}), vocabulary)
 
 
-def our_update(model: SequenceModel, batch: Batch, folder: Path) -> Contender:
+def our_update(model: SequenceModel, batch: Batch, folder: Path, compiled: bool = False) -> Contender:
     """The trainer's own update, with all that a run does in it."""
     options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
-    config = TrainConfig.model_validate(options)
+    config = TrainConfig.model_validate({**options, "compile": compiled})
     trainer = Trainer(model, make_task(), config, Engine(config), RunFolder(folder), Silent())
     trainer.model.train()
     return lambda: trainer.update([batch], [])

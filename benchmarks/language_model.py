@@ -3,8 +3,9 @@
 Training is the whole update (loss, backward, clipping, fused AdamW): ours by the trainer itself, a peer by the same
 calls on its model; each in a process of its own. Peers: transformers' GPT-2 (as published, and with
 the fused GELU, which is faster), x-transformers' decoder with flash attention, and a plain torch model around nn.LSTM,
-nn.GRU and nn.RNN. Decoding is greedy, cached, one row, with the same weights in our GPT and in transformers' GPT-2. No
-dropout anywhere; all of it in float32, but for the row that keeps its weights in a byte each.
+nn.GRU and nn.RNN. Decoding is greedy, cached, one row, with the same weights in our GPT and in transformers' GPT-2.
+One row more is ours with `train.compile`; peers are as their users run them. No dropout anywhere; all of it in
+float32, but for the row that keeps its weights in a byte each.
 
 `ours is` is our speed over the row's, best turn against best turn (and, in brackets, the median over the rounds).
 `share` is the part of the machine's limit, measured in the same rounds: matmul for training, reading for decoding.
@@ -56,9 +57,10 @@ class Size:
     new: int = 256
     matmul: int = 2048
     read: int = 256_000_000
+    compiled: bool = True  # measure train.compile too: a minute of compiling
 
 
-QUICK = Size(2, 0.0, (32, 2, 2), (2, 16), ((32, 2, 16),), 64, 64, 4, 8, 64, 1_000_000)
+QUICK = Size(2, 0.0, (32, 2, 2), (2, 16), ((32, 2, 16),), 64, 64, 4, 8, 64, 1_000_000, False)
 
 
 @dataclass
@@ -118,14 +120,17 @@ def train_gpt(size: Size, folder: Path) -> Section:
     for name in (*GELUS, "x-transformers"):
         contenders[name] = common.Elsewhere(peer_gpt, name, size)
     contenders["seqloom, modern preset"] = common.Elsewhere(trained_gpt, "modern", size, folder)
+    if size.compiled:
+        contenders["seqloom, compiled"] = common.Elsewhere(trained_gpt, "gpt2", size, folder, True)
     flops = common.gpt_flops(width, depth, length, VOCABULARY)
     title = f"training a GPT, {depth} x {width}, batch {rows} x {length}"
     return run_section("train gpt", title, contenders, rows * length, common.MatmulLimit(size.matmul), flops, size)
 
 
-def trained_gpt(preset: str, size: Size, folder: Path) -> common.Contender:
+def trained_gpt(preset: str, size: Size, folder: Path, compiled: bool = False) -> common.Contender:
     rows, length = size.gpt_batch
-    return common.our_update(our_gpt(preset, size, VOCABULARY, length), make_batch(rows, length), folder)
+    model = our_gpt(preset, size, VOCABULARY, length)
+    return common.our_update(model, make_batch(rows, length), folder, compiled)
 
 
 def peer_gpt(name: str, size: Size) -> common.Contender:

@@ -199,6 +199,8 @@ class _Fit:
             return
         size = None if train.counts[unknown] else train.bytes / len(train)
         trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)
+        if self.config.train.compile:
+            self.talk.say("compiling the training step: the first step takes a minute or two")
         if newest := self.folder.newest_whole(self.talk.say):
             self.talk.say(f"continuing from step {newest[0]:,}")
             trainer.restore(newest[1])

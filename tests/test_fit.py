@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -214,6 +216,22 @@ def test_a_window_longer_than_the_context_is_refused(book, out):
 def test_a_bidirectional_model_is_refused_for_language_modelling(book, out):
     with pytest.raises(UserError, match="language_model needs a model that is causal; this one is bidirectional"):
         small_fit(book, out, "lstm", ["model.bidirectional=true", *QUICK])
+
+
+def test_a_compiled_run_learns_what_a_plain_one_learns(book, out, monkeypatch):
+    plain = small_fit(book, out / "plain", "window", QUICK).summary
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # needs no C++ compiler
+    compiled = small_fit(book, out / "compiled", "window", [*QUICK, "train.compile=true"]).summary
+    assert compiled["scores"]["valid"]["loss"] == pytest.approx(plain["scores"]["valid"]["loss"], abs=1e-4)
+
+
+def test_compiling_without_a_compiler_or_with_shards_is_refused_at_once(book, out, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(UserError, match=r"train.compile=true needs a C\+\+ compiler"):
+        small_fit(book, out, extra=["train.compile=true", *QUICK])
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match=r"train.compile=true does not go with train.shard=true"):
+        small_fit(book, out, extra=["train.compile=true", "train.shard=true", "train.optimizer=adamw", *QUICK])
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(book, out):

@@ -86,6 +86,7 @@ class TrainConfig(Strict):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to compute")
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on GPUs only")
     shard: bool = Field(False, description="shard the model over the processes (FSDP2, under torchrun)")
+    compile: bool = Field(False, description="torch.compile the training step; docs/speed.md says when it pays")
     tensorboard: bool = Field(False, description="also write TensorBoard events")
 
 

@@ -7,6 +7,7 @@ With `train.shard` the weights are spread over the processes too (FSDP2).
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -37,11 +38,13 @@ class Engine:
             else config.precision
         )
         self.autocast = precision == "bfloat16"
-        self.shard = config.shard
+        self.shard, self.compile = config.shard, config.compile
         if self.shard and self.world == 1:
             raise UserError("train.shard=true needs several processes: torchrun --nproc-per-node 2 -m seqloom fit ...")
         if self.shard and config.optimizer == "muon":
             raise UserError("train.optimizer=muon needs whole matrices; with train.shard=true use adamw or sgd")
+        if self.compile:
+            _check_compiler(self.device, self.shard)
 
     @property
     def main(self) -> bool:
@@ -75,7 +78,9 @@ class Engine:
                 register_fsdp_forward_method(model, method)
 
     def wrap(self, objective: nn.Module) -> nn.Module:
-        """The objective whose backward sums gradients over the processes."""
+        """The objective, compiled if asked, whose backward sums gradients over the processes."""
+        if self.compile:
+            objective = torch.compile(objective)  # type: ignore[assignment]
         if self.world == 1 or self.shard:
             return objective
         from torch.nn.parallel import DistributedDataParallel
@@ -140,3 +145,11 @@ def choose_device(name: str, local: int = 0) -> torch.device:
     if name == "mps" and not torch.backends.mps.is_available():
         raise UserError("train.device=mps: torch sees no Apple GPU; use train.device=cpu or auto")
     return torch.device(name, local) if name == "cuda" else torch.device(name)
+
+
+def _check_compiler(device: torch.device, shard: bool) -> None:
+    """torch.compile makes C++ for a processor; without a compiler it fails late and at length."""
+    if shard:
+        raise UserError("train.compile=true does not go with train.shard=true; leave one of them out")
+    if device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        raise UserError("train.compile=true needs a C++ compiler (g++ or clang++) on this machine, and there is none")

@@ -50,3 +50,9 @@ def test_running_out_on_the_way_is_one_line_and_leaves_checkpoints_whole(book, t
     assert "Traceback" not in done.stderr and done.returncode in (0, 1), done.stderr
     folder = RunFolder(tmp_path / "run")
     assert folder.newest_whole(print) is not None
+
+
+def test_a_training_step_compiles(book, tmp_path):
+    done = limited(64, book, tmp_path / "run", "model.name=window", "model.width=16", "train.compile=true")
+    assert done.returncode == 0, done.stderr
+    assert "compiling the training step" in done.stderr
