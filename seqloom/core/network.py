@@ -92,6 +92,7 @@ class ModelConfig(Strict):
 
     defaults: ClassVar[dict[str, Any]] = {}  # what else suits this architecture: {"task.length": 64, ...}
     knobs: ClassVar[tuple[str, ...]] = ("width",)  # what is turned to reach a size: the coarse one first
+    tables: ClassVar[float | None] = None  # spread of a new table's values; None: torch's choice, 1
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({},)  # settings that the contract tests also try
 
     def build(self) -> Backbone:
@@ -105,4 +106,8 @@ class ModelConfig(Strict):
         """The whole network for a task; refuses a kind of model the task cannot use."""
         backbone = self.build()
         task.check(backbone.kind)
-        return Network(task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie)
+        network = Network(task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie)
+        for part in network.modules():
+            if self.tables and isinstance(part, nn.Embedding):
+                nn.init.normal_(part.weight, std=self.tables)
+        return network

@@ -20,9 +20,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.network import ModelConfig
 from seqloom.core.state import State, keep_last
-from seqloom.core.task import Task
 from seqloom.layers.convolution import convolve
 from seqloom.layers.norms import RMSNorm
 from seqloom.layers.transformer import FeedForward
@@ -48,19 +47,13 @@ class ResidualConfig(ModelConfig):
     feed: int = Field(0, ge=0, description="width of the gated feed-forward; 0: 8/3 x width")
 
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+    tables: ClassVar[float | None] = 0.02
 
     @model_validator(mode="after")
     def _check_heads(self) -> ResidualConfig:
         if self.width % (2 * self.heads):
             raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
         return self
-
-    def assemble(self, task: Task) -> SequenceModel:
-        network = super().assemble(task)
-        for table in network.modules():
-            if isinstance(table, nn.Embedding):
-                nn.init.normal_(table.weight, std=0.02)
-        return network
 
 
 class Block(nn.Module):

@@ -18,10 +18,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
-from seqloom.core.task import Task
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.decode import Step, one_token_steps
@@ -75,6 +74,7 @@ class Config(ModelConfig):
     )
     defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+    tables: ClassVar[float | None] = 0.02
 
     @model_validator(mode="before")
     @classmethod
@@ -103,13 +103,6 @@ class Config(ModelConfig):
 
     def reading(self, length: int) -> Self:
         return self.model_copy(update={"context": length})
-
-    def assemble(self, task: Task) -> SequenceModel:
-        network = super().assemble(task)
-        for table in network.modules():
-            if isinstance(table, nn.Embedding):
-                nn.init.normal_(table.weight, std=0.02)
-        return network
 
 
 class GPT(Backbone):
