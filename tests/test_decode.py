@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 import torch
@@ -86,6 +88,46 @@ def test_int8_takes_matrices_of_any_size(inputs: int, rows: int, out: int) -> No
         linear, x = Linear(inputs, out, bias=bias), torch.randn(rows, inputs)
         with torch.inference_mode():
             assert (Int8Linear(linear)(x) - linear(x)).norm() < 0.05 * max(0.1, float(linear(x).norm()))
+
+
+@pytest.mark.parametrize("name", ["linear_attention", "ttt", "mingru", "minlstm", "window"])
+def test_int8_is_near_for_every_model_of_linear_maps(name: str) -> None:
+    model, ids = network(name, {}).float(), tokens(2, 9)
+    with torch.inference_mode():
+        exact = model(ids)[0]
+        model = to_int8(model)
+        assert 0 < (model(ids)[0] - exact).norm() / exact.norm() < 0.1
+        assert model(ids[:, :0])[0].shape == (2, 0, exact.size(-1))
+
+
+def test_a_copy_made_after_decoding_answers_with_its_own_weights() -> None:
+    model, ids = network("gpt", {"context": 32}), tokens(1, 4)
+    with torch.inference_mode():
+        model(ids[:, -1:], model.begin(ids[:, :-1]))
+        copy = deepcopy(model)
+        copy.backbone.blocks[0].feed.up.weight.mul_(2)
+        close(copy(ids[:, -1:], copy.begin(ids[:, :-1]))[0], copy(ids)[0][:, -1:])
+        pickle.dumps(model)
+
+
+def test_a_state_made_in_inference_mode_can_be_continued_outside_of_it() -> None:
+    model, ids = network("gpt", {"context": 32}), tokens(2, 5)
+    with torch.inference_mode():
+        _, state = model(ids[:, 3:4], model.begin(ids[:, :3]))
+    with torch.no_grad():
+        close(model(ids[:, 4:], state)[0], model(ids)[0][:, 4:])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_single_token_may_be_read_under_autocast(rows: int) -> None:
+    model, ids = network("gpt", {"context": 32}).float(), tokens(rows, 5)
+    with torch.no_grad():
+        with torch.autocast("cpu", torch.bfloat16):
+            one, state = model(ids[:, 3:4], model.begin(ids[:, :3]))
+        after, _ = model(ids[:, 4:], state)
+        whole, _ = model(ids)
+    for ours, exact in ((one.float(), whole[:, 3:4]), (after, whole[:, 4:])):
+        assert (ours - exact).norm() / exact.norm() < 0.1
 
 
 def test_int8_is_refused_where_a_recurrence_has_the_matrices() -> None:

@@ -33,12 +33,12 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.size(-1))
-        return self.map_of(len(rows))(rows).view(*x.shape[:-1], -1).to(x.dtype)
+        rows = x.reshape(-1, x.size(-1)).contiguous()
+        return self.map_of(len(rows))(rows).view(*x.shape[:-1], len(self.weight)).to(x.dtype)
 
     def map_of(self, rows: int) -> Map:
         """As of `Linear`."""
-        weight, scale, bias = self.weight, self.scale, self.bias
+        weight, scale, bias = self.weight, self.scale.bfloat16(), self.bias
         if not weight.is_cpu:
             return lambda x: F.linear(self._pad(x), weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
         if self.missing:
@@ -58,7 +58,7 @@ def to_int8(model: SequenceModel) -> SequenceModel:
     """The same model, its linear maps replaced; refused where there are none but the one that writes."""
     found = [(part, name) for part in model.modules() for name, child in part.named_children() if type(child) is Linear]
     if not any(part is not model for part, _ in found):
-        raise UserError("int8 is for models made of linear maps; the matrices of this one belong to a recurrence")
+        raise UserError("int8 is for models made of linear maps; the matrices of this one belong to a recurrence, or it has none")
     for part, name in found:
         setattr(part, name, Int8Linear(getattr(part, name)))
     return model.eval()

@@ -32,7 +32,7 @@ class Linear(nn.Linear):
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., in) -> (..., out)"""
-    if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu:
+    if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight, bias)
     return _map_of_one_row(weight, bias)(x.reshape(1, -1)).view(*x.shape[:-1], -1)
 

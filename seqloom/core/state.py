@@ -42,7 +42,7 @@ def scale_gradient(state: State, factor: float) -> State:
 def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
     """The last `count` real steps of each row of (B, count+T, ...), of which only the last T may be padding."""
     if mask is None:
-        return read[:, read.size(1) - count :].contiguous()
+        return read[:, read.size(1) - count :].clone()  # a view would keep all of it
     first = mask.sum(1, keepdim=True)  # (B, 1)
     steps = first + torch.arange(count, device=read.device)
     return read[torch.arange(read.size(0), device=read.device)[:, None], steps]

@@ -40,7 +40,7 @@ class Cache:
         self.end = self.start + self.steps
         self.oldest = max(0, min(starts, default=0) - window + 1) if window else 0  # the first slot that is still seen
         self.added = self.steps if mask is None else mask.sum(1).cpu()
-        self.taken = self.written is not None and bool((self.written > self.read).any())
+        self.taken = self.written is not None and (bool((self.written > self.read).any()) or _is_frozen(self.written))
         self.surplus = self._surplus() if window else None
         self.grown: list[tuple[Tensor, Tensor]] = []
 
@@ -96,6 +96,7 @@ class Cache:
         return self.taken or self.end > old.size(2) or torch.is_grad_enabled()
 
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
+        old = old.to(new.dtype)  # autocast may have come or gone
         learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
         if self.even and (learning or self.surplus is not None):
             return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version; `_keep` makes room
@@ -118,6 +119,11 @@ class Cache:
             slots = (self.surplus[:, None] + torch.arange(size)).to(full.device)
             kept = full.gather(2, slots[:, None, :, None].expand(-1, full.size(1), -1, full.size(3)))
         return kept.clone() if torch.is_grad_enabled() or not self.layers else _more_room(kept, size, size)
+
+
+def _is_frozen(tensor: Tensor) -> bool:
+    """Made in inference mode, which has ended: it can be read, but not written."""
+    return tensor.is_inference() and not torch.is_inference_mode_enabled()
 
 
 def _more_room(old: Tensor, used: int, needed: int) -> Tensor:

@@ -135,7 +135,7 @@ class GPT(Backbone):
             x = x + self.positions(places if mask is None else places * mask)  # padding stands nowhere
         x = self.dropout(x)
         angles = self.rotary.angles(places) if self.rotary else None
-        if cache.steps == 1 and cache.even and not self._learning_or_watched():
+        if cache.steps == 1 and cache.even and not self._must_be_exact():
             x = x[:, 0]
             for layer, step in enumerate(self._steps(x.size(0))):
                 x = step(x, cache, layer, angles)
@@ -153,6 +153,13 @@ class GPT(Backbone):
         self.steps.clear()
         return super().train(mode)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "steps": {}}  # they hold this model's weights, not its copy's
+
+    def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:
+        self.steps.clear()
+        super()._load_from_state_dict(*arguments, **options)
+
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         self.steps.clear()  # the weights may move
         return super()._apply(fn, recurse)
@@ -164,8 +171,10 @@ class GPT(Backbone):
             self.steps = {key: one_token_steps(self.blocks, rows)}
         return self.steps[key]
 
-    def _learning_or_watched(self) -> bool:
-        return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
+    def _must_be_exact(self) -> bool:
+        """Whether someone learns, watches, or chooses the precision of every operation (autocast)."""
+        chosen = torch.is_autocast_enabled("cpu")
+        return chosen or self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
 
     @staticmethod
     def _block(c: Config) -> Block:

@@ -33,7 +33,7 @@ class GRUCell(Cell):
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         hidden = GRUSequence.apply(self.project(x), self.weight_h, self.bias_new, memory[0])
-        return hidden, (hidden[-1],)
+        return hidden, (hidden[-1].clone(),)  # a view would keep all of it
 
 
 class Config(RecurrentConfig):

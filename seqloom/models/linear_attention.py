@@ -57,7 +57,7 @@ class MatrixMemory(Mixer):
 
     def forward(self, x: Tensor, memory: State, mask: Tensor | None) -> tuple[Tensor, State]:
         # Autocast may round this product, but what is remembered keeps the precision of the weights.
-        qkv = self.qkv(x).to(self.qkv.weight.dtype).unflatten(-1, (3, self.heads, self.size))
+        qkv = self.qkv(x).to(x.dtype).unflatten(-1, (3, self.heads, self.size))
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
         if self.average:
             q, k, v = F.elu(q) + 1, F.elu(k) + 1, F.pad(v, (0, 1), value=1.0)
@@ -89,4 +89,4 @@ def attend(q: Tensor, k: Tensor, v: Tensor, past: Tensor, chunk: int) -> tuple[T
     after = (k.mT @ v).cumsum(2) + past[:, :, None]
     before = torch.cat((past[:, :, None], after[:, :, :-1]), dim=2)
     y = q @ before + (q @ k.mT).tril() @ v
-    return y.flatten(2, 3)[:, :, :steps], after[:, :, -1]
+    return y.flatten(2, 3)[:, :, :steps], after[:, :, -1].clone()  # a view would keep all of it

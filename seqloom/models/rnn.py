@@ -31,7 +31,7 @@ class RNNCell(Cell):
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         hidden = RNNSequence.apply(self.project(x), self.weight_h, memory[0], self.relu)
-        return hidden, (hidden[-1],)
+        return hidden, (hidden[-1].clone(),)  # a view would keep all of it
 
 
 class Config(RecurrentConfig):

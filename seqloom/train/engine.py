@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -151,5 +152,6 @@ def _check_compiler(device: torch.device, shard: bool) -> None:
     """torch.compile makes C++ for a processor; without a compiler it fails late and at length."""
     if shard:
         raise UserError("train.compile=true does not go with train.shard=true; leave one of them out")
-    if device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
-        raise UserError("train.compile=true needs a C++ compiler (g++ or clang++) on this machine, and there is none")
+    compiler = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
+    if device.type == "cpu" and not shutil.which(compiler):
+        raise UserError(f"train.compile=true needs a C++ compiler, and there is no {compiler}; install it, or set CXX")
