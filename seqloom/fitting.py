@@ -24,9 +24,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order, Task
-from seqloom.data.stream import TokenStream, prepare
-from seqloom.data.text import Source
-from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.material import Part, Vocabulary, material_of
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.counting import count
 from seqloom.train.engine import Engine
@@ -37,8 +35,6 @@ from seqloom.train.progress import Reporter, Silent, reporter
 # What may change when a run goes on; anything else would make it another run.
 _BUDGET = {"steps", "tokens", "seconds", "patience"}
 _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
-
-_LARGE = 10_000_000  # bytes of text whose preparation is worth a line
 
 _FLAGS = {
     "task": "task.name",
@@ -80,7 +76,7 @@ def conduct(
     talk: Reporter,
     command: str = "",
     *,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: Vocabulary | None = None,
     scored: Collection[str] = ("valid", "test"),
     judge: Judge | None = None,
 ) -> runs.Run:
@@ -112,7 +108,7 @@ class _Fit:
         engine: Engine,
         talk: Reporter,
         command: str,
-        tokenizer: Tokenizer | None,
+        tokenizer: Vocabulary | None,
         scored: Collection[str],
         judge: Judge | None,
     ) -> None:
@@ -120,24 +116,26 @@ class _Fit:
         self.given, self.scored, self.judge = tokenizer, scored, judge
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.config = self._agreed(config)
+        self.material = material_of(runs.task_config(self.config))
         self.progress = Progress()
 
     def finished(self) -> bool:
         return bool(self.previous and self.folder.summary() and self.previous["config"] == self._dumped())
 
     def run(self) -> runs.Run:
-        parts = runs.open_parts(self.config.data)
+        parts = self.material.open_parts(self.config.data)
         self._same_data(parts)
         tokenizer = self._tokenizer(parts["train"])
-        streams = prepare_parts(parts, tokenizer, self.talk)
+        rows = self.material.prepare_parts(parts, tokenizer, self.talk)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
+        task.check_rows(model, rows["train"])
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(parts, tokenizer, model))
             self.engine.wait()  # now the others find everything in place
-        self._train(model, task, streams, tokenizer.unk)
-        return self._finish(model, task, tokenizer, streams)
+        self._train(model, task, rows, tokenizer)
+        return self._finish(model, task, tokenizer, rows)
 
     def _agreed(self, config: RunConfig) -> RunConfig:
         """Threads are part of a run: the recorded count is kept. Little else may change when a run goes on."""
@@ -154,21 +152,21 @@ class _Fit:
             self.talk.say(f"changed: {'; '.join(changed)}: no longer bit-identical to an uninterrupted run")
         return now
 
-    def _same_data(self, parts: Mapping[str, Source]) -> None:
+    def _same_data(self, parts: Mapping[str, Part]) -> None:
         for part, known in (self.previous or {}).get("data", {}).items():
             if part in parts and parts[part].hash != known["hash"]:
                 raise UserError(
-                    f"{parts[part].name}: the {part} text has changed since the run began (was {known['hash'][:12]}, "
+                    f"{parts[part].name}: the {part} part has changed since the run began (was {known['hash'][:12]}, "
                     f"is {parts[part].hash[:12]}); restore it, or choose another --out"
                 )
 
-    def _tokenizer(self, source: Source) -> Tokenizer:
+    def _tokenizer(self, train: Part) -> Vocabulary:
         """Made by the main process of a new run; found in the folder by everyone else."""
         if self.engine.main and self.previous is None:
-            tokenizer = self.given or make_tokenizer(self.config, source)
+            tokenizer = self.given or self.material.make_tokenizer(runs.task_config(self.config), train)
             self.folder.publish("tokenizer", tokenizer.files())
             return tokenizer
-        tokenizer = Tokenizer.load(self.folder.published("tokenizer"))
+        tokenizer = self.material.load_tokenizer(self.folder.published("tokenizer"))
         known = self.previous["tokenizer"]["hash"] if self.previous else tokenizer.hash
         if tokenizer.hash != known:
             raise UserError(
@@ -184,20 +182,18 @@ class _Fit:
         runs.check_reading(runs.task_config(self.config), model)
         return model
 
-    def _train(self, model: SequenceModel, task: Task, streams: Mapping[str, TokenStream], unknown: int) -> None:
-        train, valid = streams["train"], streams.get("valid")
+    def _train(self, model: SequenceModel, task: Task, rows: Mapping[str, Any], tokenizer: Vocabulary) -> None:
+        train, valid = rows["train"], rows.get("valid")
         parameters = runs.count_parameters(model)
         learns = f"{parameters:,} parameters" if parameters else "counting"
-        told = (
-            f"{self.config.model['name']}: {learns}, {len(train):,} training tokens, vocabulary {len(train.counts):,}"
-        )
+        told = f"{self.config.model['name']}: {learns}, {self.material.describe(train, tokenizer)}"
         self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()
             count(model, train)
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
             return
-        size = None if train.counts[unknown] else train.bytes / len(train)
+        size = self.material.bytes_per_token(train, tokenizer)
         trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)
         if self.config.train.compile:
             self.talk.say("compiling the training step: the first step takes a minute or two")
@@ -212,12 +208,12 @@ class _Fit:
             load_weights(trainer.model, load_file(best), self.engine)
 
     def _finish(
-        self, model: SequenceModel, task: Task, tokenizer: Tokenizer, streams: Mapping[str, TokenStream]
+        self, model: SequenceModel, task: Task, tokenizer: Vocabulary, rows: Mapping[str, Any]
     ) -> runs.Run:
         """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
-        naive = task.naive(streams["train"])
-        scores = {part: task.evaluate(model, s, naive=naive) for part, s in streams.items() if part in self.scored}
+        naive = task.naive(rows["train"])
+        scores = {part: task.evaluate(model, s, naive=naive) for part, s in rows.items() if part in self.scored}
         if self.engine.main:
             files = {"model.safetensors": save(whole), "naive.json": json.dumps(naive).encode()}
             self.folder.publish_model(files | tokenizer.files())
@@ -234,7 +230,7 @@ class _Fit:
         self.engine.wait()
         return runs.load(self.folder.path)
 
-    def _record(self, parts: Mapping[str, Source], tokenizer: Tokenizer, model: SequenceModel) -> dict[str, Any]:
+    def _record(self, parts: Mapping[str, Part], tokenizer: Vocabulary, model: SequenceModel) -> dict[str, Any]:
         return {
             "config": self._dumped(),
             "command": self.command,
@@ -248,27 +244,6 @@ class _Fit:
 
     def _dumped(self) -> dict[str, Any]:
         return json.loads(self.config.model_dump_json())
-
-
-def make_tokenizer(config: RunConfig, source: Source) -> Tokenizer:
-    c: Any = runs.task_config(config)
-    return train_tokenizer(c.tokenizer, source.pieces(), size=c.vocabulary, min_count=c.min_count, split=c.split)
-
-
-def prepare_parts(parts: Mapping[str, Source], tokenizer: Tokenizer, talk: Reporter) -> dict[str, TokenStream]:
-    """Every part as tokens, with progress where it takes long; refused if there is nothing to learn."""
-    streams = {part: _prepare(part, source, tokenizer, talk) for part, source in parts.items()}
-    _check_vocabulary(streams, tokenizer)
-    return streams
-
-
-def _prepare(part: str, source: Source, tokenizer: Tokenizer, talk: Reporter) -> TokenStream:
-    size = max(1, source.bytes)
-
-    def progress(done: int) -> None:
-        talk.update(min(1.0, done / size), {"preparing": part, "bytes": done})
-
-    return prepare(source, tokenizer, progress=progress if size > _LARGE else None)
 
 
 def versions() -> dict[str, str]:
@@ -289,14 +264,3 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
         for option, value in options.items()
         if before.get(section, {}).get(option) != value
     ]
-
-
-def _check_vocabulary(streams: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
-    train = streams["train"]
-    if (distinct := int((train.counts > 0).sum())) < 2:
-        raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")
-    if train.counts[tokenizer.unk] > 0.5 * len(train):
-        raise UserError("more than half of the training text is unknown; raise task.vocabulary or lower task.min_count")
-    for part, stream in streams.items():
-        if len(stream) < 2:
-            raise UserError(f"the {part} part has {len(stream)} token; at least 2 are needed")

@@ -21,13 +21,10 @@ from seqloom.core.errors import UserError, unknown
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.run import DataConfig, RunConfig, RunFolder, TrainConfig
 from seqloom.core.task import Task, TaskConfig
-from seqloom.data.split import split_text
-from seqloom.data.stream import prepare
-from seqloom.data.text import Source, open_text
 from seqloom.generate.beam import beam_search
 from seqloom.generate.pick import Choice
 from seqloom.generate.stream import stream
-from seqloom.tokenizers import Tokenizer
+from seqloom.material import material_of
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -52,13 +49,19 @@ def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable
     said = merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides))
     task = find_config("tasks", said.setdefault("task", {}).pop("name", "language_model"))
     model = find_config("models", said.setdefault("model", {}).pop("name", "lstm"))
-    suits = dict(model.defaults)
+    suits = {path: value for path, value in model.defaults.items() if _is_known(path, task)} | task.defaults
     if not any(said.get("train", {}).get(budget) for budget in BUDGETS):
         suits["train.tokens"] = DEFAULT_TOKENS
     kinds = {"task": task, "model": model, "data": DataConfig, "train": TrainConfig}
     sections = validate(kinds, merge(suits, said))
     named = {k: {"name": kinds[k].__module__.rpartition(".")[2]} | sections[k].model_dump() for k in ("task", "model")}
     return RunConfig(**named, data=sections["data"], train=sections["train"])
+
+
+def _is_known(path: str, task: type[TaskConfig]) -> bool:
+    """What suits a model may be an option that this task does not have."""
+    section, _, option = path.partition(".")
+    return section != "task" or option in task.model_fields
 
 
 def task_config(config: RunConfig) -> TaskConfig:
@@ -74,21 +77,11 @@ def _section(kind: str, section: Mapping[str, Any]) -> Any:
     return find_config(kind, options.pop("name")).model_validate(options)
 
 
-def open_parts(data: DataConfig) -> dict[str, Source]:
-    """The train, valid and test texts: as given, or cut from the training text in order."""
-    source = open_text(data.train, data.column)
-    given = {"valid": data.valid, "test": data.test}
-    cut = {"valid": data.valid_fraction, "test": data.test_fraction}
-    fractions = {part: 0.0 if given[part] else cut[part] for part in given}
-    parts = split_text(source, **fractions) if any(fractions.values()) else {"train": source}
-    return parts | {part: open_text(spec, data.column) for part, spec in given.items() if spec}
-
-
 class Run:
     """A trained run, ready to evaluate and to generate."""
 
     def __init__(
-        self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Tokenizer
+        self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any
     ) -> None:
         self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
 
@@ -96,10 +89,11 @@ class Run:
     def summary(self) -> dict[str, Any]:
         return self.folder.summary() or {}
 
-    def evaluate(self, data: str, column: str = "text") -> dict[str, Any]:
-        """Scores on a text, with their protocol and the naive baselines beside."""
+    def evaluate(self, data: str, **columns: str) -> dict[str, Any]:
+        """Scores on a part, with their protocol and the naive baselines beside; `columns` as in the data section."""
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
-        return self.task.evaluate(self.model, prepare(open_text(data, column), self.tokenizer), naive=naive)
+        material, how = material_of(task_config(self.config)), self.config.data.model_copy(update=columns)
+        return self.task.evaluate(self.model, material.prepare(material.open(data, how), self.tokenizer), naive=naive)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
@@ -180,7 +174,7 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     place = RunFolder(Path(folder))
     config = place.config()
     files = place.model_files()
-    tokenizer = Tokenizer.load(files)
+    tokenizer = material_of(task_config(config)).load_tokenizer(files)
     task = task_config(config).build(tokenizer)
     model = model_config(config).assemble(task)
     load_weights(model, load_file(files / "model.safetensors"))

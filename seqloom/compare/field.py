@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from seqloom import fitting, runs
+from seqloom import runs
 from seqloom.compare import search
 from seqloom.compare.matching import match_size
 from seqloom.compare.plan import Entry, Plan, Sized, check_options, count_parameters, parse_entries
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import ModelConfig
 from seqloom.core.run import DataConfig, RunConfig, RunFolder
+from seqloom.material import material_of
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 from seqloom.train.progress import Reporter
@@ -78,17 +79,19 @@ class Field:
 
     def _prepare(self, config: RunConfig, folder: RunFolder, talk: Reporter) -> None:
         """The parts, as tokens, and one tokenizer for all."""
-        sources = runs.open_parts(config.data)
+        task = runs.task_config(config)
+        material = material_of(task)
+        sources = material.open_parts(config.data)
         if "valid" not in sources:
             raise UserError("data.valid_fraction=0 leaves nothing to tune on; a comparison needs a validation part")
-        tokenizer = fitting.make_tokenizer(config, sources["train"])
+        tokenizer = material.make_tokenizer(task, sources["train"])
         folder.publish("tokenizer", tokenizer.files())
-        streams = fitting.prepare_parts(sources, tokenizer, talk)
+        rows = material.prepare_parts(sources, tokenizer, talk)
         self.data = {
-            part: {"name": s.name, "bytes": s.bytes, "hash": s.hash, "tokens": len(streams[part])}
+            part: {"name": s.name, "bytes": s.bytes, "hash": s.hash, "tokens": rows[part].tokens}
             for part, s in sources.items()
         }
-        self.task = runs.task_config(config).build(tokenizer)
+        self.task = task.build(tokenizer)
 
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""

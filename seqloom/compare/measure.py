@@ -15,7 +15,7 @@ from seqloom.compare.worker import Job
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.taps import Tap
 from seqloom.core.task import Task
-from seqloom.data.stream import prepare
+from seqloom.material import material_of
 
 _SAMPLE = 300  # tokens of text that each entry writes
 _PROMPT = 40  # characters of the test part that it goes on from
@@ -28,7 +28,8 @@ def measure(job: Job) -> dict[str, dict[str, Any]]:
     loaded = {name: runs.load(Path(folder)) for name, folder in job["runs"].items()}
     first = next(iter(loaded.values()))
     models, task = {name: run.model for name, run in loaded.items()}, first.task
-    test = prepare(runs.open_parts(first.config.data)["test"], first.tokenizer)
+    material = material_of(runs.task_config(first.config))
+    test = material.prepare(material.open_parts(first.config.data)["test"], first.tokenizer)
     length = runs.task_config(first.config).tokens_per_row
     costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
     speeds = throughput(models, task, seconds=job["seconds"])

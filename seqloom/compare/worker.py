@@ -76,7 +76,8 @@ def _fit(job: Job) -> Result:
     from seqloom.compare.cost import peak_memory
     from seqloom.compare.search import hopeful
     from seqloom.fitting import conduct
-    from seqloom.tokenizers import Tokenizer
+    from seqloom.material import material_of
+    from seqloom.runs import task_config
     from seqloom.train.engine import Engine
     from seqloom.train.loop import Diverged
     from seqloom.train.progress import Silent
@@ -89,7 +90,7 @@ def _fit(job: Job) -> Result:
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],
-            tokenizer=Tokenizer.load(Path(job["tokenizer"])),
+            tokenizer=material_of(task_config(config)).load_tokenizer(Path(job["tokenizer"])),
             scored=job["scored"],
             judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
         )  # fmt: skip

@@ -36,12 +36,14 @@ _PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just
 
 
 class DataConfig(Strict):
-    """Where the text comes from and how it is split."""
+    """Where the data comes from and how it is split."""
 
     train: str = Field(min_length=1, description="file, folder or sample:NAME to learn from")
     valid: str | None = Field(None, description="file, folder or sample:NAME to validate on; else a part of train")
     test: str | None = Field(None, description="file, folder or sample:NAME to test on; else a part of train")
     column: str = Field("text", min_length=1, description="column with the text, in JSONL and CSV files")
+    source: str = Field("source", min_length=1, description="pairs: column of what is given; a number: no header")
+    target: str = Field("target", min_length=1, description="pairs: column of what is wanted; a number: no header")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="part of train set aside when valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="part of train set aside when test is not given")
 

@@ -59,12 +59,18 @@ class Order:
 class TaskConfig(Strict):
     """The options of one task; each file in tasks/ has one subclass, named Config."""
 
+    reads: ClassVar[str]  # the shape of its data: text, pairs
+    defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
     shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
 
     @property
     def tokens_per_row(self) -> int:
         """Most tokens of one row in one training step."""
         return 1
+
+    def tokens_per_step(self, rows: int) -> int:
+        """Most tokens of one training step of so many rows."""
+        return rows * self.tokens_per_row
 
     def build(self, tokenizer: Any) -> Task:
         raise NotImplementedError
@@ -81,6 +87,10 @@ class Task(ABC):
         if kind not in self.accepts:
             wanted = " or ".join(sorted(self.accepts))
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
+
+    def check_rows(self, model: SequenceModel, rows: Any) -> None:
+        """Refuse training rows that the model cannot read."""
+        return
 
     @abstractmethod
     def embed(self, width: int) -> nn.Module: ...

@@ -51,6 +51,10 @@ class TokenStream:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def tokens(self) -> int:
+        return len(self)
+
     def __getitem__(self, s: slice) -> np.ndarray:
         """An int64 copy of that slice."""
         part = self._ids[s]

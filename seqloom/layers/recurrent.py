@@ -62,9 +62,11 @@ class Cell(nn.Module, ABC):
 
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
     """Run a cell over (B, T, inputs); padding leaves the memory as it was."""
-    if mask is None and x.size(1) > 1 and not any(tap.watched for tap in cell.taps()):
-        hidden, memory = cell.sequence(x.transpose(0, 1), memory)
-        return hidden.transpose(0, 1), memory
+    whole = mask is None or cell.memories == 1  # then what is remembered stands among the outputs
+    if whole and x.size(1) > 1 and not any(tap.watched for tap in cell.taps()):
+        hidden, after = cell.sequence(x.transpose(0, 1), memory)
+        hidden = hidden.transpose(0, 1)
+        return hidden, after if mask is None else (at_last_step(hidden, memory[0], mask),)
     outputs = []
     for t, x_t in enumerate(cell.project(x).unbind(1)):
         new = cell.step(x_t, memory)
@@ -76,6 +78,13 @@ def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[
     if not outputs:
         return x.new_zeros(x.size(0), 0, cell.hidden), memory
     return torch.stack(outputs, dim=1), memory
+
+
+def at_last_step(hidden: Tensor, before: Tensor, mask: Tensor) -> Tensor:
+    """What stands at each row's last real step, (B, T, H) -> (B, H); `before` where there is none."""
+    lengths = mask.sum(1)
+    last = hidden[torch.arange(len(lengths), device=hidden.device), (lengths - 1).clamp(min=0)]
+    return torch.where(lengths[:, None] > 0, last, before)
 
 
 def reverse(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -112,18 +121,29 @@ class Recurrent(Backbone):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if self.kind == "bidirectional":
+            return self.encode(x, mask), None
         memories: list[Memory] = []
         x = self.dropout(x if self.scale == 1 else x * self.scale)
         for n, layer in enumerate(self.layers):
             cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]
             hidden, memory = unroll(cells[0], x, memory, mask)
-            if self.kind == "bidirectional":
-                back, _ = unroll(cells[1], reverse(x, mask), cells[1].start(x), mask)
-                hidden = torch.cat((hidden, reverse(back, mask)), dim=-1)
             memories.append(memory)
             x = self.dropout(hidden)
-        return x, tuple(memories) if self.kind == "causal" else None
+        return x, tuple(memories)
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Outputs alone: what comes after padding on the right cannot disturb them, so it need not be held back."""
+        x = self.dropout(x if self.scale == 1 else x * self.scale)
+        for layer in self.layers:
+            cells: Any = layer
+            hidden, _ = unroll(cells[0], x, cells[0].start(x), None)
+            if self.kind == "bidirectional":
+                back, _ = unroll(cells[1], reverse(x, mask), cells[1].start(x), None)
+                hidden = torch.cat((hidden, reverse(back, mask)), dim=-1)
+            x = self.dropout(hidden)
+        return x
 
 
 class RecurrentConfig(ModelConfig):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,11 +18,11 @@ from seqloom.layers.views import View
 
 
 class FeedForward(nn.Module):
-    """Two matrices with a bend between (GELU), or three with a learned gate (SwiGLU, Shazeer 2020)."""
+    """Two matrices with a bend between (GELU or ReLU), or three with a learned gate (SwiGLU, Shazeer 2020)."""
 
-    def __init__(self, width: int, hidden: int, gated: bool, bias: bool) -> None:
+    def __init__(self, width: int, hidden: int, gated: bool, bias: bool, bend: str = "gelu") -> None:
         super().__init__()
-        self.gated = gated
+        self.gated, self.bend = gated, BENDS[bend]
         self.up = Linear(width, hidden * (2 if gated else 1), bias=bias)
         stack_of(2 if gated else 1, self.up.weight)
         self.out = Linear(hidden, width, bias=bias)
@@ -31,7 +32,7 @@ class FeedForward(nn.Module):
         if self.gated:
             gate, x = x.chunk(2, dim=-1)
             return self.out(F.silu(gate) * x)
-        return self.out(gelu(x))
+        return self.out(self.bend(x))
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -53,6 +54,9 @@ class _GELU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return torch.ops.aten.gelu_backward(gradient, *ctx.saved_tensors, approximate="tanh")
+
+
+BENDS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": F.relu}
 
 
 class Block(nn.Module):

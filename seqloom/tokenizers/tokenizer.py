@@ -103,14 +103,15 @@ class Tokenizer(ABC):
         return {"tokenizer.json": self._data, "tokenizer_config.json": json.dumps(config, indent=2).encode() + b"\n"}
 
     @classmethod
-    def load(cls, folder: Path) -> Tokenizer:
+    def load(cls, folder: Path, prefix: str = "") -> Tokenizer:
+        """What `files` gave; `prefix`: of their names, where a folder holds several."""
         folder = Path(folder)
-        path = folder / "tokenizer_config.json"
+        path = folder / f"{prefix}tokenizer_config.json"
         try:
             kind = json.loads(path.read_bytes()).get("seqloom_kind", "")
             if kind not in KINDS:
                 raise UserError(f"{path}: {unknown('tokenizer', kind, KINDS)}")
-            path = folder / "tokenizer.json"
+            path = folder / f"{prefix}tokenizer.json"
             return tokenizer_class(kind)(path.read_bytes())
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None

@@ -27,7 +27,7 @@ def check_memory(
     """Weights, gradients and moments; and the predictions of one piece with their gradient."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
-    tokens = train.batch // train.accumulate * task_config.tokens_per_row
+    tokens = task_config.tokens_per_step(train.batch) // train.accumulate
     need = 4 * (parameters * copies + 3 * tokens * getattr(task, "vocabulary", 1))
     room = available()
     if room is not None and need > room:

@@ -1,0 +1,58 @@
+"""Attention to something that is there as a whole: a source sentence, or in an encoder the sequence itself.
+
+softmax(q k^T / sqrt(D)) v over H heads of width D (Vaswani et al. 2017, section 3.2). Keys and values are made once, by
+`read`; whoever asks step by step keeps them. The fused kernel computes the mixture unless someone watches the weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.backbone import stack_of
+from seqloom.core.linear import Linear
+from seqloom.core.taps import Tap
+
+
+class SourceAttention(nn.Module):
+    def __init__(self, width: int, heads: int, dropout: float, bias: bool) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.q, self.kv = Linear(width, width, bias=bias), Linear(width, 2 * width, bias=bias)
+        stack_of(2, self.kv.weight)
+        self.out = Linear(width, width, bias=bias)
+        self.alignment = Tap()
+
+    def read(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, S, D) of a source (B, S, width)."""
+        k, v = self.kv(source).chunk(2, dim=-1)
+        return self._split(k), self._split(v)
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+        """`visible` (B, 1, 1, S): what is no padding; None: everything."""
+        q = self._split(self.q(x))  # (B, H, T, D)
+        attend = self._watched if self.alignment.watched else self._fused
+        return self.out(attend(q, keys, values, visible).transpose(1, 2).flatten(2))
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _fused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q, keys, values, visible, dropout)
+
+    def _watched(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+        scores = q @ keys.transpose(-1, -2) / math.sqrt(q.size(-1))  # (B, H, T, S)
+        if visible is not None:
+            scores = scores.masked_fill(~visible, -math.inf)
+        weights = self.alignment(scores.softmax(-1))
+        return F.dropout(weights, self.dropout, self.training) @ values
+
+
+def visible_source(mask: Tensor | None) -> Tensor | None:
+    """(B, S) -> (B, 1, 1, S); a row of nothing but padding sees its padding, because seeing nothing is not a number."""
+    if mask is None:
+        return None
+    return (mask | ~mask.any(1, keepdim=True))[:, None, None]

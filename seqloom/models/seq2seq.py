@@ -1,0 +1,199 @@
+"""Sequence to sequence by recurrence, in its three stages: what the decoder gets to know of the source.
+
+first       one vector, as the decoder's first state (Sutskever et al. 2014)
+every_step  the same vector, at every step as well (Cho et al. 2014)
+attention   a new mixture of all source vectors for every output (Bahdanau et al. 2015; Luong et al. 2015)
+
+The mixture is asked for by the state before a step and enters it (query = before: Bahdanau), or by the state after it
+(query = after: Luong); then all steps are computed together, unless the last mixture is fed back in (feeding).
+
+state = (the cells' memories, the vector fed back, steps done, what is known of the source)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.linear import Linear
+from seqloom.core.network import ModelConfig
+from seqloom.core.state import State
+from seqloom.layers.alignments import ALIGNMENTS
+from seqloom.layers.general_attention import GeneralAttention
+from seqloom.layers.recurrent import Cell, Recurrent, at_last_step
+from seqloom.layers.scores import SCORES
+from seqloom.models.gru import GRUCell
+from seqloom.models.lstm import LSTMCell
+from seqloom.models.rnn import RNNCell
+
+CELLS: dict[str, Callable[[int, int], Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
+
+
+class Config(ModelConfig):
+    width: int = Field(256, ge=2, description="size of every hidden vector")
+    inputs: int = Field(0, ge=0, description="size of the vectors it reads; 0: the width")
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="the recurrence")
+    depth: int = Field(1, ge=1, description="layers of the encoder and of the decoder")
+    bidirectional: bool = Field(True, description="half of the encoder's width reads backwards")
+    context: Literal["first", "every_step", "attention"] = Field(
+        "attention", description="what is known of the source: one vector at the start, or at every step, or a mixture"
+    )
+    summary: Literal["final", "mean"] = Field("final", description="the one vector: the last states, or their mean")
+    query: Literal["after", "before"] = Field("after", description="attention asked after (Luong) or before a step")
+    feeding: bool = Field(False, description="query=after: the last mixture enters the next step (input feeding)")
+    score: str = Field("general", description=f"attention: {', '.join(SCORES)}")
+    align: str = Field("soft", description=f"attention: {', '.join(ALIGNMENTS)}")
+    heads: int = Field(1, ge=1, description="attention: how many at once")
+    hops: int = Field(1, ge=1, description="attention: how many one after the other")
+    multi: bool = Field(False, description="attention: a weight for every dimension (score=additive)")
+    window: int = Field(5, ge=1, description="local alignment: source positions to each side")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"context": "first", "cell": "lstm", "depth": 2},
+        {"context": "every_step", "summary": "mean", "cell": "rnn", "bidirectional": False},
+        {"query": "before", "score": "additive", "cell": "lstm"},
+        {"feeding": True, "depth": 2, "inputs": 5, "heads": 2, "score": "scaled_dot"},
+        {"align": "local_monotonic", "hops": 2},
+        {"align": "local_predictive", "feeding": True},
+    )
+    knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        for option, known in (("score", SCORES), ("align", ALIGNMENTS)):
+            if (given := getattr(self, option)) not in known:
+                raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
+        if self.feeding and (self.context != "attention" or self.query == "before"):
+            raise ValueError("feeding=true belongs to context=attention with query=after")
+        if self.bidirectional and self.width % 2:
+            raise ValueError(f"width={self.width} must be even: each direction has half of it")
+        return self
+
+    def build(self) -> Backbone:
+        return Seq2Seq(self)
+
+
+class Seq2Seq(Backbone):
+    kind = "encoder-decoder"
+
+    def __init__(self, c: Config) -> None:
+        super().__init__()
+        cell, inputs = CELLS[c.cell], c.inputs or c.width
+        self.width, self.inputs, self.context, self.summary = c.width, inputs, c.context, c.summary
+        scale = inputs**0.5 if c.tie else 1.0  # a table that also writes is small: read it larger
+        self.scale, self.bidirectional = scale, c.bidirectional
+        self.before = c.query == "before" and c.context == "attention"
+        self.stepwise = self.before or c.feeding
+        self.encoder = Recurrent(cell, inputs, c.width, scale, c.depth, c.dropout, c.bidirectional)
+        fed = c.width if c.context == "every_step" or self.stepwise else 0
+        self.decoder = Recurrent(cell, inputs + fed, c.width, 1.0, c.depth, c.dropout, bidirectional=False)
+        self.bridge = Linear(c.width, sum(_memories(self.decoder)) * c.width)
+        self.attention: GeneralAttention | None = None
+        if c.context == "attention":
+            self.attention = GeneralAttention(
+                c.width, c.width, c.width, score=c.score, align=c.align, heads=c.heads, hops=c.hops, multi=c.multi,
+                window=c.window,
+            )  # fmt: skip
+        self.join = Linear(2 * c.width, c.width) if c.context != "first" else None
+        self.dropout = nn.Dropout(c.dropout)
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.encoder.encode(x, mask)
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        hidden = self.encode(context, mask)
+        summary = self._summarise(hidden, mask)
+        memories = self._first_memories(summary)
+        steps = torch.zeros(context.size(0), dtype=torch.long, device=context.device)
+        if self.attention is not None:
+            return memories, torch.zeros_like(summary), steps, self.attention.read(hidden, mask)
+        return memories, None, steps, summary if self.context == "every_step" else None
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        past: Any = state or self._nothing(x)
+        x = x if self.scale == 1 else x * self.scale
+        return (self._step_by_step if self.stepwise else self._at_once)(x, past, mask)
+
+    def _at_once(self, x: Tensor, past: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+        memories, fed, steps, source = past
+        if self.context == "every_step":
+            same = torch.zeros_like(x[:, :1, :1]).expand(-1, 1, self.width) if source is None else source[:, None]
+            same = same.expand(-1, x.size(1), -1)
+            x = torch.cat((x, same), dim=-1)
+        hidden, memories = self.decoder(x, memories, mask)
+        if self.context == "every_step":
+            hidden = self._joined(hidden, same)
+        elif self.attention is not None:
+            hidden = self._joined(hidden, self._mixture(hidden, source, steps))
+        return hidden, (memories, fed, _count(steps, x, mask), source)
+
+    def _step_by_step(self, x: Tensor, past: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+        memories, fed, steps, source = past
+        outputs = []
+        for t in range(x.size(1)):
+            real = None if mask is None else mask[:, t : t + 1]
+            if self.before:
+                mixture = self._mixture(memories[-1][0][:, None], source, steps)
+            else:
+                mixture = fed[:, None]
+            hidden, memories = self.decoder(torch.cat((x[:, t : t + 1], mixture), dim=-1), memories, real)
+            if not self.before:
+                mixture = self._mixture(hidden, source, steps)
+            output = self._joined(hidden, mixture)
+            fed = output[:, 0] if real is None else torch.where(real, output[:, 0], fed)
+            steps = _count(steps, x[:, :1], real)
+            outputs.append(output)
+        joined = torch.cat(outputs, dim=1) if outputs else x.new_zeros(x.size(0), 0, self.width)
+        return joined, (memories, fed, steps, source)
+
+    def _mixture(self, query: Tensor, source: Any, steps: Tensor) -> Tensor:
+        """Without a source there is nothing to mix."""
+        if source is None or self.attention is None:
+            return torch.zeros_like(query)
+        return self.attention(query, source, steps)
+
+    def _joined(self, hidden: Tensor, known: Tensor) -> Tensor:
+        assert self.join is not None
+        return self.dropout(self.join(torch.cat((hidden, known), dim=-1)).tanh())
+
+    def _summarise(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """One vector of the source, from its real steps only."""
+        if self.summary == "mean":
+            if mask is None:
+                return hidden.mean(1)
+            return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+        last = hidden[:, -1] if mask is None else at_last_step(hidden, hidden[:, 0], mask)
+        if not self.bidirectional:
+            return last
+        half = self.width // 2
+        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
+
+    def _first_memories(self, summary: Tensor) -> State:
+        parts = iter(self.bridge(summary).tanh().chunk(sum(_memories(self.decoder)), dim=-1))
+        return tuple(tuple(next(parts) for _ in range(count)) for count in _memories(self.decoder))
+
+    def _nothing(self, x: Tensor) -> State:
+        """Where a decoder starts that has read no source."""
+        cells: Any = [layer[0] for layer in self.decoder.layers]  # type: ignore[index]
+        steps = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+        fed = x.new_zeros(x.size(0), self.width) if self.attention is not None else None
+        return tuple(cell.start(x) for cell in cells), fed, steps, None
+
+    def flops(self, length: int) -> float:
+        """Per token of the target, beside a source of the same length: matrices, and attention's scores and mixture."""
+        looking = 4.0 * self.width * length if self.attention is not None else 0.0
+        return matrix_flops(self) + looking
+
+
+def _memories(decoder: Recurrent) -> list[int]:
+    return [layer[0].memories for layer in decoder.layers]  # type: ignore[index]
+
+
+def _count(steps: Tensor, x: Tensor, mask: Tensor | None) -> Tensor:
+    return steps + (x.size(1) if mask is None else mask.sum(1))

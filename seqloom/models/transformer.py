@@ -1,0 +1,170 @@
+"""Transformer (Vaswani et al. 2017): an encoder that sees the source whole, a decoder that looks at it in every layer.
+
+state = (the decoder's key-value cache, which source positions are real, (keys, values) of the source per layer)
+
+`published` is the layout of the paper: normalised after each sum, ReLU, sinusoidal positions. `pre_norm` normalises what
+enters instead, which trains without care for the warm-up (Xiong et al. 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.network import ModelConfig
+from seqloom.core.state import State
+from seqloom.layers.attention import SelfAttention
+from seqloom.layers.cache import Cache
+from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
+from seqloom.layers.source_attention import SourceAttention, visible_source
+from seqloom.layers.transformer import FeedForward
+from seqloom.layers.views import View, pairs
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "pre_norm": {},
+    "published": {"pre_norm": False, "bend": "relu"},
+}
+
+Source = tuple[Tensor, Tensor]  # keys and values of one layer
+
+
+class Config(ModelConfig):
+    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
+    width: int = Field(256, ge=1, description="size of every hidden vector")
+    depth: int = Field(3, ge=1, description="blocks of the encoder, one above the other")
+    decoder_depth: int = Field(0, ge=0, description="blocks of the decoder; 0: as many as the encoder has")
+    heads: int = Field(4, ge=1, description="attention heads; they share the width")
+    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
+    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
+    bend: Literal["gelu", "relu"] = Field("gelu", description="the bend of the feed-forward")
+    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="how order is told")
+    context: int = Field(512, ge=1, description="learned positions: how many there are")
+    bias: bool = Field(True, description="biases in the linear maps")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"depth": 2},
+        {"preset": "published", "depth": 2},
+        {"positions": "learned", "context": 32, "depth": 1, "decoder_depth": 2, "bias": False},
+    )
+    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**PRESETS.get(str(values.get("preset", "pre_norm")), {}), **values}
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Config:
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
+        return self
+
+    def build(self) -> Backbone:
+        return Transformer(self)
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self, c: Config) -> None:
+        super().__init__()
+        self.pre = c.pre_norm
+        self.attention = SourceAttention(c.width, c.heads, c.dropout, c.bias)
+        self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
+        self.norm_1, self.norm_2 = nn.LayerNorm(c.width), nn.LayerNorm(c.width)
+        self.dropout = nn.Dropout(c.dropout)
+
+    def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
+        if self.pre:
+            x = x + self.dropout(self._attend(self.norm_1(x), visible))
+            return x + self.dropout(self.feed(self.norm_2(x)))
+        x = self.norm_1(x + self.dropout(self._attend(x, visible)))
+        return self.norm_2(x + self.dropout(self.feed(x)))
+
+    def _attend(self, x: Tensor, visible: Tensor | None) -> Tensor:
+        return self.attention(x, *self.attention.read(x), visible)
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, c: Config) -> None:
+        super().__init__()
+        self.pre = c.pre_norm
+        self.attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, qk_norm=False)
+        self.source = SourceAttention(c.width, c.heads, c.dropout, c.bias)
+        self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
+        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(c.width) for _ in range(3))
+        self.dropout = nn.Dropout(c.dropout)
+
+    def forward(
+        self, x: Tensor, cache: Cache, layer: int, views: list[View], source: Source | None, visible: Tensor | None
+    ) -> Tensor:
+        """Without a source there is nothing to take from it."""
+        if self.pre:
+            x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, views, None))
+            if source is not None:
+                x = x + self.dropout(self.source(self.norm_2(x), *source, visible))
+            return x + self.dropout(self.feed(self.norm_3(x)))
+        x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, views, None)))
+        x = self.norm_2(x if source is None else x + self.dropout(self.source(x, *source, visible)))
+        return self.norm_3(x + self.dropout(self.feed(x)))
+
+
+class Transformer(Backbone):
+    kind = "encoder-decoder"
+
+    def __init__(self, c: Config) -> None:
+        super().__init__()
+        self.width = c.width
+        self.scale = math.sqrt(c.width) if c.tie else 1.0  # a table that also writes is small: read it larger
+        self.positions: nn.Module = SinusoidalPositions(c.width)
+        if c.positions == "learned":
+            self.positions, self.limit, self.reach = LearnedPositions(c.context, c.width), c.context, c.context
+        self.dropout = nn.Dropout(c.dropout)
+        self.encoder = nn.ModuleList(EncoderBlock(c) for _ in range(c.depth))
+        self.decoder = nn.ModuleList(DecoderBlock(c) for _ in range(c.decoder_depth or c.depth))
+        self.encoder_norm = nn.LayerNorm(c.width) if c.pre_norm else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(c.width) if c.pre_norm else nn.Identity()
+        self._initialise()
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x, visible = self._placed(x, torch.arange(x.size(1), device=x.device)), visible_source(mask)
+        for block in self.encoder:
+            x = block(x, visible)
+        return self.encoder_norm(x)
+
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        source = self.encode(context, mask)
+        return None, mask, tuple(block.source.read(source) for block in self.decoder)
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        past, real, sources = state or (None, None, None)
+        cache, visible = Cache(past, x, mask), visible_source(real)
+        places = cache.places(x.device)
+        x = self._placed(x, places if mask is None else places * mask)  # padding stands nowhere
+        views = cache.views(x.device)
+        for layer, block in enumerate(self.decoder):
+            x = block(x, cache, layer, views, sources and sources[layer], visible)
+        return self.decoder_norm(x), (cache.close(), real, sources)
+
+    def flops(self, length: int) -> float:
+        """Per token of the target, beside a source of the same length."""
+        return matrix_flops(self) + 4.0 * self.width * (
+            length * (len(self.encoder) + len(self.decoder)) + pairs(length, 0) / length * len(self.decoder)
+        )
+
+    def _placed(self, x: Tensor, places: Tensor) -> Tensor:
+        return self.dropout((x if self.scale == 1 else x * self.scale) + self.positions(places))
+
+    def _initialise(self) -> None:
+        """Xavier, each matrix of a stack by itself, as torch.nn.Transformer does; biases start at zero."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                blocks = getattr(module.weight, "blocks", 1)
+                rows = blocks if isinstance(blocks, list) else [module.out_features // blocks] * blocks
+                for part in module.weight.data.split(rows):
+                    nn.init.xavier_uniform_(part)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)

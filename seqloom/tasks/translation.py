@@ -1,0 +1,265 @@
+"""Text to text: a source is read first, then the target is written, whatever the model.
+
+    state = model.begin(source);  logits, _ = model(target so far, state)
+
+An encoder-decoder sees the source whole; a causal model (GPT, LSTM, ...) reads it as the beginning of one sequence.
+Rows of like length share a batch, so that little of it is padding; padding stands on the right, after all that is
+asked, and needs no mask there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.batch import IGNORE, Batch, pad
+from seqloom.core.errors import UserError
+from seqloom.core.linear import Linear
+from seqloom.core.network import SequenceModel
+from seqloom.core.state import State
+from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.evaluate.texts import score_texts
+from seqloom.generate.decode import Decoding, decode
+from seqloom.generate.beam import Hypothesis
+
+_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+_AT_ONCE = 4096  # tokens of a batch in evaluation
+
+Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
+Kinds = Literal["characters", "bytes", "words", "bpe"]
+
+
+class Config(TaskConfig):
+    tokenizer: Kinds = Field("bpe", description="what a token is")
+    target_tokenizer: Kinds | None = Field(None, description="the same for the target; none: as for the source")
+    joint: bool = Field(False, description="one vocabulary for both sides")
+    vocabulary: int = Field(8000, ge=2, description="most tokens that words and bpe may have")
+    target_vocabulary: int = Field(0, ge=0, description="the same for the target; 0: as for the source")
+    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
+    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
+    batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
+    longest: int = Field(256, ge=2, description="pairs with more tokens on a side are not trained on (they are counted)")
+    reverse: bool = Field(False, description="read the source backwards (Sutskever et al. 2014)")
+    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: belief spread over all other tokens")
+    sampling: float = Field(0.0, ge=0, lt=1, description="scheduled sampling: share of inputs that the model guessed")
+    metric: Literal["translation", "summary", "transcription"] = Field(
+        "translation", description="scores: BLEU and chrF; ROUGE; token error rate"
+    )
+    bleu: Literal["auto", "13a", "zh", "char", "intl", "ja-mecab", "ko-mecab"] = Field(
+        "auto", description="BLEU's tokenisation; auto: zh for Chinese, else 13a"
+    )
+    beams: int = Field(5, ge=1, description="continuations kept in the search; 1: greedy")
+    length_penalty: float = Field(1.0, ge=0, description="power of the length that a score is divided by")
+    min_new: int = Field(0, ge=0, description="fewest tokens of an output")
+    max_new: int = Field(0, ge=0, description="most tokens of an output; 0: twice the source, and ten")
+    no_repeat: int = Field(0, ge=0, description="length of n-grams that an output may not repeat; 0: any may")
+    validation: int = Field(1000, ge=1, description="pairs of the validation part scored while training")
+    scored: int = Field(0, ge=0, description="pairs of each part that are translated at the end; 0: all")
+
+    reads = "pairs"
+    defaults: ClassVar[dict[str, Any]] = {"train.batch": 64}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
+
+    @property
+    def tokens_per_row(self) -> int:
+        return 2 * self.longest
+
+    def tokens_per_step(self, rows: int) -> int:
+        return self.batch_tokens or rows * self.longest
+
+    def build(self, tokenizer: Any) -> Translation:
+        return Translation(self, tokenizer)
+
+
+class Translation(Task):
+    name = "translation"
+    columns = ("source", "target")
+    accepts = frozenset({"causal", "encoder-decoder"})
+    metric = "loss"
+
+    def __init__(self, config: Config, tokenizers: Any) -> None:
+        self.config, self.tokenizers = config, tokenizers
+        self.vocabulary = tokenizers.target.size
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Embedding(self.tokenizers.size, width)
+
+    def head(self, width: int) -> nn.Module:
+        return Linear(width, self.vocabulary)
+
+    def check_rows(self, model: SequenceModel, rows: Pairs) -> None:
+        kept = rows.lengths[self._short(rows)]
+        if not len(kept):
+            raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
+        longest = int(kept.sum(1).max() if model.kind == "causal" else kept.max())
+        if model.limit is not None and longest > model.limit:
+            raise UserError(
+                f"a pair of {longest} tokens is longer than the model's context {model.limit}; "
+                f"set model.context={longest}, or task.longest lower"
+            )
+
+    def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        epoch, skip = 0, order.start
+        while True:
+            plan = self._plan(rows, order, epoch)
+            for batch in plan[skip:]:
+                pieces = np.array_split(batch, order.world * order.accumulate)
+                yield [self.collate(rows, pieces[order.rank * order.accumulate + n]) for n in range(order.accumulate)]
+            epoch, skip = epoch + 1, max(0, skip - len(plan))
+
+    def collate(self, rows: Pairs, chosen: Sequence[int]) -> Batch:
+        """No rows make one row of which nothing is asked: every process takes part in every step."""
+        sources = [self._source(rows.source(n)) for n in chosen] or [self._source(np.zeros(1, np.int64))]
+        targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
+        context, context_mask = pad(sources)
+        inputs, mask = pad(targets)
+        inputs = F.pad(inputs, (1, -1), value=self.tokenizers.target.bos)
+        asked = pad(targets, IGNORE)[0] if len(chosen) else torch.full_like(inputs, IGNORE)
+        real = None if bool(context_mask.all()) else context_mask
+        return Batch(inputs, mask, asked, context, real, origin=f"pairs {[int(n) for n in chosen][:8]} ...")
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        assert batch.context is not None
+        state = model.begin(batch.context, batch.context_mask)
+        inputs = batch.inputs
+        if self.config.sampling and model.training:
+            inputs = self._guessed(model, batch, state)
+        logits, _ = model(inputs, state)
+        loss = _surprise(logits, batch.targets, self.config.smoothing if model.training else 0.0)
+        return Step(loss, int((batch.targets != IGNORE).sum()))
+
+    def evaluate(self, model: SequenceModel, rows: Pairs, **options: Any) -> dict[str, Any]:
+        """Options: `quick` (while training: the loss alone, of a part), `naive` (facts from training)."""
+        count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
+        nats, tokens = self._surprises(model, rows, count)
+        loss = float(nats.sum() / tokens.sum())
+        scores: dict[str, Any] = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
+        if options.get("quick"):
+            return scores | {"protocol": f"nats per target token, {count:,} pairs"}
+        pieces = zip(*(np.array_split(part, min(_PIECES, count)) for part in (nats, tokens)), strict=True)
+        return scores | self._written(model, rows, count) | {"pieces": [float(n.sum() / t.sum()) for n, t in pieces]}
+
+    def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> list[list[Hypothesis]]:
+        """For every source text, what the search found, best first; texts of like length are searched together."""
+        encoded = [self._source(ids) for ids in self._encode(texts)]
+        found: list[list[Hypothesis]] = [[]] * len(texts)
+        lengths = np.array([len(ids) for ids in encoded])
+        for chosen in _cut(np.argsort(lengths, kind="stable"), lengths, max(1, _AT_ONCE // self.how.beams)):
+            for n, hypotheses in zip(chosen, self._search(model, [encoded[n] for n in chosen], how), strict=True):
+                found[n] = hypotheses
+        return found
+
+    def text(self, hypothesis: Hypothesis) -> str:
+        return self.tokenizers.target.decode(hypothesis.tokens)
+
+    def example(self, rows: int, length: int) -> Batch:
+        draw = torch.Generator().manual_seed(0)
+        ids = torch.randint(self.vocabulary, (rows, length + 1), generator=draw)
+        context = torch.randint(self.tokenizers.shift, self.tokenizers.size, (rows, length), generator=draw)
+        return Batch(ids[:, :-1], None, ids[:, 1:], context, origin="random tokens")
+
+    @property
+    def how(self) -> Decoding:
+        c = self.config
+        return Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
+
+    def _plan(self, rows: Pairs, order: Order, epoch: int) -> list[np.ndarray]:
+        """The batches of an epoch: rows by length, those of one length in any order; then the batches in any order."""
+        rng = np.random.default_rng((order.seed, epoch))
+        longer = rows.lengths.max(1)
+        mixed = rng.permutation(self._short(rows))
+        by_length = mixed[np.argsort(longer[mixed], kind="stable")]
+        if self.config.batch_tokens:
+            batches = _cut(by_length, longer, self.config.batch_tokens)
+        else:
+            batches = np.split(by_length, range(order.batch, len(by_length), order.batch))
+        return [batches[n] for n in rng.permutation(len(batches))]
+
+    def _short(self, rows: Pairs) -> np.ndarray:
+        return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)
+
+    def _source(self, ids: np.ndarray) -> np.ndarray:
+        """A source's ids as the model's table has them; backwards if asked, but for its end."""
+        ids = ids + self.tokenizers.shift
+        return np.concatenate((ids[-2::-1], ids[-1:])) if self.config.reverse else ids
+
+    def _encode(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        end = np.array([self.tokenizers.source.eos])
+        return (np.concatenate((ids, end)) for ids in self.tokenizers.source.encode_many(texts))
+
+    def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
+        """Inputs of which a share is what the model itself would have written there (Bengio et al. 2015).
+
+        Its guesses come from a first reading of the true target, so that all positions are read at once.
+        """
+        with torch.no_grad():
+            guesses = model(batch.inputs, state)[0].argmax(-1)
+        guesses = torch.cat((batch.inputs[:, :1], guesses[:, :-1]), dim=1)
+        chosen = torch.rand(guesses.shape, device=guesses.device) < self.config.sampling
+        return torch.where(chosen, guesses, batch.inputs)
+
+    @torch.inference_mode()
+    def _surprises(self, model: SequenceModel, rows: Pairs, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nats and tokens of each pair."""
+        nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
+        training = model.training
+        model.eval()
+        for chosen in _cut(np.argsort(longer, kind="stable"), longer, _AT_ONCE):
+            batch = self.collate(rows, chosen).to(model.device)
+            assert batch.context is not None
+            logits, _ = model(batch.inputs, model.begin(batch.context, batch.context_mask))
+            each = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none")
+            nats[chosen] = each.sum(1, dtype=torch.float64).cpu().numpy()
+        model.train(training)
+        return nats, tokens
+
+    def _written(self, model: SequenceModel, rows: Pairs, count: int) -> dict[str, Any]:
+        """What it writes, against what was wanted; a source that stands there several times has several answers."""
+        wanted: dict[str, list[str]] = {}
+        for source, target in (pair for pair, _ in zip(rows.texts(), range(count), strict=False)):
+            wanted.setdefault(source, []).append(target)
+        found = self.translate(model, list(wanted))
+        written = [self.text(hypotheses[0]) if hypotheses else "" for hypotheses in found]
+        scores = score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
+        of = "" if count == len(rows) else f" (the first of {len(rows):,})"
+        scores["protocol"] = f"{scores['protocol']}; {len(written):,} sources{of}, {self.how}; nats per target token"
+        return scores
+
+    def _search(self, model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding | None) -> Any:
+        context, mask = pad(list(sources))
+        context, mask = context.to(model.device), mask.to(model.device)
+        target, limit = self.tokenizers.target, self.config.max_new
+        most = [limit or 2 * len(ids) + 10 for ids in sources]
+        training = model.training
+        model.eval()
+        with torch.inference_mode():
+            state = model.begin(context, None if bool(mask.all()) else mask)
+            last = torch.full((len(sources),), target.bos, device=model.device)
+            found = decode(model, state, last, how or self.how, max_new=most, end=target.eos)
+        model.train(training)
+        return found
+
+
+def _cut(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
+    """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
+    sizes, pieces, start = lengths[order], [], 0
+    while start < len(order):
+        size = max(1, budget // max(1, int(sizes[start])))  # were all as short as the first
+        padded = sizes[start : start + size] * np.arange(1, len(sizes[start : start + size]) + 1)
+        end = start + max(1, int(np.searchsorted(padded, budget, side="right")))
+        pieces.append(order[start:end])
+        start = end
+    return pieces
+
+
+def _surprise(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    return F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing
+    )
