@@ -1,0 +1,142 @@
+"""Scores: how well a key answers a query, one number for each pair (or D of them).
+
+B rows, T queries of size Q, S keys of size K. What depends on the keys alone is `prepare`d once per source, so that a
+decoder which asks step by step does not repeat it; `compare` is what remains for each query.
+
+The names are those of the taxonomy of Brauwers & Frasincar 2022; docs/attention.md has all formulas side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.linear import Linear
+
+
+class Score(nn.Module, ABC):
+    """(B, T, Q) and (B, S, K) -> (B, T, S), or (B, T, S, D) with `dims` = D > 1.
+
+    `hidden` is the size of the layer between, for a score that has one.
+    """
+
+    alike: bool = False  # compares query and key as they are, so Q = K
+    multi: bool = False  # can give more than one number for a pair
+
+    def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if self.alike and query != key:
+            raise ValueError(f"{name} needs query and keys of one size, not {query} and {key}; use the score general")
+        if dims > 1 and not self.multi:
+            raise ValueError(f"{name} gives one number for a key, not {dims}; only the score additive can give several")
+
+    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+        return self.compare(q, self.prepare(keys))
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        """What can be done before there is a query: (B, S, K) -> (B, S, any)"""
+        return keys
+
+    @abstractmethod
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor: ...
+
+
+class Additive(Score):
+    """w^T tanh(W_1 q + W_2 k + b); with D numbers, w is a matrix (Bahdanau et al. 2015)."""
+
+    multi = True
+
+    def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
+        super().__init__(query, key, hidden, dims)
+        self.of_query = Linear(query, hidden, bias=False)
+        self.of_key = Linear(key, hidden)
+        self.weigh = Linear(hidden, dims, bias=False)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.of_key(keys)
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        sums = self.of_query(q)[:, :, None] + prepared[:, None]  # (B, T, S, hidden)
+        scores = self.weigh(sums.tanh_())  # in place, for this is the largest tensor there is
+        return scores.squeeze(-1) if self.weigh.out_features == 1 else scores
+
+
+class Dot(Score):
+    """q^T k"""
+
+    alike = True
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return q @ prepared.mT
+
+
+class ScaledDot(Score):
+    """q^T k / sqrt(K): of unit variance when the parts of q and k are (Vaswani et al. 2017)."""
+
+    alike = True
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return (q / math.sqrt(q.size(-1))) @ prepared.mT
+
+
+class General(Score):
+    """k^T W q (Luong et al. 2015). W meets the keys, once per source, and not every query."""
+
+    def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
+        super().__init__(query, key, hidden, dims)
+        self.matrix = Linear(key, query, bias=False)
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.matrix(keys)
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return q @ prepared.mT
+
+
+class BiasedGeneral(General):
+    """k^T (W q + b) (Sordoni et al. 2016): `General` for a query with a one at its end, W's last column being b."""
+
+    def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
+        super().__init__(query + 1, key, hidden, dims)
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return super().compare(F.pad(q, (0, 1), value=1.0), prepared)
+
+
+class ActivatedGeneral(General):
+    """tanh(k^T W q + b), b a single number (Ma et al. 2017)."""
+
+    def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
+        super().__init__(query, key, hidden, dims)
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return (super().compare(q, prepared) + self.bias).tanh()
+
+
+class Similarity(Score):
+    """cos(q, k); with a vector of zeros, zero."""
+
+    alike = True
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return F.normalize(keys, dim=-1)
+
+    def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
+        return F.normalize(q, dim=-1) @ prepared.mT
+
+
+SCORES: dict[str, type[Score]] = {
+    "additive": Additive,
+    "dot": Dot,
+    "scaled_dot": ScaledDot,
+    "general": General,
+    "biased_general": BiasedGeneral,
+    "activated_general": ActivatedGeneral,
+    "similarity": Similarity,
+}
