@@ -26,6 +26,7 @@ from seqloom.data.stream import prepare
 from seqloom.data.text import Source, open_text
 from seqloom.generate.beam import beam_search
 from seqloom.generate.pick import Choice
+from seqloom.generate.prompts import start
 from seqloom.generate.stream import stream
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights
@@ -166,7 +167,11 @@ class Run:
                 f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
             )
         end = self.tokenizer.eos
-        found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new, end=end)[0]
+        with torch.inference_mode():
+            state, last, refill = start(self.model, [self._prompt(prompt)])
+        (found,) = beam_search(
+            self.model, state, last, beams=max(beams, count), max_new=max_new, end=end, early=False, refill=refill
+        )
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
     def _prompt(self, text: str) -> list[int]:
