@@ -23,6 +23,7 @@ from seqloom.core.run import DataConfig, RunConfig, RunFolder, TrainConfig
 from seqloom.core.task import Task, TaskConfig
 from seqloom.generate.beam import beam_search
 from seqloom.generate.pick import Choice
+from seqloom.generate.prompts import start
 from seqloom.generate.stream import stream
 from seqloom.material import material_of
 from seqloom.train.checkpoint import load_weights
@@ -160,7 +161,11 @@ class Run:
                 f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
             )
         end = self.tokenizer.eos
-        found = beam_search(self.model, [self._prompt(prompt)], beams=max(beams, count), max_new=max_new, end=end)[0]
+        with torch.inference_mode():
+            state, last, refill = start(self.model, [self._prompt(prompt)])
+        (found,) = beam_search(
+            self.model, state, last, beams=max(beams, count), max_new=max_new, end=end, early=False, refill=refill
+        )
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
     def _prompt(self, text: str) -> list[int]:

@@ -15,6 +15,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.generate.beam import Hypothesis, beam_search
 from seqloom.generate.pick import Choice
+from seqloom.generate.prompts import start
 from seqloom.generate.stream import stream
 from seqloom.runs import names
 
@@ -57,6 +58,13 @@ def write_slowly(model: SequenceModel, prompt: list[int], max_new: int) -> list[
             written.append(int(model(torch.tensor([read]))[0][0, -1].argmax()))
         read = [*read, written[-1]]
     return written
+
+
+def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:
+    """Beam search from the states that prompts leave."""
+    with torch.inference_mode():
+        state, last, refill = start(model, prompts)
+    return beam_search(model, state, last, refill=refill, **options)
 
 
 def prompts_of(*lengths: int, vocabulary: int = 11) -> list[list[int]]:
@@ -155,20 +163,20 @@ def test_a_model_is_never_asked_to_read_more_than_its_limit(case: Case) -> None:
 
     model.backbone.register_forward_hook(watch)
     write(model, prompts_of(2, 20), 40)
-    beam_search(model, prompts_of(2, 20), beams=2, max_new=40)
+    search(model, prompts_of(2, 20), beams=2, max_new=40)
     assert 0 < longest[0] <= model.limit and read[0] >= 80
 
 
 def test_no_new_tokens_are_no_tokens() -> None:
     model = network("lstm", {})
     assert list(stream(model, [[1]], max_new=0)) == []
-    assert beam_search(model, [[1], [2]], beams=3, max_new=0) == [[Hypothesis([], 0.0)]] * 2
+    assert search(model, [[1], [2]], beams=3, max_new=0) == [[Hypothesis([], 0.0)]] * 2
 
 
 @each_model
 def test_beam_search_with_one_beam_is_greedy(case: Case) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 30)
-    found = beam_search(model, prompts, beams=1, max_new=20)
+    found = search(model, prompts, beams=1, max_new=20)
     assert [[h.tokens for h in hypotheses] for hypotheses in found] == [[row] for row in write(model, prompts, 20)]
 
 
@@ -177,9 +185,9 @@ def test_beam_search_with_one_beam_is_greedy(case: Case) -> None:
 def test_beam_search_over_many_prompts_equals_one_prompt_at_a_time(case: Case, end: int | None) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 2, 30)
     options: dict[str, Any] = {"beams": 3, "max_new": 14, "end": end}
-    together = beam_search(model, prompts, **options)
+    together = search(model, prompts, **options)
     for found, prompt in zip(together, prompts, strict=True):
-        (alone,) = beam_search(model, [prompt], **options)
+        (alone,) = search(model, [prompt], **options)
         assert [h.tokens for h in found] == [h.tokens for h in alone]
         assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
@@ -191,7 +199,7 @@ def test_beam_search_with_beams_enough_finds_the_best_of_all_sequences(
     name: str, length_penalty: float, end: int | None
 ) -> None:
     model, prompt, length, size = network(name, {}, vocabulary=4), [1, 3, 0], 4, 4
-    (found,) = beam_search(model, [prompt], beams=size**length, max_new=length, end=end, length_penalty=length_penalty)
+    (found,) = search(model, [prompt], beams=size**length, max_new=length, end=end, length_penalty=length_penalty)
     wanted = sorted(every_ending(model, prompt, size, length, end, length_penalty), key=lambda h: -h.score)
     assert len(found) == len(wanted)
     assert [h.tokens for h in found[:5]] == [h.tokens for h in wanted[:5]]
@@ -217,7 +225,7 @@ def every_ending(
 
 def test_hypotheses_come_best_first_end_before_the_end_token_and_are_all_different() -> None:
     model = network("gru", {}, vocabulary=5)
-    for found in beam_search(model, [[1], [2, 3]], beams=6, max_new=10, end=0):
+    for found in search(model, [[1], [2, 3]], beams=6, max_new=10, end=0):
         assert len(found) == 6
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
         assert len({tuple(h.tokens) for h in found}) == 6

@@ -1,4 +1,4 @@
-"""Pick the next token: greedy, or drawn after temperature, top-k and top-p."""
+"""Pick the next token: what may not follow; of the rest greedy, or drawn after temperature, top-k and top-p."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ class Choice:
         if self.top_p < 1:
             logits = _nucleus(logits, self.top_p)
         return torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+
+
+def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:
+    """Where chance comes from; None: from torch's own generator."""
+    return None if seed is None else torch.Generator(device).manual_seed(seed)
+
+
+def forbid_token(logits: Tensor, token: int) -> Tensor:
+    """The token never follows, (B, V) -> (B, V)."""
+    return logits.index_fill(1, torch.tensor([token], device=logits.device), -torch.inf)
+
+
+def forbid_repeats(logits: Tensor, written: Tensor, size: int) -> Tensor:
+    """Nothing follows that would make `size` tokens in a row stand twice in `written` (B, T); (B, V) -> (B, V)."""
+    length = written.size(1)
+    if length < size:
+        return logits
+    grams = written.unfold(1, size, 1)  # (B, T-size+1, size)
+    again = (grams[..., :-1] == written[:, None, length - size + 1 :]).all(-1)  # the beginning stands there once more
+    count = logits.size(1)
+    spare = torch.where(again, grams[..., -1], count)  # one column more takes what is not forbidden
+    banned = torch.zeros(logits.size(0), count + 1, dtype=torch.bool, device=logits.device).scatter_(1, spare, True)
+    return logits.masked_fill(banned[:, :count], -torch.inf)
 
 
 def _nucleus(logits: Tensor, share: float) -> Tensor:
