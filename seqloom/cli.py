@@ -25,10 +25,16 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
 Column = Annotated[str, typer.Option(help="Column with the text, in JSONL and CSV files.")]
+SourceColumn = Annotated[
+    str | None,
+    typer.Option(help="Pairs: column of what is given, a number if there is no header; else as in training."),
+]
 Int8 = Annotated[bool, typer.Option("--int8", help="Linear weights in a byte each: faster, a little less exact.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `seqloom fit`.")]
 
-_SCORES = ("loss", "perplexity", "bits_per_byte")
+_SCORES = (
+    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact"
+)  # fmt: skip
 
 
 @app.command()
@@ -118,16 +124,19 @@ def compare(
 def evaluate(
     run: RunPath,
     data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score.")],
-    column: Column = "text",
+    column: Annotated[str | None, typer.Option(help="Column with the text; else the one it was trained on.")] = None,
+    source: SourceColumn = None,
+    target: Annotated[str | None, typer.Option(help="Pairs: column of what is wanted; else as in training.")] = None,
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
-    """Score a run on a text: perplexity and bits per byte with their protocol, naive baselines beside."""
+    """Score a run on data it has not seen: its scores with their protocol, naive baselines beside."""
     from seqloom import runs
 
-    scores = runs.load(run, int8=int8).evaluate(data, column)
+    columns = {name: given for name, given in (("column", column), ("source", source), ("target", target)) if given}
+    scores = runs.load(run, int8=int8).evaluate(data, **columns)
     if int8:
-        scores["float32"] = {k: runs.load(run).evaluate(data, column)[k] for k in _SCORES}
+        scores["float32"] = _main_scores(runs.load(run).evaluate(data, **columns))
     _show(scores, as_json, lambda s: _print_scores({data: s}))
 
 
@@ -253,15 +262,21 @@ def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
     rows = []
     for part, score in scores.items():
         print(f"{part}: {score['protocol']}")
-        rows += [{"part": part, "who": "this model", **{k: score[k] for k in _SCORES}}]
+        rows += [{"part": part, "who": "this model", **_main_scores(score)}]
         if whole := score.get("float32"):
             rows[-1]["who"] = "this model, int8"
             rows += [{"part": part, "who": "this model, float32", **whole}]
             print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
         rows += [
-            {"part": part, "who": f"{name} guess", **values} for name, values in score.get("baselines", {}).items()
+            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in _main_scores(score)}}
+            for name, values in score.get("baselines", {}).items()
         ]
     _print_table(rows)
+
+
+def _main_scores(score: dict[str, Any]) -> dict[str, Any]:
+    """What a table shows of them, in this order."""
+    return {name: score[name] for name in _SCORES if name in score}
 
 
 def _print_comparison(result: dict[str, Any], report: Path) -> None:

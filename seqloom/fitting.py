@@ -207,9 +207,7 @@ class _Fit:
             best = self.folder.checkpoint(self.progress.best_step) / "model.safetensors"
             load_weights(trainer.model, load_file(best), self.engine)
 
-    def _finish(
-        self, model: SequenceModel, task: Task, tokenizer: Vocabulary, rows: Mapping[str, Any]
-    ) -> runs.Run:
+    def _finish(self, model: SequenceModel, task: Task, tokenizer: Vocabulary, rows: Mapping[str, Any]) -> runs.Run:
         """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(rows["train"])

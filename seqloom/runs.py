@@ -81,9 +81,7 @@ def _section(kind: str, section: Mapping[str, Any]) -> Any:
 class Run:
     """A trained run, ready to evaluate and to generate."""
 
-    def __init__(
-        self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any
-    ) -> None:
+    def __init__(self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any) -> None:
         self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
 
     @property

@@ -58,7 +58,9 @@ def to_int8(model: SequenceModel) -> SequenceModel:
     """The same model, its linear maps replaced; refused where there are none but the one that writes."""
     found = [(part, name) for part in model.modules() for name, child in part.named_children() if type(child) is Linear]
     if not any(part is not model for part, _ in found):
-        raise UserError("int8 is for models made of linear maps; the matrices of this one belong to a recurrence, or it has none")
+        raise UserError(
+            "int8 is for models made of linear maps; the matrices of this one belong to a recurrence, or it has none"
+        )
     for part, name in found:
         setattr(part, name, Int8Linear(getattr(part, name)))
     return model.eval()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,7 +29,7 @@ class Batch:
         return replace(self, **moved)
 
 
-def pad(rows: Sequence[Sequence[int] | Tensor], value: int = 0) -> tuple[Tensor, Tensor]:
+def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> tuple[Tensor, Tensor]:
     """Rows of unequal length as one (B, T) tensor and its mask."""
     tensors = [torch.as_tensor(row) for row in rows]
     lengths = torch.tensor([len(t) for t in tensors])

@@ -138,10 +138,7 @@ class Seq2Seq(Backbone):
         outputs = []
         for t in range(x.size(1)):
             real = None if mask is None else mask[:, t : t + 1]
-            if self.before:
-                mixture = self._mixture(memories[-1][0][:, None], source, steps)
-            else:
-                mixture = fed[:, None]
+            mixture = self._mixture(memories[-1][0][:, None], source, steps) if self.before else fed[:, None]
             hidden, memories = self.decoder(torch.cat((x[:, t : t + 1], mixture), dim=-1), memories, real)
             if not self.before:
                 mixture = self._mixture(hidden, source, steps)

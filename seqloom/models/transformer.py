@@ -2,8 +2,8 @@
 
 state = (the decoder's key-value cache, which source positions are real, (keys, values) of the source per layer)
 
-`published` is the layout of the paper: normalised after each sum, ReLU, sinusoidal positions. `pre_norm` normalises what
-enters instead, which trains without care for the warm-up (Xiong et al. 2020).
+`published` is the layout of the paper: normalised after each sum, ReLU, sinusoidal positions. `pre_norm` normalises
+what enters instead, which trains without care for the warm-up (Xiong et al. 2020).
 """
 
 from __future__ import annotations
@@ -137,10 +137,12 @@ class Transformer(Backbone):
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         source = self.encode(context, mask)
-        return None, mask, tuple(block.source.read(source) for block in self.decoder)
+        blocks: Any = self.decoder
+        return None, mask, tuple(block.source.read(source) for block in blocks)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        past, real, sources = state or (None, None, None)
+        known: Any = state or (None, None, None)
+        past, real, sources = known
         cache, visible = Cache(past, x, mask), visible_source(real)
         places = cache.places(x.device)
         x = self._placed(x, places if mask is None else places * mask)  # padding stands nowhere

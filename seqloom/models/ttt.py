@@ -36,7 +36,9 @@ BASE_RATES = {"linear": 1.0, "mlp": 0.1}
 class Config(ResidualConfig):
     inner: Literal["linear", "mlp"] = Field("linear", description="the model inside: one matrix, or two with a GELU")
     mini_batch: int = Field(16, ge=1, description="tokens whose gradients are taken at the same weights")
-    base_rate: float = Field(0.0, ge=0, description="largest rate of the model inside, times the width of a head; 0: 1 (linear), 0.1 (mlp)")
+    base_rate: float = Field(
+        0.0, ge=0, description="largest rate of the model inside, times the width of a head; 0: 1 (linear), 0.1 (mlp)"
+    )
     forget: bool = Field(False, description="what is learned fades, at a pace that each head learns (not in the paper)")
     gate: bool = Field(False, description="what the model inside answers passes a gate that the input opens")
 

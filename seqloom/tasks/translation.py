@@ -26,13 +26,14 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig
 from seqloom.evaluate.texts import score_texts
-from seqloom.generate.decode import Decoding, decode
 from seqloom.generate.beam import Hypothesis
+from seqloom.generate.decoding import Decoding, decode
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 _AT_ONCE = 4096  # tokens of a batch in evaluation
 
 Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
+Found = list[list[Hypothesis]]  # for every source, best first
 Kinds = Literal["characters", "bytes", "words", "bpe"]
 
 
@@ -45,7 +46,9 @@ class Config(TaskConfig):
     min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
     split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
-    longest: int = Field(256, ge=2, description="pairs with more tokens on a side are not trained on (they are counted)")
+    longest: int = Field(
+        256, ge=2, description="pairs with more tokens on a side are not trained on (they are counted)"
+    )
     reverse: bool = Field(False, description="read the source backwards (Sutskever et al. 2014)")
     smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: belief spread over all other tokens")
     sampling: float = Field(0.0, ge=0, lt=1, description="scheduled sampling: share of inputs that the model guessed")
@@ -114,7 +117,7 @@ class Translation(Task):
                 yield [self.collate(rows, pieces[order.rank * order.accumulate + n]) for n in range(order.accumulate)]
             epoch, skip = epoch + 1, max(0, skip - len(plan))
 
-    def collate(self, rows: Pairs, chosen: Sequence[int]) -> Batch:
+    def collate(self, rows: Pairs, chosen: np.ndarray) -> Batch:
         """No rows make one row of which nothing is asked: every process takes part in every step."""
         sources = [self._source(rows.source(n)) for n in chosen] or [self._source(np.zeros(1, np.int64))]
         targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
@@ -146,10 +149,12 @@ class Translation(Task):
         pieces = zip(*(np.array_split(part, min(_PIECES, count)) for part in (nats, tokens)), strict=True)
         return scores | self._written(model, rows, count) | {"pieces": [float(n.sum() / t.sum()) for n, t in pieces]}
 
-    def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> list[list[Hypothesis]]:
+    def translate(
+        self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None
+    ) -> list[list[Hypothesis]]:
         """For every source text, what the search found, best first; texts of like length are searched together."""
         encoded = [self._source(ids) for ids in self._encode(texts)]
-        found: list[list[Hypothesis]] = [[]] * len(texts)
+        found: Found = [[]] * len(texts)
         lengths = np.array([len(ids) for ids in encoded])
         for chosen in _cut(np.argsort(lengths, kind="stable"), lengths, max(1, _AT_ONCE // self.how.beams)):
             for n, hypotheses in zip(chosen, self._search(model, [encoded[n] for n in chosen], how), strict=True):
@@ -233,7 +238,7 @@ class Translation(Task):
         return scores
 
     def _search(self, model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding | None) -> Any:
-        context, mask = pad(list(sources))
+        context, mask = pad(sources)
         context, mask = context.to(model.device), mask.to(model.device)
         target, limit = self.tokenizers.target, self.config.max_new
         most = [limit or 2 * len(ids) + 10 for ids in sources]
