@@ -114,25 +114,25 @@ def test_the_weights_of_a_query_sum_to_one(score: str, align: str, training: boo
     assert weights.ge(0).all()
 
 
+class Whole(torch.nn.Module):
+    """Reading and asking as one function."""
+
+    def __init__(self, attention: GeneralAttention) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, q: Tensor, features: Tensor, mask: Tensor) -> Tensor:
+        return self.attention(q, self.attention.read(features, mask))
+
+
 @each_score
 @pytest.mark.parametrize("align", DIFFERENTIABLE)
 def test_gradients_equal_finite_differences(score: str, align: str) -> None:
-    model = GeneralAttention(2, 3, 2, score=score, align=align, window=1)
-    alive(model, 0.7)
-    names, weights = zip(*model.named_parameters(), strict=True)
-    mask = mask_of([4, 2], 4)
-
-    class Whole(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, q: Tensor, features: Tensor) -> Tensor:
-            return self.model(q, self.model.read(features, mask))
+    whole = alive(Whole(GeneralAttention(2, 3, 2, score=score, align=align, window=1)), 0.7)
+    names, weights = zip(*whole.named_parameters(), strict=True)
 
     def contexts(q: Tensor, features: Tensor, *weights: Tensor) -> Tensor:
-        named = {f"model.{name}": weight for name, weight in zip(names, weights, strict=True)}
-        return functional_call(Whole(), named, (q, features))
+        return functional_call(whole, dict(zip(names, weights, strict=True)), (q, features, mask_of([4, 2], 4)))
 
     given = [vectors(2, 3, 2), vectors(2, 4, 3, seed=1), *(w.detach() for w in weights)]
     assert torch.autograd.gradcheck(contexts, [x.requires_grad_() for x in given])
@@ -195,6 +195,17 @@ def test_many_heads_are_single_ones_side_by_side(score: str) -> None:
         single.load_state_dict({f"heads.0.{k}": v for k, v in head.state_dict().items() if not k.startswith("ask")})
         found.append(single(q @ head.ask.weight.T, single.read(features)))
     close(model(q, model.read(features)), model.out(torch.cat(found, dim=-1)))
+
+
+def test_scaled_dot_heads_with_copied_weights_are_those_of_torch() -> None:
+    theirs = torch.nn.MultiheadAttention(WIDTH, 2, kdim=FEATURES, vdim=FEATURES, batch_first=True)
+    model = alive(GeneralAttention(WIDTH, FEATURES, WIDTH, score="scaled_dot", heads=2), 0.7)
+    stacked = {n: torch.cat([getattr(head, n).weight for head in model.heads]) for n in ("ask", "keys", "values")}
+    weights = {"q_proj_weight": stacked["ask"], "k_proj_weight": stacked["keys"], "v_proj_weight": stacked["values"]}
+    out = {"out_proj.weight": model.out.weight, "out_proj.bias": model.out.bias}
+    theirs.double().load_state_dict({**weights, **out, "in_proj_bias": torch.zeros(3 * WIDTH)})
+    q, features, mask = vectors(2, STEPS, WIDTH), vectors(2, LENGTH, FEATURES, seed=1), mask_of([7, 4])
+    close(model(q, model.read(features, mask)), theirs(q, features, features, key_padding_mask=~mask)[0])
 
 
 @each_score
