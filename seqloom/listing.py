@@ -21,7 +21,7 @@ def tasks(name: str | None = None) -> Rows:
 def samples(name: str | None = None) -> Rows:
     from seqloom.data.samples import SAMPLES
 
-    return [{"sample": f"sample:{key}", "what": what} for key, (what, _) in SAMPLES.items()]
+    return [{"sample": f"sample:{key}", "kind": found.kind, "what": found.what} for key, found in SAMPLES.items()]
 
 
 def runs(name: str | None = None) -> Rows:

@@ -7,6 +7,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from seqloom.core.errors import UserError
@@ -15,6 +16,7 @@ from seqloom.data.files import read_lines
 LONGEST_FIELD = 1 << 24  # characters; a quote that nobody closed would swallow the rest of the file
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
+Fields = Iterator[tuple[int, list[str]]]
 
 
 def read_jsonl(path: Path) -> Rows:
@@ -35,21 +37,35 @@ def read_jsonl(path: Path) -> Rows:
 
 
 def read_csv(path: Path, delimiter: str = ",") -> Rows:
+    header: list[str] | None = None
+    for number, fields in read_fields(path, delimiter):
+        if header is None:
+            header = fields
+            continue
+        if len(fields) != len(header):
+            raise UserError(f"{path}:{number}: {len(fields)} fields where the header has {len(header)}")
+        yield number, dict(zip(header, fields, strict=True))
+
+
+def read_fields(path: Path, delimiter: str = ",") -> Fields:
+    """The fields of a CSV file as they stand, the header among them; empty lines are passed over."""
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(read_lines(path), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
     number = 1
     try:
         for fields in reader:
-            if header is None and fields:
-                header = fields
-            elif header is not None and fields:
-                if len(fields) != len(header):
-                    raise UserError(f"{path}:{number}: {len(fields)} fields where the header has {len(header)}")
-                yield number, dict(zip(header, fields, strict=True))
+            if fields:
+                yield number, fields
             number = reader.line_num + 1
     except csv.Error as error:
         raise UserError(f"{path}:{number}: not valid CSV: {_explained(str(error))}") from None
+
+
+def read_tabbed(path: Path) -> Fields:
+    """Lines cut at their tabs, where quotes are ordinary characters; empty lines are passed over."""
+    for number, line in enumerate(read_lines(path), 1):
+        if text := line.rstrip("\r\n"):
+            yield number, text.split("\t")
 
 
 def read_tsv(path: Path) -> Rows:
@@ -67,22 +83,26 @@ READERS: dict[str, Callable[[Path], Rows]] = {
 def read_column(path: Path, reader: Callable[[Path], Rows], column: str) -> Iterator[str]:
     """The texts of one column, checked to be text; empty ones are passed over."""
     for number, row in reader(path):
-        if column not in row:
-            near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UserError(f"{path}:{number}: no column {column!r}; there are: {', '.join(row) or 'none'}{hint}")
-        text = row[column]
-        if not isinstance(text, str):
-            raise UserError(f"{path}:{number}: column {column!r} is {_named(text)}, not text")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            code = f"\\u{ord(text[error.start]):04x}"
-            raise UserError(
-                f"{path}:{number}: column {column!r} has half a character ({code}): a lone surrogate"
-            ) from None
-        if text:
+        if text := text_of(row, column, f"{path}:{number}"):
             yield text
+
+
+def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> str:
+    """What stands in a column, checked to be text; `way_out` is said when there is no such column nor one like it."""
+    if column not in row:
+        near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
+        hint = f"; did you mean {near[0]!r}?" if near else way_out
+        there = ", ".join(shorten(name, 40, placeholder="…") for name in row) or "none"
+        raise UserError(f"{place}: no column {column!r}; there are: {there}{hint}")
+    text = row[column]
+    if not isinstance(text, str):
+        raise UserError(f"{place}: column {column!r} is {_named(text)}, not text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = f"\\u{ord(text[error.start]):04x}"
+        raise UserError(f"{place}: column {column!r} has half a character ({code}): a lone surrogate") from None
+    return text
 
 
 def _explained(message: str) -> str:

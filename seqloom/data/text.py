@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from seqloom.core.errors import UserError, unknown
+from seqloom.core.errors import UserError
 from seqloom.data.files import BLOCK, check_block, check_file, looks_binary, read_blocks, read_text, suffix
 from seqloom.data.rows import READERS, read_column
-from seqloom.data.samples import SAMPLES
+from seqloom.data.samples import find_sample
 
 Marked = Iterator[tuple[str, bool]]  # pieces of text, True where a document ends
 
@@ -100,14 +100,12 @@ def _open_file(path: Path, column: str) -> Source:
     reader = READERS.get(suffix(path))
     if reader is None:
         return _File(path)
-    return Source(str(path), lambda: _documents(read_column(path, reader, column)), documents=True)
+    return Source(str(path), lambda: as_documents(read_column(path, reader, column)), documents=True)
 
 
 def _open_sample(spec: str) -> Source:
-    name = spec.removeprefix("sample:")
-    if name not in SAMPLES:
-        raise unknown("sample", name, SAMPLES)
-    return Source(spec, lambda: _unmarked(_join(SAMPLES[name][1]())))
+    sample = find_sample(spec, "text")
+    return Source(spec, lambda: _unmarked(_join(sample.read())))
 
 
 def _open_directory(folder: Path, column: str) -> Source:
@@ -180,7 +178,8 @@ def _mark_last(pieces: Iterable[str]) -> Marked:
         yield before, True
 
 
-def _documents(texts: Iterable[str]) -> Marked:
+def as_documents(texts: Iterable[str]) -> Marked:
+    """Each text as a document of its own, line ends of one kind."""
     for text in texts:
         lines = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
         yield from _mark_last(_join([lines]))

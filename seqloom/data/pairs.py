@@ -1,0 +1,250 @@
+"""Pairs of texts, a source and what it becomes: read from the beginning as often as needed, never held in memory.
+
+They stand in two columns of a table (CSV, TSV, JSONL), in two files side by side, in a gettext catalogue, or in a
+sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from seqloom.core.errors import UserError
+from seqloom.data.catalogues import read_catalogue
+from seqloom.data.files import check_file, read_lines, suffix
+from seqloom.data.rows import READERS, read_fields, read_tabbed, text_of
+from seqloom.data.samples import find_sample
+from seqloom.data.text import Marked, Source, as_documents
+
+CATALOGUES = {".po", ".pot"}
+TABLES = {".csv", ".tsv"}  # may come without a header
+NO_HEADER = "; if the first line is no header, give the columns as numbers, like 1 and 2"
+
+Cells = Iterator[tuple[int, list[str]]]  # (line, texts): source and target, or the source alone
+
+
+class PairSource:
+    """Rows of (line, source, target): white space at the ends is gone, and a row with an empty side is left out."""
+
+    def __init__(self, name: str, read: Callable[[], Cells]) -> None:
+        self.name = name  # what the user typed
+        self._read = read
+
+    def rows(self) -> Iterator[tuple[int, str, str]]:
+        return (row for row in self._cleaned() if row[1] and row[2])
+
+    def side(self, which: Literal["source", "target"]) -> Source:
+        """One side as a text of many documents: one for each row, in order."""
+
+        def read() -> Marked:
+            return as_documents(source if which == "source" else target for _, source, target in self.rows())
+
+        return Source(f"{self.name} ({which})", read, documents=True)
+
+    @property
+    def count(self) -> int:
+        return self._measured.count
+
+    @property
+    def dropped(self) -> int:
+        """Rows left out: a side is empty; in a catalogue also the header, what is fuzzy and what is obsolete."""
+        return self._measured.dropped
+
+    @property
+    def bytes(self) -> int:
+        """Length of both sides in UTF-8."""
+        return self._measured.bytes
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the pairs that are kept."""
+        return self._measured.hash
+
+    @cached_property
+    def _measured(self) -> Measures:
+        count = dropped = length = 0
+        digest = hashlib.sha256()
+        for _, source, target in self._cleaned():
+            if not (source and target):
+                dropped += 1
+                continue
+            data = f"{source}\0{target}\0".encode()
+            digest.update(data)
+            count += 1
+            length += len(data) - 2
+        return Measures(count, dropped, length, digest.hexdigest())
+
+    def _cleaned(self) -> Iterator[tuple[int, str, str]]:
+        return ((line, clean(source), clean(target)) for line, (source, target) in self._read())
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What one reading tells of all pairs."""
+
+    count: int
+    dropped: int
+    bytes: int
+    hash: str
+
+
+class SourceTexts:
+    """Rows of (line, source), for prediction: empty ones are left out."""
+
+    def __init__(self, name: str, read: Callable[[], Cells]) -> None:
+        self.name = name
+        self._read = read
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        return ((line, text) for line, texts in self._read() if (text := clean(texts[0])))
+
+
+def clean(text: str) -> str:
+    """Without white space at its ends, and with line ends of one kind."""
+    text = text.strip()
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def open_pairs(spec: str, source: str = "source", target: str = "target") -> PairSource:
+    """CSV, TSV or JSONL with two columns, `train.en,train.de`, a .po catalogue, `sample:NAME`; also compressed.
+
+    Columns given as numbers, counted from 1, are those of a CSV or TSV (or .txt with tabs) without a header.
+    """
+    pairs = PairSource(spec, _find(spec, [source, target]))
+    if next(pairs.rows(), None) is None:
+        left_out = pairs.dropped
+        if suffix(Path(spec)) in CATALOGUES:
+            raise UserError(f"{spec}: no translations: all {left_out:,} entries are untranslated, fuzzy or obsolete")
+        reason = f"all {left_out:,} rows have an empty side" if left_out else "there are no rows"
+        raise UserError(f"{spec}: no pairs in it; {reason}")
+    return pairs
+
+
+def open_sources(spec: str, source: str = "source") -> SourceTexts:
+    """What is to be predicted from: any format of `open_pairs`, without need of a target; else one text per line."""
+    texts = SourceTexts(spec, _find(spec, [source]))
+    if next(texts.rows(), None) is None:
+        raise UserError(f"{spec}: no text in it")
+    return texts
+
+
+def split_pairs(pairs: PairSource, valid: float = 0.1, test: float = 0.0) -> dict[str, PairSource]:
+    """Parts of about these shares, by a hash of the source text: no source is in two; a part of share 0 is left out."""
+    for name, share in (("valid", valid), ("test", test)):
+        if not 0 <= share < 1:
+            raise UserError(f"{name}={share}: a share of the pairs is wanted, 0 or more and less than 1")
+    if valid + test >= 1:
+        raise UserError(f"valid={valid} and test={test} leave nothing to train on")
+    shares = {"train": 1 - valid - test, "valid": valid, "test": test}
+
+    def part(name: str) -> PairSource:
+        def read() -> Cells:
+            return ((n, [s, t]) for n, s, t in pairs.rows() if part_of(s, valid, test) == name)
+
+        return PairSource(f"{pairs.name} ({name})", read)
+
+    parts = {name: part(name) for name, share in shares.items() if share > 0}
+    for name, found in parts.items():
+        if next(found.rows(), None) is None:
+            way_out = "give more pairs, a larger share, or a file of its own"
+            raise UserError(f"{pairs.name}: too few pairs ({pairs.count:,}) for a {name} part; {way_out}")
+    return parts
+
+
+def part_of(source: str, valid: float, test: float) -> str:
+    """Where a source belongs, whatever else is in the file: train, valid or test."""
+    place = int.from_bytes(hashlib.blake2b(source.encode(), digest_size=8).digest()) / 2**64
+    if place < valid:
+        return "valid"
+    return "test" if place < valid + test else "train"
+
+
+def _find(spec: str, columns: list[str]) -> Callable[[], Cells]:
+    """How to read it: cells for the columns asked for, at least."""
+    if spec.startswith("sample:"):
+        sample = find_sample(spec, "pairs")
+        return lambda: ((number, list(pair)) for number, pair in enumerate(sample.read(), 1))
+    path, *others = _paths(spec)
+    for file in (path, *others):
+        check_file(file)
+        if file.is_dir():
+            raise UserError(f"{file}: a folder; pairs stand in one file, or in two side by side: train.en,train.de")
+    if others:
+        return lambda: _side_by_side(path, others[0])
+    return _find_in_file(path, columns)
+
+
+def _find_in_file(path: Path, columns: list[str]) -> Callable[[], Cells]:
+    kind = suffix(path)
+    if kind in CATALOGUES:
+        return lambda: read_catalogue(path)
+    if (kind in TABLES or kind not in READERS) and (numbers := _numbers(columns)):
+        return lambda: _numbered(path, numbers)
+    if kind in READERS:
+        return lambda: _named(path, columns)
+    if len(columns) == 1:
+        return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
+    raise UserError(
+        f"{path}: plain text; give the columns as numbers, like 1 and 2, when tabs separate source and target, "
+        "or a second file with the targets: train.en,train.de"
+    )
+
+
+def _paths(spec: str) -> list[Path]:
+    """One file or two; a comma may also be part of a name, so what exists decides."""
+    if "," not in spec or os.path.exists(spec):
+        return [Path(spec)]
+    names = spec.split(",")
+    cuts = [(",".join(names[:n]).strip(), ",".join(names[n:]).strip()) for n in range(1, len(names))]
+    found = max(cuts, key=lambda cut: sum(bool(name) and os.path.exists(name) for name in cut))
+    if not all(found):
+        raise UserError(f"{spec}: half a pair of files; two are wanted, like train.en,train.de")
+    for name, other in (found, reversed(found)):
+        if os.path.exists(other) and not os.path.exists(name):
+            raise UserError(f"{name}: no such file; it should stand beside {other}, line by line")
+    return [Path(name) for name in found]
+
+
+def _numbers(columns: list[str]) -> list[int]:
+    """The columns as numbers, when they are given so."""
+    given = [column for column in columns if column.isdecimal()]
+    if given and len(given) < len(columns):
+        raise UserError(f"columns {' and '.join(columns)}: two names (of the header) or two numbers are wanted")
+    if any(int(column) == 0 for column in given):
+        raise UserError("column 0: columns are counted from 1")
+    return [int(column) for column in given]
+
+
+def _named(path: Path, columns: list[str]) -> Cells:
+    kind = suffix(path)
+    way_out = NO_HEADER if kind in TABLES else ""
+    for number, row in READERS[kind](path):
+        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in columns]
+
+
+def _numbered(path: Path, numbers: list[int]) -> Cells:
+    last = max(numbers)
+    for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
+        if len(fields) < last:
+            there = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+            separated = "commas" if suffix(path) == ".csv" else "tabs"
+            raise UserError(f"{path}:{number}: no column {last}; this line has {there}, separated by {separated}")
+        yield number, [fields[n - 1] for n in numbers]
+
+
+def _side_by_side(path: Path, other: Path) -> Cells:
+    sources, targets = read_lines(path), read_lines(other)
+    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            rest = sum(1 for _ in (targets if source is None else sources))
+            counts = [number - 1 + (0 if text is None else 1 + rest) for text in (source, target)]
+            raise UserError(
+                f"{path} has {counts[0]:,} lines and {other} has {counts[1]:,}: line by line they must belong together"
+            )
+        yield number, [source, target]
