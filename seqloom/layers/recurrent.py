@@ -23,6 +23,7 @@ from seqloom.core.linear import affine
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
+from seqloom.layers.dropout import Dropout
 
 Memory = tuple[Tensor, ...]  # what one cell remembers: (h,) or (h, c)
 
@@ -118,7 +119,7 @@ class Recurrent(Backbone):
             nn.ModuleList(cell(width if n else inputs, width // directions) for _ in range(directions))
             for n in range(depth)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if self.kind == "bidirectional":

@@ -23,6 +23,7 @@ from seqloom.core.backbone import Backbone
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.layers.convolution import convolve
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import RMSNorm
 from seqloom.layers.transformer import FeedForward
 
@@ -63,7 +64,7 @@ class Block(nn.Module):
         hidden = config.feed or 8 * math.ceil(config.width / 3)
         self.feed = FeedForward(config.width, hidden, gated=True, bias=False)
         self.norm_1, self.norm_2 = RMSNorm(config.width), RMSNorm(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.near: nn.Parameter | None = None
         if config.kernel > 1:
             self.near, self.norm_0 = nn.Parameter(torch.zeros(config.kernel, 1, config.width)), RMSNorm(config.width)
@@ -86,7 +87,7 @@ class ResidualStack(Backbone):
         super().__init__()
         self.width = config.width
         self.blocks = nn.ModuleList(Block(mixer(), config) for _ in range(config.depth))
-        self.norm, self.dropout = RMSNorm(config.width), nn.Dropout(config.dropout)
+        self.norm, self.dropout = RMSNorm(config.width), Dropout(config.dropout)
         self._initialise()
 
     @abstractmethod

@@ -17,9 +17,9 @@ from seqloom.core.taps import Tap
 
 
 class SourceAttention(nn.Module):
-    def __init__(self, width: int, heads: int, dropout: float, bias: bool) -> None:
+    def __init__(self, width: int, heads: int, bias: bool) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads = heads
         self.q, self.kv = Linear(width, width, bias=bias), Linear(width, 2 * width, bias=bias)
         stack_of(2, self.kv.weight)
         self.out = Linear(width, width, bias=bias)
@@ -40,15 +40,13 @@ class SourceAttention(nn.Module):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def _fused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, keys, values, visible, dropout)
+        return F.scaled_dot_product_attention(q, keys, values, visible)
 
     def _watched(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
         scores = q @ keys.transpose(-1, -2) / math.sqrt(q.size(-1))  # (B, H, T, S)
         if visible is not None:
             scores = scores.masked_fill(~visible, -math.inf)
-        weights = self.alignment(scores.softmax(-1))
-        return F.dropout(weights, self.dropout, self.training) @ values
+        return self.alignment(scores.softmax(-1)) @ values
 
 
 def visible_source(mask: Tensor | None) -> Tensor | None:

@@ -14,6 +14,7 @@ from seqloom.core.backbone import stack_of
 from seqloom.core.linear import Linear
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.views import View
 
 
@@ -66,7 +67,7 @@ class Block(nn.Module):
         super().__init__()
         self.attention, self.feed, self.pre = attention, feed, pre
         self.norm_1, self.norm_2 = norms
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Tensor, cache: Cache, layer: int, views: list[View], angles: tuple[Tensor, Tensor] | None

@@ -24,6 +24,7 @@ from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.decode import Step, one_token_steps
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from seqloom.layers.transformer import Block, FeedForward
@@ -122,7 +123,7 @@ class GPT(Backbone):
             self.reach = config.context
         else:
             self.positions = SinusoidalPositions(config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self._block(config) for _ in range(config.depth))
         self.norm = make_norm(config.norm, config.width, config.eps) if config.pre_norm else nn.Identity()
         self.taps = [module for module in self.modules() if isinstance(module, Tap)]

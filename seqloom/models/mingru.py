@@ -23,6 +23,7 @@ from seqloom.core.network import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.scan import scan
 from seqloom.layers.transformer import FeedForward
 
@@ -92,7 +93,7 @@ class Block(nn.Module):
         self.cell, self.out = cell, Linear(cell.hidden, width, bias=False)
         self.feed = FeedForward(width, feed, gated=True, bias=False)
         self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.ones_(self.near.data[-1])  # at first the newest input alone
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.feed.out.weight)
@@ -124,7 +125,7 @@ class Parallel(Backbone):
     def __init__(self, width: int, blocks: Sequence[Block], dropout: float) -> None:
         super().__init__()
         self.width, self.blocks, self.norm = width, nn.ModuleList(blocks), nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.taps = [module for module in self.modules() if isinstance(module, Tap)]
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:

@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.alignments import ALIGNMENTS
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.general_attention import GeneralAttention
 from seqloom.layers.recurrent import Cell, Recurrent, at_last_step
 from seqloom.layers.scores import SCORES
@@ -101,7 +102,7 @@ class Seq2Seq(Backbone):
                 window=c.window,
             )  # fmt: skip
         self.join = Linear(2 * c.width, c.width) if c.context != "first" else None
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.encoder.encode(x, mask)

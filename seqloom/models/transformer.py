@@ -20,6 +20,7 @@ from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 from seqloom.layers.source_attention import SourceAttention, visible_source
 from seqloom.layers.transformer import FeedForward
@@ -72,10 +73,10 @@ class EncoderBlock(nn.Module):
     def __init__(self, c: Config) -> None:
         super().__init__()
         self.pre = c.pre_norm
-        self.attention = SourceAttention(c.width, c.heads, c.dropout, c.bias)
+        self.attention = SourceAttention(c.width, c.heads, c.bias)
         self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
         self.norm_1, self.norm_2 = nn.LayerNorm(c.width), nn.LayerNorm(c.width)
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
 
     def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
         if self.pre:
@@ -92,11 +93,11 @@ class DecoderBlock(nn.Module):
     def __init__(self, c: Config) -> None:
         super().__init__()
         self.pre = c.pre_norm
-        self.attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, qk_norm=False)
-        self.source = SourceAttention(c.width, c.heads, c.dropout, c.bias)
+        self.attention = SelfAttention(c.width, c.heads, 0.0, c.bias, qk_norm=False)
+        self.source = SourceAttention(c.width, c.heads, c.bias)
         self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
         self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(c.width) for _ in range(3))
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
 
     def forward(
         self, x: Tensor, cache: Cache, layer: int, views: list[View], source: Source | None, visible: Tensor | None
@@ -122,7 +123,7 @@ class Transformer(Backbone):
         self.positions: nn.Module = SinusoidalPositions(c.width)
         if c.positions == "learned":
             self.positions, self.limit, self.reach = LearnedPositions(c.context, c.width), c.context, c.context
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
         self.encoder = nn.ModuleList(EncoderBlock(c) for _ in range(c.depth))
         self.decoder = nn.ModuleList(DecoderBlock(c) for _ in range(c.decoder_depth or c.depth))
         self.encoder_norm = nn.LayerNorm(c.width) if c.pre_norm else nn.Identity()

@@ -17,6 +17,7 @@ from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import RMSNorm
 
 
@@ -92,7 +93,7 @@ class Hidden(nn.Module):
 
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
-        self.norm, self.values, self.drop = RMSNorm(size), Tap(), nn.Dropout(dropout)
+        self.norm, self.values, self.drop = RMSNorm(size), Tap(), Dropout(dropout)
 
     def forward(self, h: Tensor) -> Tensor:
         return self.drop(self.values(F.relu(self.norm(h)).square()))

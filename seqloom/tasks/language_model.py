@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
+from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
 from seqloom.core.state import State, scale_gradient
@@ -110,7 +110,7 @@ class LanguageModel(Task):
         if self.config.reweight and model.limit is None:  # separate windows are never cut
             return self._reweighted(model, batch, state)
         logits, state = model(batch.inputs, state, batch.mask)
-        return Step(_surprise(logits, batch.targets), batch.targets.numel(), state)
+        return Step(cross_entropy(logits, batch.targets), batch.targets.numel(), state)
 
     def evaluate(self, model: SequenceModel, rows: Tokens, **options: Any) -> dict[str, Any]:
         """Options: `naive` (facts from training), `quick` (while training: a part, in parallel streams)."""
@@ -208,7 +208,7 @@ class LanguageModel(Task):
             if n > 0:
                 state = scale_gradient(state, 1 / keep)
             logits, state = model(inputs, state)
-            loss = loss + _surprise(logits, targets)
+            loss = loss + cross_entropy(logits, targets)
         share = batch.inputs.size(1) / self.config.length
         return Step(cast(Tensor, scale_gradient(loss, share)), batch.targets.numel(), state)
 
@@ -228,7 +228,3 @@ def _batch(rows: Tokens, starts: np.ndarray, length: int, continues: bool) -> Ba
     ids = torch.from_numpy(np.stack([rows[start : start + length + 1] for start in starts.tolist()]))
     origin = f"{length} tokens from each of {starts.tolist()}"
     return Batch(ids[:, :-1], None, ids[:, 1:], continues=continues, origin=origin)
-
-
-def _surprise(logits: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
+from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig
@@ -135,7 +136,7 @@ class Translation(Task):
         if self.config.sampling and model.training:
             inputs = self._guessed(model, batch, state)
         logits, _ = model(inputs, state)
-        loss = _surprise(logits, batch.targets, self.config.smoothing if model.training else 0.0)
+        loss = cross_entropy(logits, batch.targets, self.config.smoothing if model.training else 0.0)
         return Step(loss, int((batch.targets != IGNORE).sum()))
 
     def evaluate(self, model: SequenceModel, rows: Pairs, **options: Any) -> dict[str, Any]:
@@ -262,9 +263,3 @@ def _cut(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray
         pieces.append(order[start:end])
         start = end
     return pieces
-
-
-def _surprise(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    return F.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing
-    )
