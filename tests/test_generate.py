@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import network, tokens
+from toys import network, search, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.generate.beam import Hypothesis, beam_search
+from seqloom.generate.beam import Hypothesis
 from seqloom.generate.pick import Choice
-from seqloom.generate.prompts import start
 from seqloom.generate.stream import stream
 from seqloom.runs import names
 
@@ -58,13 +57,6 @@ def write_slowly(model: SequenceModel, prompt: list[int], max_new: int) -> list[
             written.append(int(model(torch.tensor([read]))[0][0, -1].argmax()))
         read = [*read, written[-1]]
     return written
-
-
-def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:
-    """Beam search from the states that prompts leave."""
-    with torch.inference_mode():
-        state, last, refill = start(model, prompts)
-    return beam_search(model, state, last, refill=refill, **options)
 
 
 def prompts_of(*lengths: int, vocabulary: int = 11) -> list[list[int]]:
@@ -174,22 +166,38 @@ def test_no_new_tokens_are_no_tokens() -> None:
 
 
 @each_model
-def test_beam_search_with_one_beam_is_greedy(case: Case) -> None:
+@pytest.mark.parametrize("end", [None, 3])
+def test_beam_search_with_one_beam_is_greedy(case: Case, end: int | None) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 30)
-    found = search(model, prompts, beams=1, max_new=20)
-    assert [[h.tokens for h in hypotheses] for hypotheses in found] == [[row] for row in write(model, prompts, 20)]
+    found = search(model, prompts, beams=1, max_new=20, end=end)
+    greedy = [row[: row.index(end)] if end in row else row for row in write(model, prompts, 20)]
+    assert [[h.tokens for h in hypotheses] for hypotheses in found] == [[row] for row in greedy]
 
 
 @each_model
-@pytest.mark.parametrize("end", [None, 0])
-def test_beam_search_over_many_prompts_equals_one_prompt_at_a_time(case: Case, end: int | None) -> None:
+@pytest.mark.parametrize(("end", "early"), [(None, True), (0, True), (0, False)])
+def test_beam_search_over_many_prompts_equals_one_prompt_at_a_time(case: Case, end: int | None, early: bool) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 2, 30)
-    options: dict[str, Any] = {"beams": 3, "max_new": 14, "end": end}
+    options: dict[str, Any] = {"beams": 3, "max_new": 14, "end": end, "early": early}
     together = search(model, prompts, **options)
     for found, prompt in zip(together, prompts, strict=True):
         (alone,) = search(model, [prompt], **options)
         assert [h.tokens for h in found] == [h.tokens for h in alone]
         assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
+
+
+@each_model
+def test_rows_that_are_decided_leave_the_batch_and_the_others_do_not_notice(case: Case) -> None:
+    model, prompts, most = network(*case), prompts_of(5, 1, 9, 2, 30), [3, 0, 14, 1, 7]
+    batches: list[int] = []
+    watching = model.register_forward_pre_hook(lambda module, inputs: batches.append(len(inputs[0])))
+    together = search(model, prompts, beams=2, max_new=most, no_repeat=3)
+    watching.remove()
+    assert batches == [4, *[6] * 2, *[4] * 4, *[2] * 7]  # at first, all beams of a row are alike
+    for found, prompt, count in zip(together, prompts, most, strict=True):
+        (alone,) = search(model, [prompt], beams=2, max_new=count, no_repeat=3)
+        assert [h.tokens for h in found] == [h.tokens for h in alone]
+        assert all(len(h.tokens) == count for h in found)
 
 
 @pytest.mark.parametrize("name", ["ngram", "rnn", "gpt"])
@@ -204,6 +212,27 @@ def test_beam_search_with_beams_enough_finds_the_best_of_all_sequences(
     assert len(found) == len(wanted)
     assert [h.tokens for h in found[:5]] == [h.tokens for h in wanted[:5]]
     assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-4)
+
+
+@pytest.mark.parametrize("end", [None, 2])
+@pytest.mark.parametrize(("least", "no_repeat"), [(2, 0), (4, 0), (0, 1), (0, 2), (1, 3), (3, 2)])
+def test_beam_search_with_beams_enough_finds_the_best_of_all_that_is_allowed(
+    least: int, no_repeat: int, end: int | None
+) -> None:
+    model, prompt, length, size = network("rnn", {}, vocabulary=4), [1, 3, 0], 4, 4
+    rules = {"min_new": least, "no_repeat": no_repeat}
+    (found,) = search(model, [prompt], beams=size**length, max_new=length, end=end, **rules)
+    every = every_ending(model, prompt, size, length, end, 1.0)
+    wanted = [h for h in every if len(h.tokens) >= least and not (no_repeat and repeats(h.tokens, no_repeat))]
+    wanted.sort(key=lambda h: -h.score)
+    assert 0 < len(wanted) < len(every) or end is None
+    assert [h.tokens for h in found] == [h.tokens for h in wanted]
+    assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-4)
+
+
+def repeats(text: list[int], size: int) -> bool:
+    grams = [tuple(text[n : n + size]) for n in range(len(text) - size + 1)]
+    return len(set(grams)) < len(grams)
 
 
 def every_ending(

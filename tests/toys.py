@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.data.stream import TokenStream
+from seqloom.generate.beam import Hypothesis, beam_search
+from seqloom.generate.prompts import start
 from seqloom.runs import find_config
 from seqloom.tasks.language_model import Config, LanguageModel
 
@@ -45,6 +47,13 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     if isinstance(model, CountingModel):
         model.observe([tokens(300, seed=9, vocabulary=vocabulary)])
     return alive(model)
+
+
+def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:
+    """Beam search from the states that prompts leave."""
+    with torch.inference_mode():
+        state, last, refill = start(model, prompts)
+    return beam_search(model, state, last, refill=refill, **options)
 
 
 def close(ours: Any, theirs: Any) -> None:
