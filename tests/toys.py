@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -9,15 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.data.stream import TokenStream
 from seqloom.generate.beam import Hypothesis, beam_search
 from seqloom.generate.prompts import start
-from seqloom.runs import find_config
+from seqloom.runs import find_config, names
 from seqloom.tasks.language_model import Config, LanguageModel
 
 VOCABULARY = 11
 Model = TypeVar("Model", bound=nn.Module)
+Case = tuple[str, dict[str, Any]]  # a model and some of its options
 
 
 def language_model(vocabulary: int = VOCABULARY, **options: Any) -> LanguageModel:
@@ -47,6 +50,29 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     if isinstance(model, CountingModel):
         model.observe([tokens(300, seed=9, vocabulary=vocabulary)])
     return alive(model)
+
+
+def every_case() -> list[Case]:
+    """Every model in the folder, in all of its variants."""
+    return [(name, options) for name in names("models") for options in find_config("models", name).variants]
+
+
+def accepted(build: Callable[..., Any], *case: Any) -> bool:
+    """Whether a task takes a model: ask it."""
+    try:
+        build(*case)
+    except UserError:
+        return False
+    return True
+
+
+def language_models() -> list[str]:
+    """The models that the language-model task accepts as they come."""
+    return [name for name in names("models") if accepted(network, name, {})]
+
+
+def title(case: Case) -> str:
+    return " ".join([case[0], *(f"{option}={value}" for option, value in case[1].items())])
 
 
 def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:

@@ -184,9 +184,10 @@ class Seq2Seq(Backbone):
         return tuple(cell.start(x) for cell in cells), fed, steps, None
 
     def flops(self, length: int) -> float:
-        """Per token of the target, beside a source of the same length: matrices, and attention's scores and mixture."""
-        looking = 4.0 * self.width * length if self.attention is not None else 0.0
-        return matrix_flops(self) + looking
+        """Per token of the target, beside a source of the same length; its first state is made once."""
+        parts = [part for part in (self.encoder, self.decoder, self.join) if part is not None]
+        looking = 0.0 if self.attention is None else self.attention.flops(length)
+        return sum(map(matrix_flops, parts)) + looking + matrix_flops(self.bridge) / length
 
 
 def _memories(decoder: Recurrent) -> list[int]:
