@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -12,11 +13,16 @@ from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.data.paired import PairRows
 from seqloom.data.stream import TokenStream
 from seqloom.generate.beam import Hypothesis, beam_search
 from seqloom.generate.prompts import start
 from seqloom.runs import find_config, names
+from seqloom.tasks import translation as translating
 from seqloom.tasks.language_model import Config, LanguageModel
+from seqloom.tasks.translation import Translation
+from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers.pair import TokenizerPair
 
 VOCABULARY = 11
 Model = TypeVar("Model", bound=nn.Module)
@@ -73,6 +79,34 @@ def language_models() -> list[str]:
 
 def title(case: Case) -> str:
     return " ".join([case[0], *(f"{option}={value}" for option, value in case[1].items())])
+
+
+def translation(**options: Any) -> Translation:
+    """Words of a to h into words of A to F; each side has a vocabulary of its own, or both have one."""
+    alphabets = ["abcdefghABCDEF"] * 2 if options.get("joint") else ["abcdefgh", "ABCDEF"]
+    source, target = (train_tokenizer("characters", [letters]) for letters in alphabets)
+    return translating.Config.model_validate(options).build(TokenizerPair(source, target))
+
+
+def translator(name: str, options: dict[str, Any]) -> SequenceModel:
+    """A small model of the translation task; with one vocabulary, for some models have one table."""
+    task = translation(joint=True)
+    return alive(find_config("models", name).model_validate({"width": 16, **options}).assemble(task))
+
+
+def pair_rows(task: Translation, pairs: Sequence[tuple[str, str]]) -> PairRows:
+    """Pairs of texts in memory, as a task reads them."""
+    sides = (task.tokenizers.source, [s for s, _ in pairs]), (task.tokenizers.target, [t for _, t in pairs])
+    streams = [stream([id for text in texts for id in [*own.encode(text), own.eos]], own.size) for own, texts in sides]
+    origin: Any = SimpleNamespace(rows=lambda: ((n, *pair) for n, pair in enumerate(pairs)))
+    return PairRows(streams[0], streams[1], (sides[0][0].eos, sides[1][0].eos), origin)
+
+
+def words(count: int, longest: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Pairs of words, the shortest of one letter, the longest of as many as asked."""
+    chance = random.Random(seed)
+    sizes = [(chance.randint(1, longest), chance.randint(1, longest)) for _ in range(count)]
+    return [("".join(chance.choices("abcdefgh", k=m)), "".join(chance.choices("ABCDEF", k=n))) for m, n in sizes]
 
 
 def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:

@@ -173,7 +173,9 @@ class Seq2Seq(Backbone):
         return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
 
     def _first_memories(self, summary: Tensor) -> State:
-        parts = iter(self.bridge(summary).tanh().chunk(sum(_memories(self.decoder)), dim=-1))
+        """Autocast may round the products, but what is remembered keeps the precision of the weights."""
+        all_of_them = self.bridge(summary).tanh().to(self.bridge.weight.dtype)
+        parts = iter(all_of_them.chunk(sum(_memories(self.decoder)), dim=-1))
         return tuple(tuple(next(parts) for _ in range(count)) for count in _memories(self.decoder))
 
     def _nothing(self, x: Tensor) -> State:
