@@ -74,6 +74,11 @@ class Config(ModelConfig):
             raise ValueError("feeding=true belongs to context=attention with query=after")
         if self.bidirectional and self.width % 2:
             raise ValueError(f"width={self.width} must be even: each direction has half of it")
+        if self.context == "attention" and self.width % self.heads:
+            raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
+        if self.multi and not SCORES[self.score].multi:
+            able = ", ".join(name for name, score in SCORES.items() if score.multi)
+            raise ValueError(f"multi=true needs score={able}, not {self.score}")
         return self
 
     def build(self) -> Backbone:
