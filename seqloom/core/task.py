@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -88,9 +88,13 @@ class Task(ABC):
             wanted = " or ".join(sorted(self.accepts))
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
 
-    def check_rows(self, model: SequenceModel, rows: Any) -> None:
-        """Refuse training rows that the model cannot read."""
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Any]) -> None:
+        """Refuse parts (train, valid, ...) that the model cannot read, before anything is learned."""
         return
+
+    def remark(self, rows: Any) -> str:
+        """What a person should know of the training part; empty: nothing."""
+        return ""
 
     @abstractmethod
     def embed(self, width: int) -> nn.Module: ...

@@ -45,6 +45,17 @@ class Decoding:
                 "set beams=1 or temperature=0"
             )
 
+    def __str__(self) -> str:
+        """As a protocol has it: what is not said is as it comes."""
+        said = [f"{self.beams} beams, length penalty {self.length_penalty:g}" if self.beams > 1 else "greedy"]
+        if self.temperature > 0:
+            said = [f"drawn at temperature {self.temperature:g}"]
+        names = {"top_k": "top k", "top_p": "top p", "min_new": "fewest tokens", "no_repeat": "no repeats of length"}
+        said += [
+            f"{name} {value:g}" for n, name in names.items() if (value := getattr(self, n)) != getattr(Decoding, n)
+        ]
+        return ", ".join(said)
+
     @property
     def choice(self) -> Choice:
         return Choice(temperature=self.temperature, top_k=self.top_k, top_p=self.top_p)

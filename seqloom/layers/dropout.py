@@ -19,7 +19,7 @@ class Dropout(nn.Dropout):
             return x
         if not x.is_cpu:
             return F.dropout(x, self.p)
-        dropped = round(self.p * 2 * _HALF)
+        dropped = min(round(self.p * 2 * _HALF), 2 * _HALF - 1)  # something stays
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
         kept = bits[: x.numel()].view(x.shape) >= dropped - _HALF
         return x * kept.to(x.dtype).mul_(2 * _HALF / (2 * _HALF - dropped))

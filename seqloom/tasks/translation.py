@@ -10,7 +10,7 @@ asked, and needs no mask there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -48,7 +48,7 @@ class Config(TaskConfig):
     split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
     longest: int = Field(
-        256, ge=2, description="pairs with more tokens on a side are not trained on (they are counted)"
+        256, ge=2, description="pairs with more tokens on a side are not trained on; fit says how many"
     )
     reverse: bool = Field(False, description="read the source backwards (Sutskever et al. 2014)")
     smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: belief spread over all other tokens")
@@ -98,16 +98,25 @@ class Translation(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def check_rows(self, model: SequenceModel, rows: Pairs) -> None:
-        kept = rows.lengths[self._short(rows)]
-        if not len(kept):
-            raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
-        longest = int(kept.sum(1).max() if model.kind == "causal" else kept.max())
-        if model.limit is not None and longest > model.limit:
-            raise UserError(
-                f"a pair of {longest} tokens is longer than the model's context {model.limit}; "
-                f"set model.context={longest}, or task.longest lower"
-            )
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Pairs]) -> None:
+        """What is trained on fits into the model's limit; all that is scored can be read at all."""
+        for part, rows in parts.items():
+            trained = part == "train"
+            lengths = rows.lengths[self._short(rows)] if trained else rows.lengths
+            if not len(lengths):
+                raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
+            longest = int(lengths.sum(1).max() if model.kind == "causal" else lengths.max())
+            most = model.limit if trained else model.reach
+            if most is not None and longest > most:
+                way_out = ", or task.longest lower" if trained else ", or leave long pairs out"
+                raise UserError(
+                    f"the {part} part has a pair of {longest:,} tokens, longer than the model's context {most:,}; "
+                    f"set model.context={longest}{way_out}"
+                )
+
+    def remark(self, rows: Pairs) -> str:
+        long = len(rows) - len(self._short(rows))
+        return f"{long:,} pairs longer than task.longest={self.config.longest} left out" if long else ""
 
     def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
         epoch, skip = 0, order.start
@@ -154,10 +163,11 @@ class Translation(Task):
         self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None
     ) -> list[list[Hypothesis]]:
         """For every source text, what the search found, best first; texts of like length are searched together."""
+        how = how or self.how
         encoded = [self._source(ids) for ids in self._encode(texts)]
         found: Found = [[]] * len(texts)
         lengths = np.array([len(ids) for ids in encoded])
-        for chosen in _cut(np.argsort(lengths, kind="stable"), lengths, max(1, _AT_ONCE // self.how.beams)):
+        for chosen in _cut(np.argsort(lengths, kind="stable"), lengths, max(1, _AT_ONCE // how.beams)):
             for n, hypotheses in zip(chosen, self._search(model, [encoded[n] for n in chosen], how), strict=True):
                 found[n] = hypotheses
         return found
@@ -238,19 +248,26 @@ class Translation(Task):
         scores["protocol"] = f"{scores['protocol']}; {len(written):,} sources{of}, {self.how}; nats per target token"
         return scores
 
-    def _search(self, model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding | None) -> Any:
+    def _search(self, model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding) -> Found:
         context, mask = pad(sources)
         context, mask = context.to(model.device), mask.to(model.device)
-        target, limit = self.tokenizers.target, self.config.max_new
-        most = [limit or 2 * len(ids) + 10 for ids in sources]
+        target = self.tokenizers.target
+        most = [self._most(model, len(ids)) for ids in sources]
         training = model.training
         model.eval()
         with torch.inference_mode():
             state = model.begin(context, None if bool(mask.all()) else mask)
             last = torch.full((len(sources),), target.bos, device=model.device)
-            found = decode(model, state, last, how or self.how, max_new=most, end=target.eos)
+            found = decode(model, state, last, how, max_new=most, end=target.eos)
         model.train(training)
         return found
+
+    def _most(self, model: SequenceModel, source: int) -> int:
+        """Tokens of an output, as far as the model reaches: a causal one has the source before it."""
+        wanted = self.config.max_new or 2 * source + 10
+        if model.reach is None:
+            return wanted
+        return min(wanted, model.reach - (source if model.kind == "causal" else 0))
 
 
 def _cut(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
