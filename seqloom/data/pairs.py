@@ -37,7 +37,7 @@ class PairSource:
         self._read = read
 
     def rows(self) -> Iterator[tuple[int, str, str]]:
-        return (row for row in self._cleaned() if row[1] and row[2])
+        return (row for row in self.cleaned() if row[1] and row[2])
 
     def side(self, which: Literal["source", "target"]) -> Source:
         """One side as a text of many documents: one for each row, in order."""
@@ -70,7 +70,7 @@ class PairSource:
     def _measured(self) -> Measures:
         count = dropped = length = 0
         digest = hashlib.sha256()
-        for _, source, target in self._cleaned():
+        for _, source, target in self.cleaned():
             if not (source and target):
                 dropped += 1
                 continue
@@ -80,7 +80,8 @@ class PairSource:
             length += len(data) - 2
         return Measures(count, dropped, length, digest.hexdigest())
 
-    def _cleaned(self) -> Iterator[tuple[int, str, str]]:
+    def cleaned(self) -> Iterator[tuple[int, str, str]]:
+        """Also those with an empty side."""
         return ((line, clean(source), clean(target)) for line, (source, target) in self._read())
 
 
@@ -145,7 +146,7 @@ def split_pairs(pairs: PairSource, valid: float = 0.1, test: float = 0.0) -> dic
 
     def part(name: str) -> PairSource:
         def read() -> Cells:
-            return ((n, [s, t]) for n, s, t in pairs.rows() if part_of(s, valid, test) == name)
+            return ((n, [s, t]) for n, s, t in pairs.cleaned() if part_of(s, valid, test) == name)
 
         return PairSource(f"{pairs.name} ({name})", read)
 

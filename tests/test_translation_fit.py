@@ -1,0 +1,168 @@
+"""`fit` on pairs of texts: every model that translates, from a table to a finished run, interrupted or not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import digest
+from toys import accepted, translator
+
+from seqloom import runs
+from seqloom.core.errors import UserError
+from seqloom.core.run import RunFolder
+from seqloom.data.pairs import part_of
+from seqloom.fitting import fit
+from seqloom.tasks.translation import Translation
+
+TRANSLATORS = [name for name in runs.names("models") if accepted(translator, name, {})]
+QUICK = ["train.steps=6", "train.evaluate_every=3"]
+
+
+def table(path: Path, count: int, longest: int = 6) -> Path:
+    """Words of small letters, and the same backwards in capitals."""
+    chance = random.Random(count)
+    words = ["".join(chance.choices("abcdef", k=chance.randint(1, longest))) for _ in range(count)]
+    path.write_text("source\ttarget\n" + "".join(f"{word}\t{word[::-1].upper()}\n" for word in words))
+    return path
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table(tmp_path_factory.mktemp("data") / "pairs.tsv", 80)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def small_fit(data: Path, out: Path, model: str, extra: Sequence[str] = (), **flags: Any) -> runs.Run:
+    settings = ["model.width=16", "task.tokenizer=characters", "task.batch_tokens=64", "task.beams=2"]
+    settings += ["task.max_new=8", "train.threads=1", "train.warmup=2", *extra]
+    return fit(None, task="translation", data=str(data), model=model, out=out, overrides=settings, quiet=True, **flags)
+
+
+def touched(folder: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("model", TRANSLATORS)
+def test_every_model_that_translates_trains_scores_and_translates(pairs: Path, out: Path, model: str) -> None:
+    run = small_fit(pairs, out, model, QUICK)
+    scores = run.summary["scores"]["valid"]
+    assert 0 < scores["loss"] < 6 and {"bleu", "chrf", "exact"} <= scores.keys()
+    assert "2 beams, length penalty 1" in scores["protocol"] and "nats per target token" in scores["protocol"]
+    task: Any = run.task
+    again = runs.load(out)
+    texts = ["abc", "f"]
+    written = [task.text(found[0]) for found in task.translate(run.model, texts)]
+    assert written == [task.text(found[0]) for found in task.translate(again.model, texts)]
+    assert again.evaluate(str(pairs))["tokens"] > scores["tokens"]
+    before = touched(out)
+    small_fit(pairs, out, model, QUICK)
+    assert touched(out) == before, "a finished run is left alone"
+
+
+def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
+    """Letters into capitals, one by one: a task that attention learns in seconds."""
+    data = tmp_path / "capitals.csv"
+    words = {"".join(random.Random(n).choices("abcd", k=1 + n % 5)) for n in range(500)}
+    data.write_text("source,target\n" + "".join(f"{word},{word.upper()}\n" for word in sorted(words)))
+    run = small_fit(data, out, "seq2seq", ["model.width=32", "train.steps=300", "task.smoothing=0"])
+    assert run.summary["scores"]["valid"]["exact"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["task.joint=true", "model.tie=true"],
+        ["task.tokenizer=bytes", "task.reverse=true"],  # bytes are the same on both sides
+        ["task.tokenizer=words", "task.target_tokenizer=characters"],
+        ["task.tokenizer=bpe", "task.vocabulary=270", "task.target_vocabulary=280"],
+        ["task.sampling=0.3", "task.smoothing=0"],
+        ["task.batch_tokens=0", "train.batch=8", "train.accumulate=4"],
+        ["task.metric=transcription", "task.scored=3"],
+        ["task.metric=summary", "task.longest=5"],
+        ["model.dropout=0.3", "train.optimizer=adamw"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("model", ["seq2seq", "transformer"])
+def test_every_option_of_the_task_works(pairs: Path, out: Path, model: str, options: list[str]) -> None:
+    run = small_fit(pairs, out, model, [*QUICK, *options])
+    assert run.summary["scores"]["valid"]["loss"] > 0
+    task: Any = runs.load(out).task
+    assert task.tokenizers.joint == (not {"task.joint=true", "task.tokenizer=bytes"}.isdisjoint(options))
+
+
+@pytest.mark.parametrize("model", ["seq2seq", "transformer", "gpt"])
+def test_an_interrupted_run_issued_again_ends_as_the_uninterrupted_one(
+    pairs: Path, tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["train.steps=24", "train.save_every=5", "train.evaluate_every=8", "train.log_every=1"]
+    options += ["model.dropout=0.2", "task.sampling=0.2", "train.batch=8", "train.accumulate=2"]
+    small_fit(pairs, tmp_path / "whole", model, options)
+    loss, broken = Translation.loss, tmp_path / "broken"
+    for stop in (9, 14, 29):  # in the middle of an update, of the next attempt
+        calls = iter(range(stop))
+
+        def failing(self: Translation, *arguments: Any, calls: Any = calls) -> Any:
+            if next(calls, None) is None:
+                raise MemoryError
+            return loss(self, *arguments)
+
+        monkeypatch.setattr(Translation, "loss", failing)
+        with pytest.raises(MemoryError):
+            small_fit(pairs, broken, model, options)
+    monkeypatch.setattr(Translation, "loss", loss)
+    small_fit(pairs, broken, model, options)
+    assert digest(broken) == digest(tmp_path / "whole")
+
+
+def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
+    tmp_path: Path, out: Path, capfd: pytest.CaptureFixture
+) -> None:
+    data = table(tmp_path / "pairs.tsv", 60)
+    with data.open("a") as file:  # all of them in the training part, by their sources
+        file.write("cab\t\nbac\t \n" + "a" * 40 + "\t" + "A" * 40 + "\n")
+    assert {part_of(source, 0.1, 0.0) for source in ("cab", "bac", "a" * 40)} == {"train"}
+    settings = ["model.width=16", "task.tokenizer=characters", "task.longest=20", "task.beams=1", *QUICK]
+    fit(None, task="translation", data=str(data), model="gru", out=out, overrides=settings)
+    told = capfd.readouterr().err
+    assert "(2 with an empty side left out)" in told and "(1 pairs longer than task.longest=20 left out)" in told
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("ngram", [], "model ngram: counts the tokens of a text, and translation has none"),
+        ("gru", ["model.bidirectional=true"], "translation needs a model that is causal or encoder-decoder; this one"),
+        ("gpt", ["model.context=8"], r"the train part has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
+        ("gpt", ["model.tie=true"], r"one table needs one vocabulary: task.joint=true, or model.tie=false"),
+        ("transformer", ["model.width=18"], "must be a multiple of 2 x heads"),
+        ("transformer", ["task.length=8"], "length"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(
+    pairs: Path, out: Path, model: str, options: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        small_fit(pairs, out, model, [*QUICK, *options])
+    assert "\n" not in str(refusal.value) and not RunFolder(out).summary()
+
+
+@pytest.mark.parametrize("model", ["seq2seq", "transformer"])
+def test_a_language_model_is_no_task_for_an_encoder_decoder(pairs: Path, out: Path, model: str) -> None:
+    from seqloom.compare.comparing import compare
+
+    message = "language_model needs a model that is causal; this one is encoder-decoder"
+    with pytest.raises(UserError, match=message) as refusal:
+        fit(None, data=str(pairs), model=model, out=out, overrides=["model.width=16", "data.column=source"], quiet=True)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(UserError, match=f"{model}: {message}; these would do: gpt, gru") as refusal:
+        compare(data=str(pairs), models=f"lstm,{model}", out=out, overrides=["data.column=source"])
+    assert "\n" not in str(refusal.value)
