@@ -38,6 +38,7 @@ from seqloom.compare.matching import match_size
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.task import Task
 from seqloom.data.text import open_text
 
 LIMIT = "limit"
@@ -222,7 +223,7 @@ def main() -> None:
     before = json.loads(options.against.read_text()) if options.against else None
     if before and before["size"] != json.loads(json.dumps(asdict(size))):
         sys.exit(f"{options.against}: measured at other sizes, which cannot be compared")
-    report = measure(size, options.models.split(",") if options.models else runs.names("models"), options.minutes)
+    report = measure(size, options.models.split(",") if options.models else language_models(), options.minutes)
     report = {"quick": options.quick, **report}
     print(tables.table(report))
     if before:
@@ -281,6 +282,20 @@ def affordable(calls: dict[str, float], seconds: float) -> list[str]:
     while chosen and CALLS * GROWTH * sum(calls[name] for name in chosen) > seconds:
         chosen.pop()
     return [name for name in calls if name in chosen]
+
+
+def language_models() -> list[str]:
+    """Those that the task accepts."""
+    return [name for name in runs.names("models") if accepts(common.make_task(), name)]
+
+
+def accepts(task: Task, name: str) -> bool:
+    try:
+        with torch.device("meta"):
+            runs.find_config("models", name).model_validate({}).assemble(task)
+    except UserError:
+        return False
+    return True
 
 
 def make_model(name: str, parameters: int, longest: int) -> SequenceModel:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import text
+from toys import language_models
 
 import seqloom
 from seqloom import runs
@@ -213,7 +214,7 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
 @pytest.mark.parametrize("target", [5_000, 20_000, 123_456, 2_000_000])
 @pytest.mark.parametrize("count", ["all", "backbone"])
 def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int, count: str) -> None:
-    trained = [n for n in runs.names("models") if n != "ngram"]
+    trained = [n for n in language_models() if n != "ngram"]
     field = Field(plan(book, models=tuple(trained), params=target, count=count), RunFolder(tmp_path / "out"), Silent())
     for sized in field.entries:
         assert sized.parameters[count == "backbone"] == pytest.approx(target, rel=0.02)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from toys import VOCABULARY, language_model, network, stream
+from toys import VOCABULARY, language_model, language_models, network, stream
 
 from seqloom.compare import probe
 from seqloom.compare.measure import taps
@@ -19,9 +19,9 @@ from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.taps import record
 from seqloom.core.task import Order, Task
-from seqloom.runs import find_config, names
+from seqloom.runs import find_config
 
-each_model = pytest.mark.parametrize("name", names("models"))
+each_model = pytest.mark.parametrize("name", language_models())
 MARK, QUERY = 16, 17
 
 

@@ -7,29 +7,20 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import VOCABULARY, language_model, network
+from toys import VOCABULARY, accepted, every_case, language_model, network, title
 
 from seqloom.compare.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
 from seqloom.core.backbone import Backbone
-from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
-from seqloom.runs import find_config, names
 
 TASK = language_model()
 
 
 def every() -> dict[str, SequenceModel]:
     """Every model in every variant that the task accepts."""
-    models = {}
-    for name in names("models"):
-        for options in find_config("models", name).variants:
-            try:
-                models[f"{name} {options}"] = network(name, options).float()
-            except UserError:
-                continue
-    return models
+    return {title(case): network(*case).float() for case in every_case() if accepted(network, *case)}
 
 
 class Notebook(Backbone):

@@ -43,11 +43,19 @@ def commands(page: Path) -> list[str]:
 
 def shortened(command: str) -> list[str]:
     words = shlex.split(command, comments=True)
+    task = words[words.index("--task") + 1] if "--task" in words else "language_model"
+    known = runs.find_config("tasks", task).model_fields
+
+    def settings(these: list[str]) -> list[str]:
+        """As flags; a task has options of its own."""
+        said = [setting for setting in these if not setting.startswith("task.") or setting[5:].split("=")[0] in known]
+        return [word for setting in said for word in ("-o", setting)]
+
     if words[1] == "fit":
-        words += [word for setting in QUICK for word in ("-o", setting)]
+        words += settings(QUICK)
     if words[1] == "compare":
         words += ["--params", "9k", "--budget", "tokens=2k", "--trials", "1", "--seeds", "1"]
-        words += [word for setting in BRIEF for word in ("-o", setting)]
+        words += settings(BRIEF)
     if words[1] == "generate":
         words += ["--max-new", "5"]
     return words

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import torch
 from support import small_fit, text
+from toys import language_models
 
 import seqloom
 from seqloom import runs
@@ -34,7 +35,7 @@ def out(tmp_path):
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("model", runs.names("models"))
+@pytest.mark.parametrize("model", language_models())
 def test_every_model_trains_scores_and_generates(book, out, model):
     run = small_fit(book, out, model, QUICK)
     scores = run.summary["scores"]["valid"]

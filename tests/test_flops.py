@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
-from toys import language_model, tokens
+from toys import Case, accepted, every_case, language_model, title, tokens
 
-from seqloom.core.errors import UserError
+from seqloom.core.backbone import Backbone
 from seqloom.core.network import SequenceModel
 from seqloom.core.taps import Tap, record
-from seqloom.runs import find_config, names
+from seqloom.layers.general_attention import GeneralAttention
+from seqloom.layers.scores import SCORES
+from seqloom.runs import find_config
 
-Case = tuple[str, dict[str, Any]]
 VOCABULARY, ROWS, WIDTH = 50, 2, 64
 
 
@@ -26,26 +27,19 @@ def network(case: Case) -> SequenceModel:
     return config.assemble(language_model(VOCABULARY))
 
 
-def accepted(case: Case) -> bool:
-    try:
-        network(case)
-    except UserError:
-        return False
-    return True
-
-
-EVERY: list[Case] = [(name, options) for name in names("models") for options in find_config("models", name).variants]
-CAUSAL = [case for case in EVERY if accepted(case)]
+EVERY = every_case()
+CAUSAL = [case for case in EVERY if accepted(network, case)]
 OTHER = [case for case in EVERY if case not in CAUSAL]
 
-each_model = pytest.mark.parametrize("case", CAUSAL, ids=str)
+each_model = pytest.mark.parametrize("case", CAUSAL, ids=title)
 
 
-def counted(model: nn.Module, inputs: Tensor) -> float:
-    """Per token. Watched, so that no fused kernel hides its products from the counter."""
+def counted(model: SequenceModel | Backbone, inputs: Tensor) -> float:
+    """Per token, of the target where there is a source, which is as long. Watched, so that nothing is hidden in a
+    fused kernel."""
     watched = any(isinstance(module, Tap) for module in model.modules())
     with FlopCounterMode(display=False) as counter, record(model) if watched else nullcontext():
-        model(inputs)
+        model(inputs, model.begin(inputs) if model.kind == "encoder-decoder" else None)
     return counter.get_total_flops() / (inputs.size(0) * inputs.size(1))
 
 
@@ -57,11 +51,24 @@ def test_the_formula_counts_what_torch_counts(case: Case, length: int) -> None:
     assert model.flops(length) == pytest.approx(found, rel=0.01)
 
 
-@pytest.mark.parametrize("case", OTHER, ids=str)
-def test_models_that_the_task_refuses_are_counted_as_backbones(case: Case) -> None:
+@pytest.mark.parametrize("case", OTHER, ids=title)
+@pytest.mark.parametrize("length", [24, 96])
+def test_models_that_the_task_refuses_are_counted_as_backbones(case: Case, length: int) -> None:
     backbone = find_config("models", case[0]).model_validate({"width": WIDTH, **case[1]}).build()
-    found = counted(backbone, torch.randn(ROWS, 24, backbone.inputs or WIDTH))
-    assert backbone.flops(24) == pytest.approx(found, rel=0.01)
+    length = min(length, backbone.reach or length)
+    found = counted(backbone, torch.randn(ROWS, length, backbone.inputs or WIDTH))
+    assert backbone.flops(length) == pytest.approx(found, rel=0.01)
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 2}, {"hops": 3}, {"align": "local_predictive", "hops": 2}], ids=str)
+@pytest.mark.parametrize("score", SCORES)
+def test_every_kind_of_attention_to_a_source_is_counted(score: str, options: dict[str, Any]) -> None:
+    for multi in (False, True) if SCORES[score].multi else (False,):
+        attention = GeneralAttention(WIDTH, WIDTH, WIDTH, score=score, multi=multi, **options)
+        queries, source = torch.randn(ROWS, 24, WIDTH), torch.randn(ROWS, 24, WIDTH)
+        with FlopCounterMode(display=False) as counter:
+            attention(queries, attention.read(source))
+        assert attention.flops(24) == pytest.approx(counter.get_total_flops() / (ROWS * 24), rel=0.01)
 
 
 @each_model

@@ -9,19 +9,16 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import network, search, tokens
+from toys import Case, language_models, network, search, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.generate.beam import Hypothesis
 from seqloom.generate.pick import Choice
 from seqloom.generate.stream import stream
-from seqloom.runs import names
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 DRAWS = 20_000
-
-Case = tuple[str, dict[str, Any]]
 
 LIMITED: list[Case] = [
     ("gpt", {"context": 8, "depth": 2}),
@@ -30,7 +27,7 @@ LIMITED: list[Case] = [
     ("gpt", {"context": 1, "depth": 1, "preset": "gpt2"}),
 ]
 WINDOWED: list[Case] = [("gpt", {"window": 4, "depth": 2}), ("gpt", {"window": 3, "depth": 1, "kv_heads": 2})]
-EVERY: list[Case] = [(name, {}) for name in names("models")] + LIMITED + WINDOWED
+EVERY: list[Case] = [(name, {}) for name in language_models()] + LIMITED + WINDOWED
 each_model = pytest.mark.parametrize("case", EVERY, ids=str)
 each_limited = pytest.mark.parametrize("case", LIMITED, ids=str)
 

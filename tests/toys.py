@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -9,15 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.data.paired import PairRows
 from seqloom.data.stream import TokenStream
 from seqloom.generate.beam import Hypothesis, beam_search
 from seqloom.generate.prompts import start
-from seqloom.runs import find_config
+from seqloom.runs import find_config, names
+from seqloom.tasks import translation as translating
 from seqloom.tasks.language_model import Config, LanguageModel
+from seqloom.tasks.translation import Translation
+from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers.pair import TokenizerPair
 
 VOCABULARY = 11
 Model = TypeVar("Model", bound=nn.Module)
+Case = tuple[str, dict[str, Any]]  # a model and some of its options
 
 
 def language_model(vocabulary: int = VOCABULARY, **options: Any) -> LanguageModel:
@@ -47,6 +56,57 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     if isinstance(model, CountingModel):
         model.observe([tokens(300, seed=9, vocabulary=vocabulary)])
     return alive(model)
+
+
+def every_case() -> list[Case]:
+    """Every model in the folder, in all of its variants."""
+    return [(name, options) for name in names("models") for options in find_config("models", name).variants]
+
+
+def accepted(build: Callable[..., Any], *case: Any) -> bool:
+    """Whether a task takes a model: ask it."""
+    try:
+        build(*case)
+    except UserError:
+        return False
+    return True
+
+
+def language_models() -> list[str]:
+    """The models that the language-model task accepts as they come."""
+    return [name for name in names("models") if accepted(network, name, {})]
+
+
+def title(case: Case) -> str:
+    return " ".join([case[0], *(f"{option}={value}" for option, value in case[1].items())])
+
+
+def translation(**options: Any) -> Translation:
+    """Words of a to h into words of A to F; each side has a vocabulary of its own, or both have one."""
+    alphabets = ["abcdefghABCDEF"] * 2 if options.get("joint") else ["abcdefgh", "ABCDEF"]
+    source, target = (train_tokenizer("characters", [letters]) for letters in alphabets)
+    return translating.Config.model_validate(options).build(TokenizerPair(source, target))
+
+
+def translator(name: str, options: dict[str, Any]) -> SequenceModel:
+    """A small model of the translation task; with one vocabulary, for some models have one table."""
+    task = translation(joint=True)
+    return alive(find_config("models", name).model_validate({"width": 16, **options}).assemble(task))
+
+
+def pair_rows(task: Translation, pairs: Sequence[tuple[str, str]]) -> PairRows:
+    """Pairs of texts in memory, as a task reads them."""
+    sides = (task.tokenizers.source, [s for s, _ in pairs]), (task.tokenizers.target, [t for _, t in pairs])
+    streams = [stream([id for text in texts for id in [*own.encode(text), own.eos]], own.size) for own, texts in sides]
+    origin: Any = SimpleNamespace(rows=lambda: ((n, *pair) for n, pair in enumerate(pairs)))
+    return PairRows(streams[0], streams[1], (sides[0][0].eos, sides[1][0].eos), origin)
+
+
+def words(count: int, longest: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Pairs of words, the shortest of one letter, the longest of as many as asked."""
+    chance = random.Random(seed)
+    sizes = [(chance.randint(1, longest), chance.randint(1, longest)) for _ in range(count)]
+    return [("".join(chance.choices("abcdefgh", k=m)), "".join(chance.choices("ABCDEF", k=n))) for m, n in sizes]
 
 
 def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> list[list[Hypothesis]]:

@@ -69,8 +69,13 @@ class Network(SequenceModel):
     def _tie(self) -> None:
         """One matrix for reading and for writing a token (Press & Wolf 2017)."""
         read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
-        if read is None or write is None or read.shape != write.shape:
+        if read is None or write is None or read.size(1) != write.size(1):
             raise UserError("model.tie: the tables for reading and writing differ in shape; model.inputs=0, or no tie")
+        if len(read) != len(write):
+            raise UserError(
+                f"model.tie: {len(read):,} tokens are read and {len(write):,} written; one table needs one vocabulary: "
+                "task.joint=true, or model.tie=false"
+            )
         nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough to write with, not only to read
         self.head.weight = read
 

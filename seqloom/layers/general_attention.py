@@ -20,6 +20,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.backbone import matrix_flops
 from seqloom.core.errors import unknown
 from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
@@ -73,6 +74,14 @@ class GeneralAttention(nn.Module):
             context = self._ask(query, source, start)
         return context
 
+    def flops(self, length: int) -> float:
+        """Floating-point operations of a query, and of reading a feature, in a source of that length."""
+        heads: list[Head] = list(self.heads)  # type: ignore[arg-type]
+        once = sum(head.flops_to_read() for head in heads)
+        asked = sum(head.flops(length) for head in heads) + (0.0 if self.out is None else matrix_flops(self.out))
+        again = 0.0 if self.again is None else matrix_flops(self.again)
+        return once + self.hops * asked + (self.hops - 1) * again
+
     def _ask(self, query: Tensor, source: Source, start: Tensor | int) -> Tensor:
         parts, mask = source
         found = [head(query, *part, mask, start) for head, part in zip(self.heads, parts, strict=True)]
@@ -110,6 +119,14 @@ class Head(nn.Module):
         if weights.dim() == 3:
             return weights @ values, weights
         return torch.einsum("btsd,bsd->btd", weights, values), weights
+
+    def flops_to_read(self) -> float:
+        return matrix_flops(self.keys) + matrix_flops(self.values) + self.score.flops_to_prepare()
+
+    def flops(self, length: int) -> float:
+        """For one query."""
+        mixture = 2.0 * length * self.values.out_features
+        return matrix_flops(self.ask) + matrix_flops(self.align) + self.score.flops(length) + mixture
 
 
 def plain_self_attention(x: Tensor, mask: Tensor | None = None) -> Tensor:

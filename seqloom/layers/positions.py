@@ -23,7 +23,7 @@ class LearnedPositions(nn.Module):
         if last >= self.table.num_embeddings:
             raise UserError(
                 f"the sequence is {last + 1} tokens long, the model's learned positions end at "
-                f"{self.table.num_embeddings}; shorten it, or train with model.context larger or model.positions=rotary"
+                f"{self.table.num_embeddings}; shorten it, or train with model.context larger or other model.positions"
             )
         return self.table(places)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.backbone import matrix_flops
 from seqloom.core.linear import Linear
 
 
@@ -29,6 +30,7 @@ class Score(nn.Module, ABC):
 
     def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
         super().__init__()
+        self.products = query  # for each pair of a query and a key
         name = type(self).__name__
         if self.alike and query != key:
             raise ValueError(f"{name} needs query and keys of one size, not {query} and {key}; use the score general")
@@ -45,6 +47,14 @@ class Score(nn.Module, ABC):
     @abstractmethod
     def compare(self, q: Tensor, prepared: Tensor) -> Tensor: ...
 
+    def flops_to_prepare(self) -> float:
+        """Floating-point operations, for each key."""
+        return matrix_flops(self)
+
+    def flops(self, keys: int) -> float:
+        """For each query, which is compared with so many keys."""
+        return 2.0 * keys * self.products
+
 
 class Additive(Score):
     """w^T tanh(W_1 q + W_2 k + b); with D numbers, w is a matrix (Bahdanau et al. 2015)."""
@@ -56,6 +66,7 @@ class Additive(Score):
         self.of_query = Linear(query, hidden, bias=False)
         self.of_key = Linear(key, hidden)
         self.weigh = Linear(hidden, dims, bias=False)
+        self.products = hidden * dims
 
     def prepare(self, keys: Tensor) -> Tensor:
         return self.of_key(keys)
@@ -64,6 +75,12 @@ class Additive(Score):
         sums = self.of_query(q)[:, :, None] + prepared[:, None]  # (B, T, S, hidden)
         scores = self.weigh(sums.tanh_())  # in place, for this is the largest tensor there is
         return scores.squeeze(-1) if self.weigh.out_features == 1 else scores
+
+    def flops_to_prepare(self) -> float:
+        return matrix_flops(self.of_key)
+
+    def flops(self, keys: int) -> float:
+        return matrix_flops(self.of_query) + super().flops(keys)
 
 
 class Dot(Score):

@@ -74,6 +74,11 @@ class Config(ModelConfig):
             raise ValueError("feeding=true belongs to context=attention with query=after")
         if self.bidirectional and self.width % 2:
             raise ValueError(f"width={self.width} must be even: each direction has half of it")
+        if self.context == "attention" and self.width % self.heads:
+            raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
+        if self.multi and not SCORES[self.score].multi:
+            able = ", ".join(name for name, score in SCORES.items() if score.multi)
+            raise ValueError(f"multi=true needs score={able}, not {self.score}")
         return self
 
     def build(self) -> Backbone:
@@ -173,7 +178,9 @@ class Seq2Seq(Backbone):
         return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
 
     def _first_memories(self, summary: Tensor) -> State:
-        parts = iter(self.bridge(summary).tanh().chunk(sum(_memories(self.decoder)), dim=-1))
+        """Autocast may round the products, but what is remembered keeps the precision of the weights."""
+        all_of_them = self.bridge(summary).tanh().to(self.bridge.weight.dtype)
+        parts = iter(all_of_them.chunk(sum(_memories(self.decoder)), dim=-1))
         return tuple(tuple(next(parts) for _ in range(count)) for count in _memories(self.decoder))
 
     def _nothing(self, x: Tensor) -> State:
@@ -184,9 +191,10 @@ class Seq2Seq(Backbone):
         return tuple(cell.start(x) for cell in cells), fed, steps, None
 
     def flops(self, length: int) -> float:
-        """Per token of the target, beside a source of the same length: matrices, and attention's scores and mixture."""
-        looking = 4.0 * self.width * length if self.attention is not None else 0.0
-        return matrix_flops(self) + looking
+        """Per token of the target, beside a source of the same length; its first state is made once."""
+        parts = [part for part in (self.encoder, self.decoder, self.join) if part is not None]
+        looking = 0.0 if self.attention is None else self.attention.flops(length)
+        return sum(map(matrix_flops, parts)) + looking + matrix_flops(self.bridge) / length
 
 
 def _memories(decoder: Recurrent) -> list[int]:
