@@ -129,7 +129,8 @@ class _Fit:
         rows = self.material.prepare_parts(parts, tokenizer, self.talk)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
-        task.check_rows(model, rows["train"])
+        if remark := task.check_rows(model, rows["train"]):
+            self.talk.say(remark)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(parts, tokenizer, model))

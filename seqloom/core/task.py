@@ -88,9 +88,9 @@ class Task(ABC):
             wanted = " or ".join(sorted(self.accepts))
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
 
-    def check_rows(self, model: SequenceModel, rows: Any) -> None:
-        """Refuse training rows that the model cannot read."""
-        return
+    def check_rows(self, model: SequenceModel, rows: Any) -> str | None:
+        """Refuse training rows that the model cannot read; what is worth a line about the rest."""
+        return None
 
     @abstractmethod
     def embed(self, width: int) -> nn.Module: ...

@@ -45,6 +45,19 @@ class Decoding:
                 "set beams=1 or temperature=0"
             )
 
+    def __str__(self) -> str:
+        """As a protocol says it."""
+        if self.temperature > 0:
+            return f"drawn with temperature {self.temperature:g}, top-k {self.top_k}, top-p {self.top_p:g}"
+        how = f"beam search with {self.beams} beams" if self.beams > 1 else "greedy search"
+        rules = {
+            "length penalty": self.length_penalty,
+            "at least": self.min_new,
+            "no repeated n-gram of": self.no_repeat,
+        }
+        usual = {"length penalty": 1.0}
+        return ", ".join([how, *(f"{name} {value:g}" for name, value in rules.items() if value != usual.get(name, 0))])
+
     @property
     def choice(self) -> Choice:
         return Choice(temperature=self.temperature, top_k=self.top_k, top_p=self.top_p)

@@ -98,7 +98,7 @@ class Translation(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def check_rows(self, model: SequenceModel, rows: Pairs) -> None:
+    def check_rows(self, model: SequenceModel, rows: Pairs) -> str | None:
         kept = rows.lengths[self._short(rows)]
         if not len(kept):
             raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
@@ -108,6 +108,9 @@ class Translation(Task):
                 f"a pair of {longest} tokens is longer than the model's context {model.limit}; "
                 f"set model.context={longest}, or task.longest lower"
             )
+        left_out = len(rows) - len(kept)
+        remark = f"{left_out:,} of {len(rows):,} pairs have more than {self.config.longest} tokens on a side"
+        return f"{remark}, and are not trained on (task.longest)" if left_out else None
 
     def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
         epoch, skip = 0, order.start
