@@ -12,6 +12,7 @@ import math
 import multiprocessing
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -26,6 +27,7 @@ import seqloom
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
 from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.core.task import Task
 from seqloom.tasks import language_model
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Trainer
@@ -65,15 +67,20 @@ def median_ratio(turns: Turns, ours: str, theirs: str) -> float:
 
 
 class Elsewhere:
-    """A contender in a process of its own, where nothing that others did or set can help or hinder it."""
+    """A contender in a process of its own, where nothing that others did or set can help or hinder it.
 
-    def __init__(self, build: Callable[..., Contender], *arguments: Any) -> None:
+    `python`: another interpreter, for a peer that needs other versions.
+    """
+
+    def __init__(self, build: Callable[..., Contender], *arguments: Any, python: str = sys.executable) -> None:
         spawn = multiprocessing.get_context("spawn")
+        spawn.set_executable(python)
         self.connection, there = spawn.Pipe()
         self.process = spawn.Process(
             target=_serve, args=(there, torch.get_num_threads(), build, arguments), daemon=True
         )
         self.process.start()
+        spawn.set_executable(sys.executable)
 
     def __call__(self) -> None:
         self.seconds(1)
@@ -144,12 +151,17 @@ def make_task(vocabulary: int = VOCABULARY) -> language_model.LanguageModel:
 
 
 def our_update(model: SequenceModel, batch: Batch, folder: Path, compiled: bool = False) -> Contender:
+    update = our_updates(model, make_task(), folder, compiled)
+    return lambda: update(batch)
+
+
+def our_updates(model: SequenceModel, task: Task, folder: Path, compiled: bool = False) -> Callable[[Batch], object]:
     """The trainer's own update, with all that a run does in it."""
     options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
     config = TrainConfig.model_validate({**options, "compile": compiled})
-    trainer = Trainer(model, make_task(), config, Engine(config), RunFolder(folder), Silent())
+    trainer = Trainer(model, task, config, Engine(config), RunFolder(folder), Silent())
     trainer.model.train()
-    return lambda: trainer.update([batch], [])
+    return lambda batch: trainer.update([batch], [])
 
 
 def weight_bytes(model: nn.Module) -> int:

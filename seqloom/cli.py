@@ -195,6 +195,13 @@ def doctor(
     data: Annotated[str, typer.Option(help="File, folder or sample:NAME to look at.")],
     task: Annotated[str, typer.Option(help="What it is for.")] = "language_model",
     column: Column = "text",
+    source: Annotated[
+        str, typer.Option(help="Pairs: column with the source, or its number without a header.")
+    ] = "source",
+    target: Annotated[
+        str, typer.Option(help="Pairs: column with the target, or its number without a header.")
+    ] = "target",
+    valid: Annotated[str | None, typer.Option(help="Pairs: those to validate on, to see what is in both.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
@@ -202,7 +209,8 @@ def doctor(
 
     from seqloom.data.doctor import examine
 
-    findings = [asdict(finding) for finding in examine(task, data, column)]
+    found = examine(task, data, column, source=source, target=target, valid_data=valid)
+    findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):
         raise typer.Exit(2)

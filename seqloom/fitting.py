@@ -129,7 +129,8 @@ class _Fit:
         rows = self.material.prepare_parts(parts, tokenizer, self.talk)
         task = runs.task_config(self.config).build(tokenizer)
         model = self._model(task)
-        task.check_rows(model, rows)
+        if remark := task.check_rows(model, rows):
+            self.talk.say(remark)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(parts, tokenizer, model))
@@ -187,7 +188,6 @@ class _Fit:
         parameters = runs.count_parameters(model)
         learns = f"{parameters:,} parameters" if parameters else "counting"
         told = f"{self.config.model['name']}: {learns}, {self.material.describe(train, tokenizer)}"
-        told += f" ({remark})" if (remark := task.remark(train)) else ""
         self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()

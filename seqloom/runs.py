@@ -187,11 +187,11 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     return Run(place, config, task, model.to(choose_device(device)), tokenizer)
 
 
-def doctor(data: str, *, task: str = "language_model", column: str = "text", valid: float = 0.1) -> list[Any]:
-    """What is wrong with this data, before any training."""
+def doctor(data: str, *, task: str = "language_model", **options: Any) -> list[Any]:
+    """What is wrong with this data, before any training. Options as in `seqloom doctor`."""
     from seqloom.data.doctor import examine
 
-    return examine(task, data, column, valid)
+    return examine(task, data, **options)
 
 
 def fit(recipe: str | Path | None = None, **options: Any) -> Run:

@@ -303,6 +303,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"budget": "seconds=0.1"}, "too little for one evaluation"),
     ({"models": "rnn,a=lstm:train.batch=32"}, "a: train.batch must be the same for all"),
     ({"models": "rnn:width=8"}, "model.width is what makes it as large as the others; use --params"),
+    ({"overrides": ["model.width=8"]}, "-o model.width: it is what makes the models equally large; use --params"),
     ({"models": "ngram=rnn"}, "'ngram' is no name for rnn"),
     ({"models": "..=rnn"}, "is no name for rnn"),
     ({"overrides": ["train.tokens=5"]}, "-o train.tokens: a comparison sets it; use --budget"),

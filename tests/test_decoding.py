@@ -68,6 +68,14 @@ def test_a_higher_length_penalty_prefers_longer_texts() -> None:
     assert lengths[0] == 0 and lengths[1] == lengths[2] == 5  # and the end is the sixth
 
 
+def test_unlikely_ends_do_not_decide_a_row_while_a_likely_text_is_alive() -> None:
+    """A model that is nearly certain of 2, 3 and then the end: the second best is an end at once, and then another."""
+    rows = [1.0, 0.0, 0.0, 0.0], [0.02, 0.005, 0.97, 0.005], [0.02, 0.005, 0.005, 0.97], [0.97, 0.01, 0.01, 0.01]
+    model = Table(list(rows))
+    for beams in (1, 2, 3):
+        assert texts(search(model, [[1]], beams=beams, max_new=8, end=0))[0][0] == [2, 3]
+
+
 def test_an_early_search_stops_at_the_first_ends_and_a_patient_one_when_none_can_overtake() -> None:
     model = Table([[1.0, 0.0, 0.0], [0.5, 0.1, 0.4], [0.9, 0.0, 0.1]])  # 2 is unlikely, but ends well
     assert texts(search(model, [[1]], beams=1, max_new=8, end=0, early=True)) == [[[]]]

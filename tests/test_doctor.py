@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from test_data import BAD_FILES, write
 
-from seqloom.data.doctor import Finding, examine_text
+from seqloom.core.errors import UserError
+from seqloom.data.doctor import examine, examine_text
+from seqloom.data.findings import Finding
 
 WORDS = ["fox", "dog", "runs", "over", "lazy", "quick", "brown", "river", "stone", "light", "house", "green", "walks"]
 
@@ -76,7 +78,7 @@ def test_words_are_advised_against_for_chinese_without_blanks(tmp_path):
 
 
 def test_many_lines_are_sampled_and_the_shares_stay_right(tmp_path, monkeypatch):
-    monkeypatch.setattr("seqloom.data.doctor.SAMPLED_LINES", 300)
+    monkeypatch.setattr("seqloom.data.findings.SAMPLED_LINES", 300)
     findings = said(report(tmp_path / "a.txt", random_lines(3000) + random_lines(1000)))
     shares = [int(line.split("%")[0]) for line in findings.splitlines() if "are repeats" in line]
     assert shares and abs(shares[0] - 25) <= 8
@@ -88,3 +90,96 @@ def test_samples_and_documents_can_be_examined(tmp_path):
     path = write(tmp_path / "a.jsonl", rows)
     assert not said(examine_text(path, column="body"), "error")
     assert "there are: body" in said(examine_text(path), "error")
+
+
+def pairs_report(path: Path, rows: list[tuple[str, str]], **options) -> list[Finding]:
+    table = "".join(f"{source}\t{target}\n" for source, target in rows)
+    return examine("translation", write(path, table), source="1", target="2", **options)
+
+
+def random_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    chosen = random.Random(seed)
+    sources = (chosen.choices(WORDS, k=chosen.randint(6, 12)) for _ in range(count))
+    return [(" ".join(words), "".join(chr(0x5000 + 3 * WORDS.index(word)) * 2 for word in words)) for words in sources]
+
+
+def test_good_pairs_have_nothing_wrong(tmp_path):
+    findings = pairs_report(tmp_path / "a.tsv", random_pairs(12_000))
+    assert not said(findings, "warning", "error")
+    assert findings[-1] == Finding("ok", "nothing wrong found")
+    assert "12,000 pairs" in said(findings, "ok") and "no source is in two parts" in said(findings, "ok")
+    assert "source: only 13 different words the tokenizer words suits it" in said(findings)
+    assert "target: 1.0 words a row the tokenizer characters suits it" in said(findings)
+
+
+def test_lengths_of_both_sides_are_told(tmp_path):
+    rows = [("x" * (n % 100 + 1), "y" * 7) for n in range(1000)]
+    assert "source: characters: median 50, 95% up to 95, longest 100; 1 different ones" in said(
+        pairs_report(tmp_path / "a.tsv", rows), "ok"
+    )
+
+
+GOOD = random_pairs(500)
+
+
+@pytest.mark.parametrize(
+    "rows, warning",
+    [
+        (GOOD[:20], "20 pairs, "),
+        (GOOD + [("a", " ")] * 100, "rows left out: 100; a side is empty"),
+        (GOOD + GOOD[:100], "16.7% of the pairs are repeats"),
+        (GOOD + [("same", "same")] * 50, "9.1% of the pairs have the same text on both sides; the first is line 501"),
+        (
+            GOOD + [(target, source) for source, target in GOOD[:10]],
+            "target: 1.96% of the rows are in Latin where most are in Chinese or Japanese; the first is line 501",
+        ),
+        (
+            GOOD + [(source, "天" * 200) for source, _ in GOOD[:60]],
+            "60 rows (the first is line 501) have a target more than 3 times as long or as short as is usual",
+        ),
+    ],
+)
+def test_what_would_spoil_the_learning_of_pairs_is_a_warning(tmp_path, rows, warning):
+    assert warning in said(pairs_report(tmp_path / "a.tsv", rows), "warning")
+
+
+@pytest.mark.parametrize(
+    "rows, note",
+    [
+        (GOOD, "500 pairs, "),
+        ([*GOOD, ("a", "")], "rows left out: 1; a side is empty"),
+        ([*GOOD, ("x " * 1500, "天" * 1500)], "1 row (line 501) has more than 2,000 characters"),
+        ([*GOOD, (GOOD[0][0], "天")], "of the pairs give a further target for a source that was there before"),
+        ([*GOOD, ("это", "天")], "source: 0.20% of the rows are in Cyrillic where most are in Latin"),
+    ],
+)
+def test_what_is_good_to_know_of_pairs_is_a_note(tmp_path, rows, note):
+    findings = pairs_report(tmp_path / "a.tsv", rows)
+    assert note in said(findings, "note") and not said(findings, "warning", "error")
+
+
+def test_sources_that_are_also_in_the_validation_file_are_counted(tmp_path):
+    other = write(tmp_path / "valid.tsv", "".join(f"{s}\t{t}\n" for s, t in GOOD[:30] + random_pairs(70, seed=1)))
+    findings = pairs_report(tmp_path / "a.tsv", GOOD, valid_data=other)
+    assert f"30.0% of the sources of {other} are among those to train on" in said(findings, "warning")
+    assert said(pairs_report(tmp_path / "b.tsv", GOOD, valid_data="nowhere.tsv"), "error").startswith(
+        "nowhere.tsv: no such"
+    )
+
+
+def test_the_tokenizer_follows_the_number_of_pairs(tmp_path):
+    rows = [(f"word{n} and w{n} or x{n}", f"wort{n} und") for n in range(60_000)]
+    assert "source: 5.0 words a row the tokenizer bpe with about 8,000 subwords" in said(
+        pairs_report(tmp_path / "a.tsv", rows)
+    )
+    sounds = said(examine("translation", "sample:cmudict"))
+    assert (
+        "source: mostly single words the tokenizer characters" in sounds and "target: only 69 different words" in sounds
+    )
+
+
+def test_bad_pairs_are_an_error_finding_and_an_unknown_task_is_refused(tmp_path):
+    path = write(tmp_path / "a.csv", "source,goal\na,b\n")
+    assert "no column 'target'; there are: source, goal" in said(examine("translation", path), "error")
+    with pytest.raises(UserError, match="unknown task 'translations'; did you mean 'translation'"):
+        examine("translations", path)

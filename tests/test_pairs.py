@@ -186,6 +186,7 @@ BAD = {
         (),
         "there are: Hi., 嗨。; if the first line is no header, give the columns",
     ),
+    "no header, long": ("a.tsv", "天" * 99 + "\tb\nc\td\n", (), "there are: " + "天" * 39 + "…, b; if the first line"),
     "number": ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: no column 2; this line has 1 column, separated by tabs"),
     "number of csv": (
         "a.csv",

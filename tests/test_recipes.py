@@ -8,6 +8,7 @@ import pytest
 from support import text
 
 from seqloom import runs
+from seqloom.core.run import DataConfig
 from seqloom.fitting import fit
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
@@ -15,11 +16,27 @@ RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_runs(recipe, tmp_path):
-    book = tmp_path / "book.txt"
-    book.write_text(text(4000))
-    small = ["model.width=16", "train.steps=2", "train.threads=1"]
-    run = fit(recipe, data=str(book), out=tmp_path / "run", overrides=small, quiet=True)
+    config = runs.configure(recipe, {"data.train": "anything"})
+    data = WRITERS[runs.task_config(config).reads](tmp_path, config.data)
+    small = ["model.width=16", "train.steps=2", "train.threads=1", "data.valid_fraction=0.2"]
+    run = fit(recipe, data=str(data), out=tmp_path / "run", overrides=small, quiet=True)
     assert run.summary["steps"] == 2
+
+
+def write_text(folder: Path, data: DataConfig) -> Path:
+    (folder / "book.txt").write_text(text(4000))
+    return folder / "book.txt"
+
+
+def write_pairs(folder: Path, data: DataConfig) -> Path:
+    """With a header, unless the columns are numbers."""
+    lines = [] if data.source.isdigit() else [f"{data.source}\t{data.target}"]
+    lines += [f"word {n} of {n % 7}\tof {n % 7} the word {n}" for n in range(80)]
+    (folder / "pairs.tsv").write_text("\n".join(lines))
+    return folder / "pairs.tsv"
+
+
+WRITERS = {"text": write_text, "pairs": write_pairs}
 
 
 @pytest.mark.parametrize("model", ["lstm", "gpt"])

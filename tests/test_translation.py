@@ -141,8 +141,9 @@ def test_pairs_that_are_too_long_are_not_trained_on_but_scored() -> None:
     short = np.flatnonzero(rows.lengths.max(1) <= 10)
     assert 0 < len(short) < len(WORDS)
     assert sorted(np.concatenate(epoch(task, rows))) == short.tolist()
-    assert task.remark(rows) == f"{len(WORDS) - len(short)} pairs longer than task.longest=10 left out"
-    assert not translation().remark(rows)
+    said = f"{len(WORDS) - len(short)} of 120 pairs have more than 10 tokens on a side, and are not trained on"
+    assert said in (task.check_rows(translator("gru", {}), {"train": rows}) or "")
+    assert translation().check_rows(translator("gru", {}), {"train": rows}) is None
     scores = task.evaluate(translator("gru", {}), rows, quick=True)
     assert scores["tokens"] == rows.tokens
 
@@ -244,11 +245,3 @@ def test_outputs_come_in_the_order_of_the_sources() -> None:
     assert [[h.tokens for h in found] for found in together] == [[h.tokens for h in found] for found in backwards[::-1]]
     assert all(task.text(found[0]) == task.tokenizers.target.decode(found[0].tokens) for found in together)
     assert task.translate(model, []) == []
-
-
-def test_how_it_decodes_is_part_of_the_protocol() -> None:
-    assert str(Decoding()) == "greedy"
-    assert (
-        str(Decoding(beams=5, length_penalty=0.6, no_repeat=3)) == "5 beams, length penalty 0.6, no repeats of length 3"
-    )
-    assert str(Decoding(temperature=0.7, top_k=5, min_new=2)) == "drawn at temperature 0.7, top k 5, fewest tokens 2"

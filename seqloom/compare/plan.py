@@ -124,12 +124,18 @@ def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
             raise UserError(f"-o {path}: a comparison sets it; use {_OURS[path]}")
         if path.startswith("model."):
             _check_all_have(text, entries)
+        if any(path == _size_knob(entry) for entry in entries):
+            raise UserError(f"-o {path}: it is what makes the models equally large; use --params")
     for entry in entries:
         for path in parse_overrides(entry.options):
             if not path.startswith("model.") and path not in _OWN:
                 raise UserError(f"{entry.name}: {path} must be the same for all; give it with -o")
-            if path == f"model.{runs.find_config('models', entry.model).knobs[0]}":
+            if path == _size_knob(entry):
                 raise UserError(f"{entry.name}: {path} is what makes it as large as the others; use --params")
+
+
+def _size_knob(entry: Entry) -> str:
+    return f"model.{runs.find_config('models', entry.model).knobs[0]}"
 
 
 def _check_all_have(override: str, entries: Sequence[Entry]) -> None:

@@ -88,13 +88,9 @@ class Task(ABC):
             wanted = " or ".join(sorted(self.accepts))
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Any]) -> None:
-        """Refuse parts (train, valid, ...) that the model cannot read, before anything is learned."""
-        return
-
-    def remark(self, rows: Any) -> str:
-        """What a person should know of the training part; empty: nothing."""
-        return ""
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Any]) -> str | None:
+        """Refuse parts (train, valid, ...) that the model cannot read; what is worth a line about the rest."""
+        return None
 
     @abstractmethod
     def embed(self, width: int) -> nn.Module: ...

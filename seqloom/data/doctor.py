@@ -3,67 +3,25 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from seqloom.core.errors import UserError, unknown
+from seqloom.data.doctor_pairs import examine_pairs
 from seqloom.data.files import read_blocks, suffix
+from seqloom.data.findings import Finding, Level, Lines
 from seqloom.data.rows import READERS
 from seqloom.data.text import Source, open_text
-
-Level = Literal["ok", "note", "warning", "error"]
 
 CJK = ((0x3040, 0x3100), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x40000))  # no blanks
 CJK_RUN = re.compile("[" + "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in CJK) + "]+")
 CONTROL = [code for code in range(32) if chr(code) not in "\t\n\r\f"] + list(range(0x7F, 0xA0))
 REPLACEMENT = 0xFFFD
 LONG = 30  # characters from which a repeated line is no accident
-SAMPLED_LINES = 200_000  # held at once
 SMALL, TINY = 100_000, 2_000  # bytes
-
-
-@dataclass(frozen=True)
-class Finding:
-    level: Level
-    message: str
-    advice: str = ""
-
-
-@dataclass
-class Lines:
-    """Long lines of the training and the validation part, by checksum: all of them, or an even sample when many."""
-
-    train: Counter[int] = field(default_factory=Counter)
-    valid: Counter[int] = field(default_factory=Counter)
-    every: int = 1
-
-    def add(self, line: str, training: bool) -> None:
-        data = line.encode()
-        key = zlib.crc32(data) | len(data) << 32
-        if key % self.every:
-            return
-        (self.train if training else self.valid)[key] += 1
-        if len(self.train) + len(self.valid) > SAMPLED_LINES:
-            self.every *= 2
-            self.train, self.valid = (
-                Counter({k: n for k, n in part.items() if k % self.every == 0}) for part in (self.train, self.valid)
-            )
-
-    def repeated(self) -> float:
-        """Share of long lines that have been there before."""
-        total = self.train.total() + self.valid.total()
-        return 1 - len(self.train | self.valid) / total if total else 0.0
-
-    def overlap(self) -> float:
-        """Share of the validation part's long lines that the training part has too."""
-        total = self.valid.total()
-        return sum(n for key, n in self.valid.items() if key in self.train) / total if total else 0.0
 
 
 @dataclass
@@ -237,11 +195,22 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = {"language_model": examine_text}
+DOCTORS = ("language_model", "translation")
 
 
-def examine(task: str, spec: str, column: str = "text", valid: float = 0.1) -> list[Finding]:
-    """What is wrong with data that is meant for a task."""
+def examine(
+    task: str,
+    spec: str,
+    column: str = "text",
+    valid: float = 0.1,
+    *,
+    source: str = "source",
+    target: str = "target",
+    valid_data: str | None = None,
+) -> list[Finding]:
+    """What is wrong with data that is meant for a task: a text in `column`, or pairs in `source` and `target`."""
     if task not in DOCTORS:
         raise unknown("task", task, DOCTORS)
-    return DOCTORS[task](spec, column, valid)
+    if task == "translation":
+        return examine_pairs(spec, source, target, valid_data)
+    return examine_text(spec, column, valid)

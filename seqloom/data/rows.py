@@ -7,7 +7,6 @@ import difflib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 from seqloom.core.errors import UserError
@@ -92,7 +91,7 @@ def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> 
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else way_out
-        there = ", ".join(shorten(name, 40, placeholder="…") for name in row) or "none"
+        there = ", ".join(_short(name) for name in row) or "none"
         raise UserError(f"{place}: no column {column!r}; there are: {there}{hint}")
     text = row[column]
     if not isinstance(text, str):
@@ -103,6 +102,12 @@ def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> 
         code = f"\\u{ord(text[error.start]):04x}"
         raise UserError(f"{place}: column {column!r} has half a character ({code}): a lone surrogate") from None
     return text
+
+
+def _short(name: str) -> str:
+    """A column's name on one line; without a header it is a text of any length."""
+    name = " ".join(name.split())
+    return name if len(name) <= 40 else name[:39] + "…"
 
 
 def _explained(message: str) -> str:

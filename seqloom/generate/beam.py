@@ -49,7 +49,8 @@ def beam_search(
         what is alive counts as it is, unless `beams` continuations have ended before.
     min_new: `end` does not come before so many tokens. no_repeat: no so many tokens in a row are written twice. The
         probabilities stay the model's own, also where something is forbidden.
-    early: a row is decided when `beams` continuations have ended; if not, only when no living one can overtake them.
+    early: a row is decided when `beams` continuations have ended and the best living one, as it stands, is behind them
+        all; if not, only when none could overtake them by its last token.
     pick: the one candidate of a row, instead of the most likely ones.
     refill: what a model with a limit needs (see prompts.py).
     A row that is decided leaves the batch.
@@ -124,7 +125,8 @@ class _Search:
 
     def goes_on(self) -> bool:
         """Let go of the rows that are decided; whether others are left."""
-        hope = self.scores[:, 0].cpu().double() / self.until.clamp(min=1) ** self.length_penalty
+        length = torch.full_like(self.until, self.step) if self.early else self.until
+        hope = self.scores[:, 0].cpu().double() / length.clamp(min=1) ** self.length_penalty
         over = (self.until <= self.step) | (hope <= self.bar)
         if over.any():
             self._take_living(over)
@@ -160,8 +162,7 @@ class _Search:
             score = float(best[row, place]) / (self.step + 1) ** self.length_penalty
             found.append(Hypothesis(self.tokens[row, parent[row, place]].tolist(), score))
             if len(found) >= self.beams:
-                worst = sorted((h.score for h in found), reverse=True)[self.beams - 1]
-                self.bar[row] = torch.inf if self.early else worst
+                self.bar[row] = sorted((h.score for h in found), reverse=True)[self.beams - 1]
 
     def _take_living(self, rows: Tensor) -> None:
         """What is alive in these rows, as it is, where too few have ended."""

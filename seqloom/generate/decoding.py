@@ -46,15 +46,17 @@ class Decoding:
             )
 
     def __str__(self) -> str:
-        """As a protocol has it: what is not said is as it comes."""
-        said = [f"{self.beams} beams, length penalty {self.length_penalty:g}" if self.beams > 1 else "greedy"]
+        """As a protocol says it."""
         if self.temperature > 0:
-            said = [f"drawn at temperature {self.temperature:g}"]
-        names = {"top_k": "top k", "top_p": "top p", "min_new": "fewest tokens", "no_repeat": "no repeats of length"}
-        said += [
-            f"{name} {value:g}" for n, name in names.items() if (value := getattr(self, n)) != getattr(Decoding, n)
-        ]
-        return ", ".join(said)
+            return f"drawn with temperature {self.temperature:g}, top-k {self.top_k}, top-p {self.top_p:g}"
+        how = f"beam search with {self.beams} beams" if self.beams > 1 else "greedy search"
+        rules = {
+            "length penalty": self.length_penalty,
+            "at least": self.min_new,
+            "no repeated n-gram of": self.no_repeat,
+        }
+        usual = {"length penalty": 1.0}
+        return ", ".join([how, *(f"{name} {value:g}" for name, value in rules.items() if value != usual.get(name, 0))])
 
     @property
     def choice(self) -> Choice:

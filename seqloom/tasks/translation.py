@@ -98,25 +98,24 @@ class Translation(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Pairs]) -> None:
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Pairs]) -> str | None:
         """What is trained on fits into the model's limit; all that is scored can be read at all."""
+        short = self._short(parts["train"])
+        if not len(short):
+            raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
         for part, rows in parts.items():
             trained = part == "train"
-            lengths = rows.lengths[self._short(rows)] if trained else rows.lengths
-            if not len(lengths):
-                raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
+            lengths = rows.lengths[short] if trained else rows.lengths
             longest = int(lengths.sum(1).max() if model.kind == "causal" else lengths.max())
             most = model.limit if trained else model.reach
             if most is not None and longest > most:
-                way_out = ", or task.longest lower" if trained else ", or leave long pairs out"
                 raise UserError(
                     f"the {part} part has a pair of {longest:,} tokens, longer than the model's context {most:,}; "
-                    f"set model.context={longest}{way_out}"
+                    f"set model.context={longest}, or {'task.longest lower' if trained else 'leave long pairs out'}"
                 )
-
-    def remark(self, rows: Pairs) -> str:
-        long = len(rows) - len(self._short(rows))
-        return f"{long:,} pairs longer than task.longest={self.config.longest} left out" if long else ""
+        count = len(parts["train"])
+        remark = f"{count - len(short):,} of {count:,} pairs have more than {self.config.longest} tokens on a side"
+        return f"{remark}, and are not trained on (task.longest)" if len(short) < count else None
 
     def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
         epoch, skip = 0, order.start

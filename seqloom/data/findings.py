@@ -1,0 +1,50 @@
+"""What a doctor has to say of data, and the lines it has seen before: in bounded memory, however many there are."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+Level = Literal["ok", "note", "warning", "error"]
+
+SAMPLED_LINES = 200_000  # held at once
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: Level
+    message: str
+    advice: str = ""
+
+
+@dataclass
+class Lines:
+    """Lines of the training and the validation part, by checksum: all of them, or an even sample when many."""
+
+    train: Counter[int] = field(default_factory=Counter)
+    valid: Counter[int] = field(default_factory=Counter)
+    every: int = 1
+
+    def add(self, line: str, training: bool) -> None:
+        data = line.encode()
+        key = zlib.crc32(data) | len(data) << 32
+        if key % self.every:
+            return
+        (self.train if training else self.valid)[key] += 1
+        if len(self.train) + len(self.valid) > SAMPLED_LINES:
+            self.every *= 2
+            self.train, self.valid = (
+                Counter({k: n for k, n in part.items() if k % self.every == 0}) for part in (self.train, self.valid)
+            )
+
+    def repeated(self) -> float:
+        """Share of lines that have been there before."""
+        total = self.train.total() + self.valid.total()
+        return 1 - len(self.train | self.valid) / total if total else 0.0
+
+    def overlap(self) -> float:
+        """Share of the validation part's lines that the training part has too."""
+        total = self.valid.total()
+        return sum(n for key, n in self.valid.items() if key in self.train) / total if total else 0.0
