@@ -231,8 +231,8 @@ def _named(path: Path, columns: list[str], perhaps: str | None) -> Cells:
     kind = suffix(path)
     way_out = NO_HEADER if kind in TABLES else ""
     for number, row in READERS[kind](path):
-        there = [*columns, perhaps] if perhaps and isinstance(row.get(perhaps), str) else columns
-        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in there]
+        wanted = [*columns, perhaps] if perhaps and isinstance(row.get(perhaps), str) else columns
+        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in wanted]
 
 
 def _numbered(path: Path, numbers: list[int], perhaps: int | None) -> Cells:
@@ -242,8 +242,8 @@ def _numbered(path: Path, numbers: list[int], perhaps: int | None) -> Cells:
             there = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separated = "commas" if suffix(path) == ".csv" else "tabs"
             raise UserError(f"{path}:{number}: no column {last}; this line has {there}, separated by {separated}")
-        there = [*numbers, perhaps] if perhaps and perhaps <= len(fields) else numbers
-        yield number, [fields[n - 1] for n in there]
+        wanted = [*numbers, perhaps] if perhaps and perhaps <= len(fields) else numbers
+        yield number, [fields[n - 1] for n in wanted]
 
 
 def _side_by_side(path: Path, other: Path) -> Cells:

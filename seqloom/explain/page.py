@@ -31,7 +31,7 @@ def page(found: Found) -> str:
         facts=_facts(found),
         remarks="".join(f"<p>{escape(remark)}</p>" for remark in _remarks(found, left_out)),
         first=_figure(first, found),
-        others="\n".join(_folded(group, found) for group in _layers(shown)),
+        others="\n".join(["<h2>Layers and heads</h2>"] * bool(shown) + [_folded(g, found) for g in _layers(shown)]),
         numbers=_numbers(found["maps"]),
     )
 
@@ -75,7 +75,7 @@ def _layer(name: str) -> str:
 
 def _folded(group: list[Found], found: Found) -> str:
     figures = "\n".join(_figure(part, found) for part in group)
-    return f"<details><summary>{escape(_layer(group[0]['name']))}</summary>\n{figures}\n</details>"
+    return f"<details><summary>{escape(_layer(group[0]['name']))}</summary>\n<div>{figures}</div>\n</details>"
 
 
 def _figure(part: Found, found: Found) -> str:
