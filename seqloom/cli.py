@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from seqloom import cli_sources
+from seqloom.cli_options import Column, Int8, Json, RunPath, SourceColumn
 from seqloom.core.errors import UserError, unknown
 
 app = typer.Typer(
@@ -22,15 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
-Column = Annotated[str, typer.Option(help="Column with the text, in JSONL and CSV files.")]
-SourceColumn = Annotated[
-    str | None,
-    typer.Option(help="Pairs: column of what is given, a number if there is no header; else as in training."),
-]
-Int8 = Annotated[bool, typer.Option("--int8", help="Linear weights in a byte each: faster, a little less exact.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `seqloom fit`.")]
 
 _SCORES = (
     "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact"
@@ -172,6 +165,10 @@ def generate(
     texts = loaded.generate(prompt, count=count, stop=stop or (), **how)
     texts = [texts] if count == 1 else texts
     _show({"prompt": prompt, "texts": texts}, as_json, lambda found: _print_texts(prompt, found["texts"]))
+
+
+app.command()(cli_sources.predict)
+app.command()(cli_sources.explain)
 
 
 @app.command("list")

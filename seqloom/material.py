@@ -6,15 +6,15 @@ One class per shape of data. A task says which it reads; nobody else asks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.core.task import TaskConfig
+from seqloom.core.task import Row, TaskConfig
 from seqloom.data.paired import PairRows
-from seqloom.data.pairs import PairSource, open_pairs, split_pairs
+from seqloom.data.pairs import PairSource, open_pairs, open_sources, split_pairs
 from seqloom.data.split import split_text
 from seqloom.data.stream import TokenStream, prepare
 from seqloom.data.text import Source, open_text
@@ -48,6 +48,10 @@ class Material(ABC):
     @abstractmethod
     def open(self, spec: str, data: DataConfig) -> Any:
         """The part behind a name; `data` says how to read it."""
+
+    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+        """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, the target where there is one."""
+        raise UserError(f"{spec}: this task does not read sources")
 
     @abstractmethod
     def split(self, part: Any, valid: float, test: float) -> dict[str, Any]: ...
@@ -131,6 +135,10 @@ class Pairs(Material):
 
     def open(self, spec: str, data: DataConfig) -> PairSource:
         return open_pairs(spec, data.source, data.target)
+
+    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+        rows = open_sources(spec, data.source, data.target).answered()
+        return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
 
     def split(self, part: PairSource, valid: float, test: float) -> dict[str, PairSource]:
         return split_pairs(part, valid, test)

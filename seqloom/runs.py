@@ -79,7 +79,7 @@ def _section(kind: str, section: Mapping[str, Any]) -> Any:
 
 
 class Run:
-    """A trained run, ready to evaluate and to generate."""
+    """A trained run, ready to evaluate, to predict or to generate."""
 
     def __init__(self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any) -> None:
         self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
@@ -94,11 +94,32 @@ class Run:
         material, how = material_of(task_config(self.config)), self.config.data.model_copy(update=columns)
         return self.task.evaluate(self.model, material.prepare(material.open(data, how), self.tokenizer), naive=naive)
 
+    def predict(
+        self,
+        data: str | None = None,
+        *,
+        texts: Iterable[str] = (),
+        columns: Mapping[str, str] | None = None,
+        **how: Any,
+    ) -> Iterator[dict[str, Any]]:
+        """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
+
+        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
+        `temperature`, `top_k`, `top_p`, `seed`. `columns` as in the data section: {"source": "en"}.
+        """
+        self.task.check_verb("predict")
+        rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+        if data is not None:
+            config = self.config.data.model_copy(update=columns or {})
+            rows = material_of(task_config(self.config)).sources(data, config)
+        return self.task.predict(self.model, rows, **how)
+
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
 
         Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
         """
+        self.task.check_verb("generate")
         stop = [s for s in stop if s]
         if how.get("beams", 1) > 1:
             texts = self._search(prompt, count, **how)
@@ -110,6 +131,7 @@ class Run:
 
     def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
         """One continuation, as text, as soon as it is certain; ends with the document or before a stop string."""
+        self.task.check_verb("generate")
         decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
         held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
         for (token,) in self.stream(prompt, **how):

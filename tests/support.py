@@ -58,3 +58,25 @@ def digest(path: Path) -> str:
         entry.pop("seconds")
         total.update(json.dumps(entry, sort_keys=True).encode())
     return total.hexdigest()
+
+
+WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "a": "un", "<b>": "&b", "house": "maison"}
+
+
+def pairs_file(path: Path, count: int = 60, seed: int = 0) -> Path:
+    """A TSV of sentences and their translation word by word."""
+    rng = random.Random(seed)
+    chosen = [rng.choices(list(WORDS), k=rng.randint(2, 6)) for _ in range(count)]
+    lines = [" ".join(words) + "\t" + " ".join(WORDS[word] for word in words) for words in chosen]
+    path.write_text("\n".join(["source\ttarget", *lines]) + "\n")
+    return path
+
+
+def small_translation(folder: Path, model: str, *extra: str) -> Run:
+    """A run of two steps: it translates badly, and whatever else it does can be tested."""
+    settings = ["model.width=16", "task.tokenizer=words", "task.split=space", "train.threads=1", "train.steps=2"]
+    settings += ["train.batch=8", "task.batch_tokens=0", "task.scored=2", "task.max_new=8", *extra]
+    data = pairs_file(folder / "pairs.tsv")
+    return fit(
+        None, task="translation", data=str(data), model=model, out=folder / "run", overrides=settings, quiet=True
+    )

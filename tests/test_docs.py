@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import pairs_file
 
 from seqloom import cli, listing, runs
 from seqloom.core.config import options
@@ -70,6 +71,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "another.txt").write_text(ENGLISH.upper() * 5)
     (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")
     (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
+    pairs_file(tmp_path / "pairs.tsv", 40)
+    (tmp_path / "sources.txt").write_text("the cat sees a dog\na house\n")
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])

@@ -50,10 +50,18 @@ class Damaged(RunError):
 
 def write_file(path: Path, data: bytes) -> None:
     """The file holds all of `data`, or what it held before."""
-    with writing(path, lambda: len(data)):
+    with new_file(path, lambda: len(data)) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path, needed: Callable[[], int] | None = None) -> Iterator[BinaryIO]:
+    """Write a file piece by piece: it takes its place when the block ends well, else what was there stays."""
+    with writing(path, needed):
         temporary = _temporary_name(path.parent)
         try:
-            _write_new(temporary, data)
+            with _created(temporary) as out:
+                yield cast(BinaryIO, out)
             os.rename(temporary, path)
         except BaseException:
             with suppress(OSError):
@@ -270,14 +278,21 @@ def _count(content: Content) -> int:
 
 
 def _write_new(path: Path, content: Content) -> dict[str, Any]:
+    with _created(path) as out:
+        _write_content(content, out)
+    return {"bytes": out.size, "sha256": out.digest.hexdigest()}
+
+
+@contextmanager
+def _created(path: Path) -> Iterator[_Hashed]:
+    """A file that was not there, on the disk when the block ends."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         out = _Hashed(fd)
-        _write_content(content, out)
+        yield out
         os.fsync(fd)
     finally:
         os.close(fd)
-    return {"bytes": out.size, "sha256": out.digest.hexdigest()}
 
 
 def _write_all(fd: int, view: memoryview) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -82,6 +82,11 @@ class Task(ABC):
     accepts: ClassVar[frozenset[Kind]]
     metric: ClassVar[str]
     higher_is_better: ClassVar[bool] = False
+    verb: ClassVar[str] = "predict"  # the command that uses what was learned
+
+    def check_verb(self, verb: str) -> None:
+        if verb != self.verb:
+            raise UserError(f"a {self.name} run does not {verb}; use seqloom {self.verb}")
 
     def check(self, kind: Kind) -> None:
         if kind not in self.accepts:
@@ -111,6 +116,14 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
         """Scores with their protocol; `self.metric` is among the keys."""
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        """For each row, in order, what the model makes of it, as JSON."""
+        raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Any:
+        """Where in a source the model looks while it writes a target (none: its own)."""
+        raise UserError(f"a {self.name} run has no source and no output to align; seqloom explain needs a run that has")
 
     def naive(self, rows: Any) -> dict[str, Any]:
         """Facts of the training part that the naive baselines need, as JSON."""

@@ -103,7 +103,13 @@ class SourceTexts:
         self._read = read
 
     def rows(self) -> Iterator[tuple[int, str]]:
-        return ((line, text) for line, texts in self._read() if (text := clean(texts[0])))
+        return ((line, source) for line, source, _ in self.answered())
+
+    def answered(self) -> Iterator[tuple[int, str, str | None]]:
+        """With the target beside it, where the data has one."""
+        for line, (source, *targets) in self._read():
+            if source := clean(source):
+                yield line, source, next(filter(None, map(clean, targets)), None)
 
 
 def clean(text: str) -> str:
@@ -127,9 +133,9 @@ def open_pairs(spec: str, source: str = "source", target: str = "target") -> Pai
     return pairs
 
 
-def open_sources(spec: str, source: str = "source") -> SourceTexts:
+def open_sources(spec: str, source: str = "source", target: str | None = None) -> SourceTexts:
     """What is to be predicted from: any format of `open_pairs`, without need of a target; else one text per line."""
-    texts = SourceTexts(spec, _find(spec, [source]))
+    texts = SourceTexts(spec, _find(spec, [source], target))
     if next(texts.rows(), None) is None:
         raise UserError(f"{spec}: no text in it")
     return texts
@@ -166,8 +172,8 @@ def part_of(source: str, valid: float, test: float) -> str:
     return "test" if place < valid + test else "train"
 
 
-def _find(spec: str, columns: list[str]) -> Callable[[], Cells]:
-    """How to read it: cells for the columns asked for, at least."""
+def _find(spec: str, columns: list[str], perhaps: str | None = None) -> Callable[[], Cells]:
+    """How to read it: cells for the columns asked for, and for one more where it is there; perhaps others."""
     if spec.startswith("sample:"):
         sample = find_sample(spec, "pairs")
         return lambda: ((number, list(pair)) for number, pair in enumerate(sample.read(), 1))
@@ -178,17 +184,17 @@ def _find(spec: str, columns: list[str]) -> Callable[[], Cells]:
             raise UserError(f"{file}: a folder; pairs stand in one file, or in two side by side: train.en,train.de")
     if others:
         return lambda: _side_by_side(path, others[0])
-    return _find_in_file(path, columns)
+    return _find_in_file(path, columns, perhaps)
 
 
-def _find_in_file(path: Path, columns: list[str]) -> Callable[[], Cells]:
+def _find_in_file(path: Path, columns: list[str], perhaps: str | None) -> Callable[[], Cells]:
     kind = suffix(path)
     if kind in CATALOGUES:
         return lambda: read_catalogue(path)
     if (kind in TABLES or kind not in READERS) and (numbers := _numbers(columns)):
-        return lambda: _numbered(path, numbers)
+        return lambda: _numbered(path, numbers, int(perhaps) if perhaps and perhaps.isdecimal() else None)
     if kind in READERS:
-        return lambda: _named(path, columns)
+        return lambda: _named(path, columns, perhaps)
     if len(columns) == 1:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
     raise UserError(
@@ -222,21 +228,23 @@ def _numbers(columns: list[str]) -> list[int]:
     return [int(column) for column in given]
 
 
-def _named(path: Path, columns: list[str]) -> Cells:
+def _named(path: Path, columns: list[str], perhaps: str | None) -> Cells:
     kind = suffix(path)
     way_out = NO_HEADER if kind in TABLES else ""
     for number, row in READERS[kind](path):
-        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in columns]
+        wanted = [*columns, perhaps] if perhaps and isinstance(row.get(perhaps), str) else columns
+        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in wanted]
 
 
-def _numbered(path: Path, numbers: list[int]) -> Cells:
+def _numbered(path: Path, numbers: list[int], perhaps: int | None) -> Cells:
     last = max(numbers)
     for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
         if len(fields) < last:
             there = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separated = "commas" if suffix(path) == ".csv" else "tabs"
             raise UserError(f"{path}:{number}: no column {last}; this line has {there}, separated by {separated}")
-        yield number, [fields[n - 1] for n in numbers]
+        wanted = [*numbers, perhaps] if perhaps and perhaps <= len(fields) else numbers
+        yield number, [fields[n - 1] for n in wanted]
 
 
 def _side_by_side(path: Path, other: Path) -> Cells:

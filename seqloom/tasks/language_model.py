@@ -87,6 +87,7 @@ class LanguageModel(Task):
     columns = ("text",)
     accepts = frozenset({"causal"})
     metric = "loss"
+    verb = "generate"
 
     def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
         self.config, self.vocabulary, self.unknown = config, vocabulary, unknown

@@ -10,7 +10,9 @@ asked, and needs no mask there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,13 +27,15 @@ from seqloom.core.linear import Linear
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.texts import score_texts
+from seqloom.generate.alignment import Alignment, check_attention, read_maps
 from seqloom.generate.beam import Hypothesis
-from seqloom.generate.decoding import Decoding, decode
+from seqloom.generate.decoding import Decoding
+from seqloom.generate.sources import AT_ONCE, Frame, cut_by_length, find, fit_source, room
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_AT_ONCE = 4096  # tokens of a batch in evaluation
+_CHUNK = 1000  # rows that are predicted together: enough to sort by length, few enough to hold
 
 Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
 Found = list[list[Hypothesis]]  # for every source, best first
@@ -158,18 +162,46 @@ class Translation(Task):
         pieces = zip(*(np.array_split(part, min(_PIECES, count)) for part in (nats, tokens)), strict=True)
         return scores | self._written(model, rows, count) | {"pieces": [float(n.sum() / t.sum()) for n, t in pieces]}
 
-    def translate(
-        self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None
-    ) -> list[list[Hypothesis]]:
-        """For every source text, what the search found, best first; texts of like length are searched together."""
-        how = how or self.how
-        encoded = [self._source(ids) for ids in self._encode(texts)]
-        found: Found = [[]] * len(texts)
-        lengths = np.array([len(ids) for ids in encoded])
-        for chosen in _cut(np.argsort(lengths, kind="stable"), lengths, max(1, _AT_ONCE // how.beams)):
-            for n, hypotheses in zip(chosen, self._search(model, [encoded[n] for n in chosen], how), strict=True):
-                found[n] = hypotheses
-        return found
+    def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
+        """For every source text, what the search found, best first."""
+        return find(model, self._read(model, texts)[0], how or self.how, self._frame())
+
+    def predict(
+        self,
+        model: SequenceModel,
+        rows: Iterable[Row],
+        *,
+        n_best: int = 0,
+        alignments: bool = False,
+        max_new: int = 0,
+        seed: int | None = None,
+        **how: Any,
+    ) -> Iterator[Row]:
+        """Each row with its `prediction` and the score of it, in order; a thousand rows are searched at a time.
+
+        `how` as in `Decoding`; what is not given is as in the task's options.
+        """
+        drawn = {"beams": 1} if how.get("temperature") else {}
+        decoding = replace(self.how, **(drawn | how))
+        for name, number in (("n_best", n_best), ("max_new", max_new)):
+            if number < 0:
+                raise UserError(f"{name}={number}: must be 0 (not asked for) or more")
+        if n_best > decoding.beams:
+            raise UserError(f"n_best={n_best}: the search keeps {decoding.beams}; set beams={n_best}, and draw nothing")
+        if alignments:
+            check_attention(model)
+        return self._predicted(model, iter(rows), decoding, n_best, alignments, max_new, seed)
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
+        """The alignment of a source and a target; none given: of what the search finds."""
+        (ids,), (cut,) = self._read(model, [source])
+        if target is None:
+            best = _best(find(model, [ids], self.how, self._frame())[0])
+            return replace(self._aligned(model, source, ids, best.tokens), score=best.score, cut=cut)
+        tokens = self.tokenizers.target.encode(target).tolist()
+        if len(tokens) >= room(model, len(ids)):
+            raise UserError(f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}")
+        return replace(self._aligned(model, source, ids, tokens), target=target, cut=cut)
 
     def text(self, hypothesis: Hypothesis) -> str:
         return self.tokenizers.target.decode(hypothesis.tokens)
@@ -192,7 +224,7 @@ class Translation(Task):
         mixed = rng.permutation(self._short(rows))
         by_length = mixed[np.argsort(longer[mixed], kind="stable")]
         if self.config.batch_tokens:
-            batches = _cut(by_length, longer, self.config.batch_tokens)
+            batches = cut_by_length(by_length, longer, self.config.batch_tokens)
         else:
             batches = np.split(by_length, range(order.batch, len(by_length), order.batch))
         return [batches[n] for n in rng.permutation(len(batches))]
@@ -208,6 +240,15 @@ class Translation(Task):
     def _encode(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
         end = np.array([self.tokenizers.source.eos])
         return (np.concatenate((ids, end)) for ids in self.tokenizers.source.encode_many(texts))
+
+    def _read(
+        self, model: SequenceModel, texts: Sequence[str], max_new: int = 0
+    ) -> tuple[list[np.ndarray], list[bool]]:
+        """Sources as the model reads them, and whether they were too long for it (generate/room.py)."""
+        whole = list(self._encode(texts))
+        fitted = [fit_source(model, ids, max_new or self.config.max_new) for ids in whole]
+        cut = [len(ids) < len(before) for ids, before in zip(fitted, whole, strict=True)]
+        return [self._source(ids) for ids in fitted], cut
 
     def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
         """Inputs of which a share is what the model itself would have written there (Bengio et al. 2015).
@@ -226,7 +267,7 @@ class Translation(Task):
         nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
         training = model.training
         model.eval()
-        for chosen in _cut(np.argsort(longer, kind="stable"), longer, _AT_ONCE):
+        for chosen in cut_by_length(np.argsort(longer, kind="stable"), longer, AT_ONCE):
             batch = self.collate(rows, chosen).to(model.device)
             assert batch.context is not None
             logits, _ = model(batch.inputs, model.begin(batch.context, batch.context_mask))
@@ -240,42 +281,57 @@ class Translation(Task):
         wanted: dict[str, list[str]] = {}
         for source, target in (pair for pair, _ in zip(rows.texts(), range(count), strict=False)):
             wanted.setdefault(source, []).append(target)
-        found = self.translate(model, list(wanted))
-        written = [self.text(hypotheses[0]) if hypotheses else "" for hypotheses in found]
+        sources, cut = self._read(model, list(wanted))
+        found = find(model, sources, self.how, self._frame())
+        written = [self.text(_best(hypotheses)) for hypotheses in found]
         scores = score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
         of = "" if count == len(rows) else f" (the first of {len(rows):,})"
+        of += f" ({sum(cut):,} too long, their end cut off)" if any(cut) else ""
         scores["protocol"] = f"{scores['protocol']}; {len(written):,} sources{of}, {self.how}; nats per target token"
         return scores
 
-    def _search(self, model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding) -> Found:
-        context, mask = pad(sources)
-        context, mask = context.to(model.device), mask.to(model.device)
+    def _predicted(
+        self,
+        model: SequenceModel,
+        rows: Iterator[Row],
+        how: Decoding,
+        n_best: int,
+        alignments: bool,
+        max_new: int,
+        seed: int | None,
+    ) -> Iterator[Row]:
+        done = 0
+        while chunk := list(islice(rows, _CHUNK)):
+            sources, cut = self._read(model, [row["source"] for row in chunk], max_new)
+            found = find(model, sources, how, self._frame(max_new), None if seed is None else seed + done)
+            for row, ids, short, hypotheses in zip(chunk, sources, cut, found, strict=True):
+                best = _best(hypotheses)
+                answer = row | {"prediction": self.text(best), "score": best.score}
+                if n_best:
+                    answer["n_best"] = [{"text": self.text(h), "score": h.score} for h in hypotheses[:n_best]]
+                if short:
+                    answer["cut"] = True
+                if alignments:
+                    answer["alignment"] = self._aligned(model, row["source"], ids, best.tokens).summary()
+                yield answer
+            done += len(chunk)
+
+    def _aligned(self, model: SequenceModel, source: str, ids: np.ndarray, written: list[int]) -> Alignment:
+        """`ids` as the model reads them; the columns stand in the order of the text."""
+        own, target = self.tokenizers.source, self.tokenizers.target
+        inputs = torch.tensor([target.bos, *written], device=model.device)
+        maps = read_maps(model, torch.as_tensor(ids, device=model.device), inputs)
+        if self.config.reverse:
+            order = [*range(len(ids) - 2, -1, -1), len(ids) - 1]
+            ids, maps = ids[order], [replace(found, weights=found.weights[:, :, order]) for found in maps]
+        read, wrote = [own.name(int(id)) for id in ids - self.tokenizers.shift], [*map(target.name, written)]
+        return Alignment(source, target.decode(written), read, [*wrote, target.name(target.eos)], maps)
+
+    def _frame(self, max_new: int = 0) -> Frame:
         target = self.tokenizers.target
-        most = [self._most(model, len(ids)) for ids in sources]
-        training = model.training
-        model.eval()
-        with torch.inference_mode():
-            state = model.begin(context, None if bool(mask.all()) else mask)
-            last = torch.full((len(sources),), target.bos, device=model.device)
-            found = decode(model, state, last, how, max_new=most, end=target.eos)
-        model.train(training)
-        return found
-
-    def _most(self, model: SequenceModel, source: int) -> int:
-        """Tokens of an output, as far as the model reaches: a causal one has the source before it."""
-        wanted = self.config.max_new or 2 * source + 10
-        if model.reach is None:
-            return wanted
-        return min(wanted, model.reach - (source if model.kind == "causal" else 0))
+        return Frame(target.bos, target.eos, max_new or self.config.max_new)
 
 
-def _cut(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
-    sizes, pieces, start = lengths[order], [], 0
-    while start < len(order):
-        size = max(1, budget // max(1, int(sizes[start])))  # were all as short as the first
-        padded = sizes[start : start + size] * np.arange(1, len(sizes[start : start + size]) + 1)
-        end = start + max(1, int(np.searchsorted(padded, budget, side="right")))
-        pieces.append(order[start:end])
-        start = end
-    return pieces
+def _best(found: list[Hypothesis]) -> Hypothesis:
+    """The first; a search that may write nothing at all finds none."""
+    return found[0] if found else Hypothesis([], -math.inf)

@@ -91,6 +91,9 @@ class Bytes(Tokenizer):
     def decoder(self) -> Decoder:
         return ByteDecoder(self._pieces)
 
+    def name(self, id: int) -> str:
+        return byte_name(self._pieces[id]) or self._names[id]
+
     @cached_property
     def _pieces(self) -> list[bytes]:
         return byte_pieces(self.vocabulary, self.size)
@@ -137,6 +140,11 @@ def byte_names() -> dict[str, int]:
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+def byte_name(piece: bytes) -> str:
+    """Bytes as text; those that are no whole characters as \\xe4."""
+    return piece.decode(errors="backslashreplace")
 
 
 def byte_pieces(vocabulary: dict[str, int], size: int) -> list[bytes]:

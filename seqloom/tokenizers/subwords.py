@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.tokenizers.characters import ByteDecoder, byte_pieces, utf8
+from seqloom.tokenizers.characters import ByteDecoder, byte_name, byte_pieces, utf8
 from seqloom.tokenizers.tokenizer import SPECIALS, Decoder, Tokenizer, describe
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ class Subwords(Tokenizer):
 
     def decoder(self) -> Decoder:
         return ByteDecoder(self._pieces)
+
+    def name(self, id: int) -> str:
+        return byte_name(self._pieces[id]) or self._names[id]
 
     @cached_property
     def _pieces(self) -> list[bytes]:

@@ -79,6 +79,14 @@ class Tokenizer(ABC):
         decoder = self.decoder()
         return "".join([decoder.push(int(id)) for id in ids]) + decoder.flush()
 
+    def name(self, id: int) -> str:
+        """One token as people can read it, specials among them."""
+        return self.decode([id]) or self._names[id]
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {id: token for token, id in self.vocabulary.items()}
+
     @cached_property
     def hf(self) -> tokenizers.Tokenizer:
         """The same vocabulary as the tokenizers library sees it."""

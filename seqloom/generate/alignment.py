@@ -1,0 +1,89 @@
+"""Where a model looks in its source while it writes: a given output is read once more, with its attention watched.
+
+S source tokens, T output tokens (the end is one of them), H heads. Row t is where the model looked to write token t.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
+from seqloom.core.taps import Tap, record
+
+TAPS = {"encoder-decoder": "*.alignment", "causal": "*.attention.weights"}
+
+
+@dataclass(frozen=True)
+class Map:
+    """The weights of one layer, or of one hop of it."""
+
+    name: str
+    weights: Tensor  # (H, T, S)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    source: str
+    target: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    maps: list[Map]
+    score: float | None = None  # of the search; None: the target was given
+    cut: bool = False  # the source was too long, and lost its end
+
+    @property
+    def mean(self) -> Tensor:
+        """Over all layers and heads, (T, S)."""
+        return torch.stack([found.weights.mean(0) for found in self.maps]).mean(0)
+
+    def summary(self) -> dict[str, Any]:
+        """Tokens and the mean map, an output token per row, as JSON."""
+        weights = [[round(weight, 4) for weight in row] for row in self.mean.tolist()]
+        return {"source_tokens": self.source_tokens, "target_tokens": self.target_tokens, "weights": weights}
+
+
+@torch.inference_mode()
+def read_maps(model: SequenceModel, source: Tensor, inputs: Tensor) -> list[Map]:
+    """The maps of a source (S,) and of the inputs (T,) that wrote an output: its beginning, and all but its last token.
+
+    Of a causal model, which reads both as one sequence, only what falls on the source: rows sum to less than one.
+    """
+    check_attention(model)
+    training, causal = model.training, model.kind == "causal"
+    model.eval()
+    state = None if causal else model.begin(source[None])  # here an encoder looks at itself: not watched
+    with record(model, TAPS[model.kind]) as traces:
+        model(torch.cat((source, inputs))[None] if causal else inputs[None], state)
+    model.train(training)
+    if causal:
+        traces = {path: [w[:, :, len(source) :, : len(source)] for w in trace] for path, trace in traces.items()}
+    return [part for path, trace in traces.items() if trace for part in _hops(_named(path), trace, len(inputs))]
+
+
+def check_attention(model: SequenceModel) -> None:
+    """Refuse a model that has nothing to show."""
+    taps = (path for path, module in model.named_modules() if isinstance(module, Tap))
+    if not any(fnmatch(path, TAPS[model.kind]) for path in taps):
+        raise UserError("this model keeps no alignment: it has no attention that looks at its source")
+
+
+def _hops(name: str, trace: list[Tensor], length: int) -> list[Map]:
+    """Several hops look one after the other: at all steps together, or step by step, all hops of a step in a row."""
+    hops = sum(weights.size(2) for weights in trace) // length
+    names = [name] if hops == 1 else [f"{name}, hop {hop + 1}" for hop in range(hops)]
+    return [Map(own, torch.cat(trace[hop::hops], dim=2)[0].float().cpu()) for hop, own in enumerate(names)]
+
+
+def _named(path: str) -> str:
+    """`backbone.decoder.0.source.alignment` is decoder layer 1; `backbone.attention.alignment` is attention."""
+    number = re.search(r"\.(\d+)\.", path)
+    if number is None:
+        return "attention"
+    return f"{'decoder ' if 'decoder' in path else ''}layer {int(number[1]) + 1}"
