@@ -79,13 +79,15 @@ def conduct(
     tokenizer: Vocabulary | None = None,
     scored: Collection[str] = ("valid", "test"),
     judge: Judge | None = None,
+    compared: bool = False,
 ) -> runs.Run:
     """One run in its folder, from the beginning or from where it was left.
 
     `tokenizer`: one that was made before; `scored`: the parts it is scored on at the end;
-    `judge`: asked at every validation whether to go on.
+    `judge`: asked at every validation whether to go on; `compared`: it is one of many, so that validation is scored by
+    the metric alone, and whoever compares sees to the baselines that take time.
     """
-    job = _Fit(config, folder, engine, talk, command, tokenizer, scored, judge)
+    job = _Fit(config, folder, engine, talk, command, tokenizer, scored, judge, compared)
     if job.finished():
         talk.say(f"{folder.path}: finished already, nothing to do")
         return runs.load(folder.path)
@@ -111,9 +113,10 @@ class _Fit:
         tokenizer: Vocabulary | None,
         scored: Collection[str],
         judge: Judge | None,
+        compared: bool,
     ) -> None:
         self.folder, self.engine, self.talk, self.command = folder, engine, talk, command
-        self.given, self.scored, self.judge = tokenizer, scored, judge
+        self.given, self.scored, self.judge, self.compared = tokenizer, scored, judge, compared
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.config = self._agreed(config)
         self.material = material_of(runs.task_config(self.config))
@@ -212,7 +215,7 @@ class _Fit:
         """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(rows["train"])
-        scores = {part: task.evaluate(model, s, naive=naive) for part, s in rows.items() if part in self.scored}
+        scores = self._scores(model, task, rows, naive)
         if self.engine.main:
             files = {"model.safetensors": save(whole), "naive.json": json.dumps(naive).encode()}
             self.folder.publish_model(files | tokenizer.files())
@@ -228,6 +231,19 @@ class _Fit:
             )
         self.engine.wait()
         return runs.load(self.folder.path)
+
+    def _scores(
+        self, model: SequenceModel, task: Task, rows: Mapping[str, Any], naive: Mapping[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        parts = {part: stream for part, stream in rows.items() if part in self.scored}
+        scores = {
+            part: task.evaluate(model, stream, naive=naive, brief=self.compared and part == "valid")
+            for part, stream in parts.items()
+        }
+        if self.engine.main and not self.compared:
+            for part, found in task.baselines(rows["train"], parts).items():
+                scores[part]["baselines"] = scores[part].get("baselines", {}) | found
+        return scores
 
     def _record(self, parts: Mapping[str, Part], tokenizer: Vocabulary, model: SequenceModel) -> dict[str, Any]:
         return {

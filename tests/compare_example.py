@@ -48,9 +48,9 @@ def example() -> dict[str, Any]:
         "protocol": _protocol(),
         "entries": [*done, failed],
         "baselines": [
-            {"name": "ngram", "score": 1.5612, "bits_per_byte": 2.2523},
-            {"name": "unigram", "score": 3.0775, "bits_per_byte": 4.4399},
-            {"name": "uniform", "score": 4.3041, "bits_per_byte": 6.2095},
+            {"name": "ngram", "score": 1.5612, "scores": {"bits_per_byte": 2.2523}},
+            {"name": "unigram", "score": 3.0775, "scores": {"bits_per_byte": 4.4399}},
+            {"name": "uniform", "score": 4.3041, "scores": {"bits_per_byte": 6.2095}},
         ],
         "recipe_table": [
             {"entry": name, "recipe": recipe, "score": score}
@@ -67,6 +67,7 @@ def example() -> dict[str, Any]:
 def _protocol() -> dict[str, Any]:
     return {
         "task": "language_model", "metric": "loss", "unit": "nats per token", "higher_is_better": False,
+        "shown": {"bits_per_byte": False}, "waits": "token",
         "scored": "nats per token, state carried through the whole stream, 17,897 tokens",
         "data": {
             "train": {"name": "book.txt", "bytes": 143_183, "hash": "sha256:5b1f0c8e2a7d4419", "tokens": 143_183},
@@ -130,7 +131,7 @@ def _entry(name: str, rng: random.Random) -> dict[str, Any]:
         "search": _search(name, rng),
         "runs": runs,
         "score": {"mean": mean, "low": mean - 0.0098, "high": mean + 0.0098, "seeds": len(SEEDS)},
-        "bits_per_byte": mean / math.log(2),
+        "scores": {"bits_per_byte": {"mean": mean / math.log(2), "low": None, "high": None, "seeds": 3}},
         "against_best": {
             "difference": 0.0 if difference is None else difference,
             "low": None if difference is None else difference - 0.008,
@@ -160,7 +161,7 @@ def _run(name: str, seed: int, score: float, rng: random.Random) -> dict[str, An
         curve.append({"tokens": tokens, "seconds": tokens / speed, "valid": valid})
     return {
         "seed": seed, "state": "done", "error": None, "score": score, "valid": curve[-1]["valid"],
-        "bits_per_byte": score / math.log(2), "pieces": [score + rng.gauss(0, 0.1) for _ in range(40)],
+        "scores": {"bits_per_byte": score / math.log(2)}, "pieces": [score + rng.gauss(0, 0.1) for _ in range(40)],
         "tokens": TOKENS, "steps": 3000, "seconds": TOKENS / speed, "flops": 3.0 * MODELS[name][3] * TOKENS,
         "tokens_per_second": speed, "peak_bytes": MODELS[name][5], "curve": curve, "folder": f"runs/{name}/seed-{seed}",
     }  # fmt: skip

@@ -106,7 +106,7 @@ def test_every_text_is_used() -> None:
     for key in words.WORDS:
         group = re.split(r"[ .]", key)[0]  # keys that are put together from a group and a name
         put_together = f'"{group}"' in source or f'"{group}.' in source or f'"{group} {{' in source
-        assert key in used or (group != key and put_together), f"{key!r} is said nowhere"
+        assert key.removesuffix(".source") in used or (group != key and put_together), f"{key!r} is said nowhere"
 
 
 def test_the_best_and_what_ties_with_it_share_the_first_rank() -> None:
@@ -208,7 +208,7 @@ def uneven_curves(result: dict[str, Any]) -> None:
 def accuracy(result: dict[str, Any]) -> None:
     result["protocol"] |= {"task": "tagging", "metric": "accuracy", "unit": "accuracy", "higher_is_better": True}
     for entry in result["entries"][:-1]:
-        entry["bits_per_byte"] = None
+        entry["scores"] = {"bits_per_byte": None}
         entry["aspects"] |= {"positions": None, "recall": None, "chance": None}
 
 

@@ -196,7 +196,7 @@ class _Comparing:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
         found.baselines = dict(zip([sized.entry.name for sized in counting], self._wait(counted), strict=True))
         for done in self._wait(measuring):
-            found.measured = done.get("entries", {})
+            found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
 
     def _compete(self, sized: Sized, place: int) -> _Course:

@@ -1,4 +1,4 @@
-"""What a model costs: the time and memory of one more token, the speed of training, the peak of memory.
+"""What a model costs: the time and memory of one more token, or of a whole output; the speed of training, the peak.
 
 All models are measured in one process, in turns of a few hundredths of a second, so that a busy moment of the machine
 hurts all alike; what is reported is the quietest turn.
@@ -26,11 +26,11 @@ from seqloom.core.state import State, flatten_state
 from seqloom.core.task import Task
 from seqloom.train.memory import keep_memory
 
-CONTEXTS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-LENGTHS = (64, 128, 256, 512, 1024, 2048)
+CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": (8, 16, 32, 64, 128, 256)}
+LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": (8, 16, 32, 64, 128, 256)}
 TOKENS = 2048  # of one training step, however long its sequences
 TURNS = 8  # of each model at each context
-STEPS = 3  # tokens in one turn
+STEPS = 3  # tokens in one turn; of whole outputs one
 _AFTER = 1 + TURNS * STEPS  # tokens read one by one after a context; the first makes room for the others
 _GROWTH = 4  # reading twice as much takes at most so many times longer
 
@@ -38,21 +38,21 @@ Points = list[dict[str, Any]]
 
 
 def measure_costs(
-    models: Mapping[str, SequenceModel], task: Task, contexts: Sequence[int] = CONTEXTS, seconds: float = 6.0
+    models: Mapping[str, SequenceModel], task: Task, contexts: Sequence[int] = (), seconds: float = 6.0
 ) -> dict[str, dict[str, Points]]:
-    """For every model, by the tokens it has read: `latency`, seconds for one more, and `state`, bytes it remembers.
+    """For every model, by the tokens it has read: `latency`, seconds for what one waits for, and `state`, the bytes it
+    remembers. One waits for one more token, or, where a source is read first, for an output as long as the source.
 
     No figure where a model cannot read so much, or where reading would take it more than `seconds` altogether.
     """
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
-    readers: dict[tuple[str, int], _Reader] = {}
+    readers: dict[tuple[str, int], _Reader | _Writer] = {}
     with _modes(models, training=False), torch.inference_mode():
-        for context in sorted(contexts):
-            example = task.example(1, context + _AFTER)
+        for context in sorted(contexts or CONTEXTS[task.waits]):
             for name, model in models.items():
                 past = [reader.seconds for (other, _), reader in readers.items() if other == name]
-                if example is not None and _can_read(model, max(context, _AFTER + 1)) and _affordable(past, seconds):
-                    readers[name, context] = _Reader(model, example.inputs.to(model.device), context)
+                if _affordable(past, seconds) and (reader := _begin(model, task, context)):
+                    readers[name, context] = reader
         times = _take_turns(readers)
     for (name, context), reader in readers.items():
         found[name]["latency"].append({"context": context, "seconds": min(times[name, context])})
@@ -63,7 +63,7 @@ def measure_costs(
 def throughput(
     models: Mapping[str, SequenceModel],
     task: Task,
-    lengths: Sequence[int] = LENGTHS,
+    lengths: Sequence[int] = (),
     tokens: int = TOKENS,
     seconds: float = 3.0,
 ) -> dict[str, Points]:
@@ -80,10 +80,10 @@ def throughput(
     with _modes(trained, training=True), torch.enable_grad():
         for turn in range(TURNS):
             chosen = [name for name in trained if turn == 0 or spent[name] * (turn + 1) / turn <= seconds]
-            for length in sorted(lengths):
+            for length in sorted(lengths or LENGTHS[task.waits]):
                 batch = task.example(max(1, tokens // length), length)
                 for name in chosen:
-                    if batch is not None and _can_read(trained[name], length):
+                    if batch is not None and _can_read(trained[name], _read_in_a_row(trained[name], batch)):
                         took = _training_step(trained[name], task, batch)
                         spent[name] += took
                         best[name, length] = min(took, best.get((name, length), took))
@@ -122,6 +122,8 @@ def peak_memory() -> Iterator[Peak]:
 class _Reader:
     """A model that has read a context and goes on, a token at a time."""
 
+    steps = STEPS
+
     def __init__(self, model: SequenceModel, inputs: Tensor, context: int) -> None:
         self.model = model
         started = time.perf_counter()
@@ -144,12 +146,51 @@ class _Reader:
         return time.perf_counter() - started
 
 
-def _take_turns(readers: Mapping[tuple[str, int], _Reader]) -> dict[tuple[str, int], list[float]]:
+class _Writer:
+    """A model that reads a source and writes as many tokens, the likeliest each time: one row, as a user waits."""
+
+    steps = 1
+
+    def __init__(self, model: SequenceModel, source: Tensor, first: Tensor) -> None:
+        self.model, self.source, self.first = model, source, first
+        self.bytes = state_bytes(model.begin(source))
+        self.seconds = (1 + TURNS) * self.step()  # all that it will take
+
+    def step(self) -> float:
+        started = time.perf_counter()
+        state, last = self.model.begin(self.source), self.first
+        for _ in range(self.source.size(1)):
+            logits, state = self.model(last, state)
+            last = logits.argmax(-1)
+        _finish(self.model)
+        return time.perf_counter() - started
+
+
+def _begin(model: SequenceModel, task: Task, context: int) -> _Reader | _Writer | None:
+    """None: it cannot read so much, or there is nothing to read."""
+    if task.waits == "source":
+        batch = task.example(1, context)
+        if batch is None or batch.context is None or not _can_read(model, _read_in_a_row(model, batch)):
+            return None
+        return _Writer(model, batch.context.to(model.device), batch.inputs[:, :1].to(model.device))
+    batch = task.example(1, context + _AFTER)
+    if batch is None or not _can_read(model, max(context, _AFTER + 1)):
+        return None
+    return _Reader(model, batch.inputs.to(model.device), context)
+
+
+def _read_in_a_row(model: SequenceModel, batch: Batch) -> int:
+    """Tokens: a causal model goes on from what it was given first, an encoder-decoder begins anew."""
+    given = 0 if batch.context is None else batch.context.size(1)
+    return batch.inputs.size(1) + given if model.kind == "causal" else max(batch.inputs.size(1), given)
+
+
+def _take_turns(readers: Mapping[tuple[str, int], _Reader | _Writer]) -> dict[tuple[str, int], list[float]]:
     """The median time of a step in every turn."""
     times: dict[tuple[str, int], list[float]] = {key: [] for key in readers}
     for _ in range(TURNS):
         for key, reader in readers.items():
-            times[key].append(median(reader.step() for _ in range(STEPS)))
+            times[key].append(median(reader.step() for _ in range(reader.steps)))
     return times
 
 

@@ -44,7 +44,10 @@ class Field:
         return {
             "task": plan.task,
             "metric": self.task.metric,
+            "unit": self.task.unit or self.task.metric,
             "higher_is_better": self.task.higher_is_better,
+            "shown": self.task.shown,
+            "waits": self.task.waits,
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),
@@ -92,6 +95,7 @@ class Field:
             for part, s in sources.items()
         }
         self.task = task.build(tokenizer)
+        self.length = self.task.typical_length(rows["train"])
 
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""
@@ -99,7 +103,7 @@ class Field:
         model, pinned = runs.model_config(config), entry.pinned(self.plan)
         said = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
         model = model.reading(task.tokens_per_row).model_copy(update=said)
-        sized = Sized(entry, config, model, self.task, pinned)
+        sized = Sized(entry, config, model, self.task, pinned, self.length)
         try:
             runs.check_reading(task, sized.blueprint)
         except UserError as error:

@@ -107,7 +107,7 @@ def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
     own = type(sized.model).model_fields
     model = changed(sized.model, **{k: v for k, v in sections["model"].items() if k in own})
     config = sized.config.model_copy(update={"train": changed(sized.config.train, **sections["train"])})
-    return Sized(sized.entry, config, model, sized.task, sized.pinned)
+    return Sized(sized.entry, config, model, sized.task, sized.pinned, sized.length)
 
 
 def changed(section: Any, **changes: Any) -> Any:

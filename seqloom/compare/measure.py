@@ -10,7 +10,7 @@ import torch
 from seqloom import runs
 from seqloom.compare.cost import measure_costs, throughput
 from seqloom.compare.matching import match_size
-from seqloom.compare.probe import CHANCE, recall
+from seqloom.compare.probe import CHANCE, RecallTask, recall
 from seqloom.compare.worker import Job
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.taps import Tap
@@ -23,31 +23,34 @@ _READING = 4.0  # seconds at least for reading contexts: enough for the longest,
 _NAMES = 6  # taps shown as examples
 
 
-def measure(job: Job) -> dict[str, dict[str, Any]]:
+def measure(job: Job) -> dict[str, Any]:
+    """Of every entry, and the baselines that need the training part."""
     torch.set_num_threads(job["threads"])
     loaded = {name: runs.load(Path(folder)) for name, folder in job["runs"].items()}
     first = next(iter(loaded.values()))
     models, task = {name: run.model for name, run in loaded.items()}, first.task
     material = material_of(runs.task_config(first.config))
-    test = material.prepare(material.open_parts(first.config.data)["test"], first.tokenizer)
+    parts = material.open_parts(first.config.data)
+    train, test = (material.prepare(parts[part], first.tokenizer) for part in ("train", "test"))
     length = runs.task_config(first.config).tokens_per_row
     costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
     speeds = throughput(models, task, seconds=job["seconds"])
-    prompt = _prompt(first, test)
-    return {
+    entries = {
         name: {
             **costs[name],
             "positions": task.by_position(run.model, test, length),
             "trained_length": length,
             "throughput": speeds[name],
             "taps": taps(run.model),
-            "sample": _sample(run, prompt),
+            "sample": task.sample(run.model, test) or _continuation(run, test),
         }
         for name, run in loaded.items()
     }
+    return {"entries": entries, "baselines": task.baselines(train, {"test": test}).get("test", {})}
 
 
-def _sample(run: runs.Run, prompt: str) -> dict[str, str] | None:
+def _continuation(run: runs.Run, test: Any) -> dict[str, str] | None:
+    prompt = _prompt(run, test)
     try:
         return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}
     except (RuntimeError, ValueError):  # a model so bad that there is nothing to draw from
@@ -60,6 +63,10 @@ def probe(job: Job) -> dict[str, Any]:
     options = dict(job["model"])
     name = options.pop("name")
     config = runs.find_config("models", name).model_validate(options)
+    with torch.device("meta"):
+        kind = config.build().kind
+    if kind not in RecallTask.accepts:
+        return {"recall": None, "chance": CHANCE}  # it reads no text of its own, only what it is given first
     return {"recall": recall(config, job["seed"], job["steps"], _resized), "chance": CHANCE}
 
 

@@ -173,12 +173,15 @@ _OWN = {f"train.{option}" for option in _RECIPE}
 class Sized:
     """An entry at the size it is compared at."""
 
-    def __init__(self, entry: Entry, config: RunConfig, model: ModelConfig, task: Task, pinned: set[str]) -> None:
-        self.entry, self.task, self.model, self.pinned = entry, task, model, pinned
+    def __init__(
+        self, entry: Entry, config: RunConfig, model: ModelConfig, task: Task, pinned: set[str], length: int
+    ) -> None:
+        """`length`: of the sequences at which its work is counted."""
+        self.entry, self.task, self.model, self.pinned, self.length = entry, task, model, pinned, length
         self.config = config.model_copy(update={"model": {"name": entry.model} | model.model_dump()})
 
     def with_model(self, model: ModelConfig) -> Sized:
-        return Sized(self.entry, self.config, model, self.task, self.pinned)
+        return Sized(self.entry, self.config, model, self.task, self.pinned, self.length)
 
     @cached_property
     def blueprint(self) -> SequenceModel:
@@ -196,7 +199,7 @@ class Sized:
 
     @cached_property
     def flops_per_token(self) -> float:
-        return self.blueprint.flops(runs.task_config(self.config).tokens_per_row)
+        return self.task.flops(self.blueprint, self.length)
 
     def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
         """The options of `train` that give it its budget."""
@@ -215,7 +218,7 @@ class Sized:
                     f"for one evaluation; at least {_LEAST_SECONDS / share:g} are needed"
                 )
             return
-        step = self.config.train.batch * runs.task_config(self.config).tokens_per_row
+        step = runs.task_config(self.config).tokens_per_step(self.config.train.batch)
         tokens, least = self.budget(budget, share)["tokens"], _LEAST_STEPS * step
         if tokens < least:
             need = budget.amount * least / tokens

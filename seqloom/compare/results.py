@@ -30,6 +30,7 @@ class Found:
     baselines: dict[str, Result] = field(default_factory=dict)
     probes: dict[str, Result] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
+    naive: dict[str, Any] = field(default_factory=dict)  # baselines that need the training part: their scores
 
     def add(
         self, sized: Sized, trials: list[dict[str, Any]], jobs: list[Job], runs: list[Result], probe: Result
@@ -59,7 +60,6 @@ def assemble(
     result = {
         "protocol": {
             **protocol,
-            "unit": next(iter(ways), found.task.metric).partition(",")[0],
             "scored": "; ".join(f"{', '.join(names)}: {way}" if len(ways) > 1 else way for way, names in ways.items()),
             "confidence": CONFIDENCE,
             "level": LEVEL,
@@ -101,13 +101,12 @@ def _entry(found: Found, sized: Sized) -> dict[str, Any]:
 
 def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What only an entry has whose runs all came to their end."""
-    bits = [run["bits_per_byte"] for run in runs]
     peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
     measured = found.measured.get(name, {})
     probe = found.probes.get(name, {})
     return {
         "score": asdict(statistics.interval([run["score"] for run in runs], CONFIDENCE)),
-        "bits_per_byte": None if None in bits else fmean(bits),
+        "scores": {shown: _mean([run["scores"][shown] for run in runs]) for shown in found.task.shown},
         "cost": {
             "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
             "peak_bytes": max(peaks, default=None),
@@ -117,12 +116,34 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
         "aspects": {
             "positions": measured.get("positions"),
             "trained_length": measured.get("trained_length"),
+            "forgetting": _forgetting([test for run in found.runs[name] if (test := _test(run))]),
             "recall": probe.get("recall"),
             "chance": probe.get("chance"),
             "throughput": measured.get("throughput", []),
             "taps": measured.get("taps"),
         },
         "sample": measured.get("sample"),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> dict[str, Any] | None:
+    """Over seeds; None where one of them has no such score."""
+    known = [value for value in values if value is not None]
+    return asdict(statistics.interval(known, CONFIDENCE)) if len(known) == len(values) else None
+
+
+def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]] | None:
+    """Mean over seeds, bin by bin: where a source has several references, seeds may have chosen other ones."""
+    found = [test["forgetting"] for test in tests if test.get("forgetting")]
+    if not found:
+        return None
+    bins: dict[str, dict[tuple[int, int], list[float]]] = {by: {} for by in found[0]}
+    for by, known in bins.items():
+        for point in (point for each in found for point in each[by]):
+            known.setdefault((point["from"], point["to"]), []).append(point["accuracy"])
+    return {
+        by: [{"from": first, "to": last, "accuracy": fmean(hits)} for (first, last), hits in sorted(known.items())]
+        for by, known in bins.items()
     }
 
 
@@ -135,7 +156,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any
     return run | {
         "score": test[metric],
         "valid": summary["scores"]["valid"][metric],
-        "bits_per_byte": test.get("bits_per_byte"),
+        "scores": {shown: test.get(shown) for shown in found.task.shown},
         "pieces": test["pieces"],
         "tokens": summary["tokens"],
         "steps": summary["steps"],
@@ -162,20 +183,20 @@ def _tuned(sized: Sized) -> dict[str, Any]:
 
 def _baselines(found: Found) -> list[dict[str, Any]]:
     """What one gets for nothing, and the models that count."""
-    metric = found.task.metric
     everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
-    rows = [
-        {"name": name, "score": values[metric], "bits_per_byte": values.get("bits_per_byte")}
-        for values in naive
-        for name, values in values.items()
-    ]
-    for name, result in found.baselines.items():
-        if test := _test(result):
-            rows.append(
-                {"name": name, "model": name, "score": test[metric], "bits_per_byte": test.get("bits_per_byte")}
-            )
-    return rows
+    rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
+    counted = {name: test for name, result in found.baselines.items() if (test := _test(result))}
+    return rows + [_baseline(found.task, name, test) | {"model": name} for name, test in counted.items()]
+
+
+def _baseline(task: Task, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+    """A text that nobody predicted token by token has no score in the metric."""
+    return {
+        "name": name,
+        "score": scores.get(task.metric),
+        "scores": {shown: scores.get(shown) for shown in task.shown},
+    }
 
 
 def _recipes(found: Found) -> list[dict[str, Any]]:

@@ -92,6 +92,7 @@ def _fit(job: Job) -> Result:
             config, folder, Engine(config.train), Silent(), job["command"],
             tokenizer=material_of(task_config(config)).load_tokenizer(Path(job["tokenizer"])),
             scored=job["scored"],
+            compared=True,
             judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
         )  # fmt: skip
     scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
@@ -132,7 +133,7 @@ def _probe(job: Job) -> Result:
 def _measure(job: Job) -> Result:
     from seqloom.compare.measure import measure
 
-    return {"state": "done", "entries": measure(job)}
+    return {"state": "done", **measure(job)}
 
 
 JOBS = {"fit": _fit, "probe": _probe, "measure": _measure}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor, nn
 
@@ -81,8 +81,10 @@ class Task(ABC):
     columns: ClassVar[tuple[str, ...]]  # what a row must have
     accepts: ClassVar[frozenset[Kind]]
     metric: ClassVar[str]
+    unit: ClassVar[str] = ""  # of the metric: nats per token
     higher_is_better: ClassVar[bool] = False
     verb: ClassVar[str] = "predict"  # the command that uses what was learned
+    waits: ClassVar[Literal["token", "source"]] = "token"  # for what its user waits: one more token, or a whole output
 
     def check_verb(self, verb: str) -> None:
         if verb != self.verb:
@@ -128,6 +130,27 @@ class Task(ABC):
     def naive(self, rows: Any) -> dict[str, Any]:
         """Facts of the training part that the naive baselines need, as JSON."""
         return {}
+
+    def baselines(self, train: Any, parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Naive baselines that need the training part itself, scored on each part: {part: {name: scores}}."""
+        return {}
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        """Scores that people read beside the metric, the chief one first; and whether higher is better."""
+        return {}
+
+    def typical_length(self, rows: Any) -> int:
+        """Tokens of one training row, as they mostly are: the length at which work is counted."""
+        return 1
+
+    def flops(self, model: SequenceModel, length: int) -> float:
+        """Of one token that counts in training, forward, in rows of that length."""
+        return model.flops(length)
+
+    def sample(self, model: SequenceModel, rows: Any) -> dict[str, str] | None:
+        """What a model makes of a row: prompt, text and wanted; None: there is nothing to show but a continuation."""
+        return None
 
     def example(self, rows: int, length: int) -> Batch | None:
         """Inputs of that size with targets, always the same, to measure what models cost; None: not measured."""

@@ -1,4 +1,4 @@
-"""How much of a source survives the way to the target: accuracy by step of the output and by length."""
+"""How much of a source survives the way to the target: accuracy by step and place of the output, and by length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ BINS = 10  # at most
 
 
 def forgetting(sources: Sequence[str], predictions: Sequence[str], references: References) -> dict[str, Any]:
-    """Share of tokens that are right, by the step of the output and by the length of the source.
+    """Share of tokens that are right, by the step of the output, by its relative place and by the length of the source.
+
+    The place is in per cent of the reference: where the order of both sides is alike (or reversed) it tells which part
+    of the source was lost, whatever its length.
 
     A token is right when it stands at its place in the reference; of several, the one that agrees most counts.
     Tokens are separated by blanks where most texts of a side have blanks, else they are characters.
@@ -19,13 +22,15 @@ def forgetting(sources: Sequence[str], predictions: Sequence[str], references: R
     rows = [[row] if isinstance(row, str) else list(row) for row in references]
     cut, cut_source = _tokens(row[0] for row in rows), _tokens(sources)
     steps: list[tuple[int, bool]] = []  # (step of the output, right or not)
+    places: list[tuple[int, bool]] = []
     lengths: list[tuple[int, bool]] = []
     for source, prediction, row in zip(sources, predictions, rows, strict=True):
         given = cut(prediction)
         right = max((_agreement(given, cut(reference)) for reference in row), key=lambda found: sum(found) / len(found))
         steps += enumerate(right, 1)
+        places += ((100 * n // len(right), hit) for n, hit in enumerate(right))
         lengths += ((len(cut_source(source)), hit) for hit in right)
-    return {"by_step": _binned(steps), "by_length": _binned(lengths)}
+    return {"by_step": _binned(steps), "by_place": _binned(places, (0, 99)), "by_length": _binned(lengths)}
 
 
 def _tokens(texts: Iterable[str]) -> Callable[[str], list[str]]:
@@ -38,9 +43,9 @@ def _agreement(given: list[str], wanted: list[str]) -> list[bool]:
     return [n < len(given) and given[n] == token for n, token in enumerate(wanted)]
 
 
-def _binned(found: list[tuple[int, bool]]) -> list[dict[str, Any]]:
-    """Bins of equal width from the smallest to the largest number, without those that are empty."""
-    first, last = min(found)[0], max(found)[0]
+def _binned(found: list[tuple[int, bool]], ends: tuple[int, int] | None = None) -> list[dict[str, Any]]:
+    """Bins of equal width from the smallest to the largest number (or `ends`), without those that are empty."""
+    first, last = ends or (min(found)[0], max(found)[0])
     width = -(-(last - first + 1) // BINS)
     bins: dict[int, list[bool]] = {}
     for number, hit in found:

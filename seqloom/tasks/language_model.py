@@ -88,6 +88,7 @@ class LanguageModel(Task):
     accepts = frozenset({"causal"})
     metric = "loss"
     verb = "generate"
+    unit = "nats per token"
 
     def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
         self.config, self.vocabulary, self.unknown = config, vocabulary, unknown
@@ -137,6 +138,13 @@ class LanguageModel(Task):
     def naive(self, rows: Tokens) -> dict[str, Any]:
         """What the naive baselines need to know of the training part."""
         return {"unigram": rows.counts.tolist()}
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        return {"bits_per_byte": False}
+
+    def typical_length(self, rows: Tokens) -> int:
+        return self.config.tokens_per_row
 
     def example(self, rows: int, length: int) -> Batch:
         ids = torch.randint(self.vocabulary, (rows, length + 1), generator=torch.Generator().manual_seed(0))

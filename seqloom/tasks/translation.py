@@ -10,6 +10,7 @@ asked, and needs no mask there.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -21,13 +22,16 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.backbone import matrix_flops
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.loss import cross_entropy
-from seqloom.core.network import SequenceModel
+from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.evaluate.forgetting import forgetting
+from seqloom.evaluate.nearest import nearest, searched
 from seqloom.evaluate.texts import score_texts
 from seqloom.generate.alignment import Alignment, check_attention, read_maps
 from seqloom.generate.beam import Hypothesis
@@ -36,6 +40,11 @@ from seqloom.generate.sources import AT_ONCE, Frame, cut_by_length, find, fit_so
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 _CHUNK = 1000  # rows that are predicted together: enough to sort by length, few enough to hold
+_SHOWN: dict[str, dict[str, bool]] = {  # scores to read, the chief one first; is higher better?
+    "translation": {"bleu": True, "chrf": True, "exact": True},
+    "summary": {"rougeL": True, "rouge1": True, "rouge2": True, "exact": True},
+    "transcription": {"error_rate": False, "exact": True},
+}
 
 Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
 Found = list[list[Hypothesis]]  # for every source, best first
@@ -91,6 +100,8 @@ class Translation(Task):
     columns = ("source", "target")
     accepts = frozenset({"causal", "encoder-decoder"})
     metric = "loss"
+    unit = "nats per target token"
+    waits = "source"
 
     def __init__(self, config: Config, tokenizers: Any) -> None:
         self.config, self.tokenizers = config, tokenizers
@@ -152,15 +163,21 @@ class Translation(Task):
         return Step(loss, int((batch.targets != IGNORE).sum()))
 
     def evaluate(self, model: SequenceModel, rows: Pairs, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: the loss alone, of a part), `naive` (facts from training)."""
+        """Options: `quick` (while training: the loss alone, of a part), `brief` (nothing is translated), `naive` (facts
+        from training)."""
         count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
         nats, tokens = self._surprises(model, rows, count)
         loss = float(nats.sum() / tokens.sum())
         scores: dict[str, Any] = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
         if options.get("quick"):
             return scores | {"protocol": f"nats per target token, {count:,} pairs"}
-        pieces = zip(*(np.array_split(part, min(_PIECES, count)) for part in (nats, tokens)), strict=True)
-        return scores | self._written(model, rows, count) | {"pieces": [float(n.sum() / t.sum()) for n, t in pieces]}
+        if options.get("brief"):
+            scores["protocol"] = f"nats per target token, {count:,} pairs"
+        else:
+            scores |= self._written(model, rows, count, options.get("naive"))
+        pieces = np.array_split(nats, min(_PIECES, count))
+        share = tokens.sum() / len(pieces)  # not each one's own tokens: so the mean of all pieces is the loss
+        return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
 
     def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
         """For every source text, what the search found, best first."""
@@ -205,6 +222,43 @@ class Translation(Task):
 
     def text(self, hypothesis: Hypothesis) -> str:
         return self.tokenizers.target.decode(hypothesis.tokens)
+
+    def naive(self, rows: Pairs) -> dict[str, Any]:
+        (frequent, _), *_ = Counter(target for _, target in rows.texts()).most_common(1)
+        return {"frequent": frequent}
+
+    def baselines(self, train: Pairs, parts: Mapping[str, Pairs]) -> dict[str, dict[str, Any]]:
+        """What stands beside the most similar source of the training part."""
+        found = {}
+        for part, rows in parts.items():
+            wanted = _wanted(rows, min(len(rows), self.config.scored or len(rows)))
+            most = searched(len(wanted), len(train))
+            known = list(islice(train.texts(), most))
+            places = nearest(list(wanted), [source for source, _ in known])
+            scores = self._score([known[n][1] for n in places], wanted)
+            of = "" if most == len(train) else f"the first {most:,} of "
+            scores["protocol"] += f"; target of the most similar source (trigrams) of {of}{len(train):,} training pairs"
+            found[part] = {"nearest": scores}
+        return found
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        return _SHOWN[self.config.metric]
+
+    def typical_length(self, rows: Pairs) -> int:
+        return max(1, round(float(rows.lengths[self._short(rows)].mean())))
+
+    def flops(self, model: SequenceModel, length: int) -> float:
+        """Of a target token, beside a source of the same length, which a causal model reads without writing."""
+        if model.kind != "causal":
+            return model.flops(length)
+        written = matrix_flops(model.head) if isinstance(model, Network) else 0.0
+        return 2 * model.flops(2 * length) - written
+
+    def sample(self, model: SequenceModel, rows: Pairs) -> dict[str, str]:
+        source, target = next(rows.texts())
+        (found,) = self.translate(model, [source])
+        return {"prompt": source, "text": self.text(found[0]) if found else "", "wanted": target}
 
     def example(self, rows: int, length: int) -> Batch:
         draw = torch.Generator().manual_seed(0)
@@ -276,19 +330,22 @@ class Translation(Task):
         model.train(training)
         return nats, tokens
 
-    def _written(self, model: SequenceModel, rows: Pairs, count: int) -> dict[str, Any]:
-        """What it writes, against what was wanted; a source that stands there several times has several answers."""
-        wanted: dict[str, list[str]] = {}
-        for source, target in (pair for pair, _ in zip(rows.texts(), range(count), strict=False)):
-            wanted.setdefault(source, []).append(target)
+    def _written(self, model: SequenceModel, rows: Pairs, count: int, naive: Any) -> dict[str, Any]:
+        """What it writes, against what was wanted."""
+        wanted = _wanted(rows, count)
         sources, cut = self._read(model, list(wanted))
         found = find(model, sources, self.how, self._frame())
         written = [self.text(_best(hypotheses)) for hypotheses in found]
-        scores = score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
+        scores = self._score(written, wanted)
         of = "" if count == len(rows) else f" (the first of {len(rows):,})"
         of += f" ({sum(cut):,} too long, their end cut off)" if any(cut) else ""
         scores["protocol"] = f"{scores['protocol']}; {len(written):,} sources{of}, {self.how}; nats per target token"
-        return scores
+        scores["forgetting"] = forgetting(list(wanted), written, list(wanted.values()))
+        guesses = {"copy": list(wanted)} | {name: [text] * len(wanted) for name, text in (naive or {}).items()}
+        return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
+
+    def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> dict[str, Any]:
+        return score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
 
     def _predicted(
         self,
@@ -335,3 +392,11 @@ class Translation(Task):
 def _best(found: list[Hypothesis]) -> Hypothesis:
     """The first; a search that may write nothing at all finds none."""
     return found[0] if found else Hypothesis([], -math.inf)
+
+
+def _wanted(rows: Pairs, count: int) -> dict[str, list[str]]:
+    """A source that stands there several times has several answers."""
+    found: dict[str, list[str]] = {}
+    for source, target in islice(rows.texts(), count):
+        found.setdefault(source, []).append(target)
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqloom.compare.advice.sentences import Pair, say, term
+from seqloom.compare.advice.sentences import Pair, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.compare.report.formats import chance, count, fixed, percent, scaled, short
 from seqloom.compare.statistics import Scores, verdicts
@@ -22,6 +22,7 @@ class Model:
 
     name: str
     score: dict[str, Any]
+    scores: dict[str, Any]  # others beside it, as intervals: BLEU, ...
     pieces: Scores
     against_best: dict[str, Any]
     parameters: int | None
@@ -56,6 +57,7 @@ def _model(entry: dict[str, Any]) -> Model:
     return Model(
         name=entry["name"],
         score=entry["score"],
+        scores={name: found for name, found in (entry.get("scores") or {}).items() if found},
         pieces=[run.get("pieces") or [run["score"]] for run in facts.runs(entry)],
         against_best=entry.get("against_best") or {},
         parameters=entry.get("parameters"),
@@ -76,14 +78,22 @@ class Race:
         self.unit = term("unit", str(protocol.get("unit") or ""))
         self.level, self.confidence = protocol.get("level", 0.01), protocol.get("confidence", 0.95)
         self.decimals = facts.decimals(result)
-        self.baseline = self._best_baseline(result)
+        self.waits = facts.waits(result)
+        self.shown, self._places = facts.shown(result), facts.shown_places(result)
+        self.by = facts.yardstick(result)  # baselines are compared by it; None: by the score
+        self._rows = facts.listed(result, "baselines")
+        self.baseline = self.best_baseline(self.by)
         self.standing = self._standing()
 
-    def _best_baseline(self, result: dict[str, Any]) -> dict[str, Any] | None:
+    def best_baseline(self, by: str | None) -> dict[str, Any] | None:
+        """With its `value` by that score."""
         entered = {model.name for model in self.everyone}  # and so no baseline any more
-        found = [each for each in facts.listed(result, "baselines") if each.get("score") is not None]
+        found = [{**each, "value": value} for each in self._rows if (value := facts.measured(each, by)) is not None]
         found = [each for each in found if each["name"] not in entered]
-        return (max if self.higher else min)(found, key=lambda each: float(each["score"]), default=None)
+        return (max if self._up(by) else min)(found, key=lambda each: float(each["value"]), default=None)
+
+    def _up(self, by: str | None) -> bool:
+        return self.higher if by is None else self.shown[by]
 
     def _standing(self) -> dict[str, dict[str, Any]]:
         """Each against the best that may be chosen: as the table has it, or anew when the best of all may not be."""
@@ -99,18 +109,37 @@ class Race:
     def verdict(self, model: Model) -> str:
         return str(self.standing[model.name]["verdict"])
 
+    def held(self, model: Model) -> dict[str, Any]:
+        """What is held against the baselines."""
+        return model.score if self.by is None else model.scores[self.by]
+
+    def nearest_to_baseline(self) -> Model:
+        """The best by what baselines are compared by."""
+        return (max if self._up(self.by) else min)(self.models, key=lambda model: float(self.held(model)["mean"]))
+
     def beats_baseline(self, model: Model) -> bool:
         if self.baseline is None:
             return True
-        mean, other = model.score["mean"], self.baseline["score"]
-        return bool(mean > other if self.higher else mean < other)
+        mean, other = self.held(model)["mean"], self.baseline["value"]
+        return bool(mean > other if self._up(self.by) else mean < other)
 
     def surely_beats_baseline(self, model: Model) -> bool:
         """With its whole interval."""
-        worst = model.score.get("low" if self.higher else "high")
+        worst = self.held(model).get("low" if self._up(self.by) else "high")
         if self.baseline is None or worst is None:
             return False
-        return bool(worst > self.baseline["score"] if self.higher else worst < self.baseline["score"])
+        return bool(worst > self.baseline["value"] if self._up(self.by) else worst < self.baseline["value"])
+
+    def unbeaten(self) -> list[tuple[str, dict[str, Any], float]]:
+        """Further scores in which no model beats the best baseline: (score, baseline, the best model's value)."""
+        found = []
+        for name, up in self.shown.items():
+            baseline = self.best_baseline(name) if name != self.by and self.by is not None else None
+            values = [model.scores[name]["mean"] for model in self.models if name in model.scores]
+            best = (max if up else min)(values, default=None)
+            if baseline and best is not None and (best <= baseline["value"] if up else best >= baseline["value"]):
+                found.append((name, baseline, best))
+        return found
 
     # costs
 
@@ -152,12 +181,27 @@ class Race:
         return fixed(value, self.decimals)
 
     def score(self, model: Model) -> Pair:
-        values = {"value": self.number(model.score["mean"]), "unit": self.unit}
-        if model.score.get("low") is None:
+        return self._interval(model.score, self.decimals, self.unit)
+
+    def held_score(self, model: Model) -> Pair:
+        if self.by is None:
+            return self.score(model)
+        return self._interval(self.held(model), self._places[self.by], term("score", self.by))
+
+    def held_number(self, value: float, by: str | None = None) -> Pair:
+        """As baselines are compared: a bare score, or one with its name."""
+        by = by or self.by
+        if by is None:
+            return self.number(value), self.number(value)
+        return say("plain score", value=fixed(value, self._places[by]), unit=term("score", by))
+
+    def _interval(self, score: dict[str, Any], decimals: int, unit: Pair) -> Pair:
+        values = {"value": fixed(score["mean"], decimals), "unit": unit}
+        if score.get("low") is None:
             return say("score of one seed", **values)
-        low, high = self.number(model.score["low"]), self.number(model.score["high"])
+        low, high = fixed(score["low"], decimals), fixed(score["high"], decimals)
         share = percent(self.confidence)
-        return say("score", share=share, low=low, high=high, seeds=model.score.get("seeds"), **values)
+        return say("score", share=share, low=low, high=high, seeds=score.get("seeds"), **values)
 
     def behind(self, model: Model) -> Pair:
         """How much worse it is than the best."""
@@ -179,7 +223,7 @@ class Race:
             "training": lambda: count(model.speed),
         }
         context = "" if kind == "training" else count(self.context(kind, pick))
-        return say(kind if brief else f"{kind} at", value=shown[kind](), context=context)
+        return say_by(self.waits, kind if brief else f"{kind} at", value=shown[kind](), context=context)
 
     def costs(self, model: Model) -> list[Pair]:
         """All that is known of what it costs."""
@@ -187,7 +231,7 @@ class Race:
         measured = [kind for kind in COSTS if self.price(kind, model)]
         if {"latency", "memory"} <= set(measured) and self.context("latency") == self.context("memory"):
             both = {kind: self.cost(kind, model, brief=True) for kind in ("latency", "memory")}
-            found.append(say("reading at", context=count(self.context("latency")), **both))
+            found.append(say_by(self.waits, "reading at", context=count(self.context("latency")), **both))
             measured = [kind for kind in measured if kind not in both]
         found += [self.cost(kind, model) for kind in measured]
         return found + ([say("peak", value=scaled(model.peak, "B"))] if model.peak is not None else [])

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
-from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, term
+from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
+from seqloom.compare.report import facts
 from seqloom.compare.report.formats import count, short
 from seqloom.compare.statistics import seeds_needed
 from seqloom.core.errors import unknown
@@ -54,12 +55,14 @@ def recommend(
         raise unknown("preference", prefer, PREFERENCES)
     limits = Limits(max_params, max_latency_ms, streaming)
     everyone = finished(result)
-    breaches = {model.name: _breaches(model, limits) for model in everyone}
+    waits = facts.waits(result)
+    breaches = {model.name: _breaches(model, limits, waits) for model in everyone}
     race = Race(result, [model for model in everyone if not breaches[model.name]], everyone)
     if race.models:
         decision = _decide(race, prefer)
         if limits != Limits() and decision.choice and not race.find(decision.choice):
             decision.reasons.append(say("unchecked", name=decision.choice))
+        decision.reasons.extend(_unbeaten(race, *found) for found in race.unbeaten())
         changes = _would_change(race, prefer, decision)
     else:
         decision = Decision(None, [say("nothing fits" if everyone else "nothing finished")])
@@ -81,13 +84,18 @@ def _failed(entry: dict[str, Any]) -> Pair:
     return say("failed", name=entry["name"], error=entry.get("error") or "-")
 
 
-def _breaches(model: Model, limits: Limits) -> list[Breach]:
+def _unbeaten(race: Race, name: str, baseline: dict[str, Any], best: float) -> Pair:
+    values = {"value": race.held_number(baseline["value"], name), "best": race.held_number(best, name)}
+    return say("unbeaten", baseline=baseline["name"], score=term("score", name), **values)
+
+
+def _breaches(model: Model, limits: Limits, waits: str) -> list[Breach]:
     found = []
     if limits.max_params is not None and (model.parameters or 0) > limits.max_params:
         values = {"value": count(model.parameters), "limit": count(limits.max_params)}
         found.append(Breach("max-params", model.parameters, say("max_params", name=model.name, **values)))
     if limits.max_latency_ms is not None:
-        found += _too_slow(model, limits.max_latency_ms)
+        found += _too_slow(model, limits.max_latency_ms, waits)
     if limits.streaming and not model.state:
         found.append(_unmeasured(model, "state", "streaming"))
     elif limits.streaming and model.grows:
@@ -95,7 +103,7 @@ def _breaches(model: Model, limits: Limits) -> list[Breach]:
     return found
 
 
-def _too_slow(model: Model, limit: float) -> list[Breach]:
+def _too_slow(model: Model, limit: float, waits: str) -> list[Breach]:
     if not model.latency:
         return [_unmeasured(model, "latency", "max-latency-ms")]
     context = max(model.latency)
@@ -103,7 +111,7 @@ def _too_slow(model: Model, limit: float) -> list[Breach]:
     if milliseconds <= limit:
         return []
     values = {"value": short(milliseconds, 3), "context": count(context), "limit": short(limit, 3)}
-    return [Breach("max-latency-ms", milliseconds, say("max_latency_ms", name=model.name, **values))]
+    return [Breach("max-latency-ms", milliseconds, say_by(waits, "max_latency_ms", name=model.name, **values))]
 
 
 def _unmeasured(model: Model, what: str, option: str) -> Breach:
@@ -120,12 +128,10 @@ def _decide(race: Race, prefer: str) -> Decision:
 def _no_better(race: Race) -> Decision:
     """The baseline itself, where it is a model that one can use."""
     assert race.baseline is not None
-    best = race.models[0]
+    best = race.nearest_to_baseline()
     who = say("nobody" if len(race.models) == len(race.everyone) else "nobody that fits")
-    values = {"baseline": race.baseline["name"], "value": race.number(race.baseline["score"])}
-    return Decision(
-        race.baseline.get("model"), [say("no better", who=who, name=best.name, score=race.score(best), **values)]
-    )
+    values = {"who": who, "name": best.name, "score": race.held_score(best), **_baseline_values(race)}
+    return Decision(race.baseline.get("model"), [say("no better", **values)])
 
 
 def _by_quality(race: Race) -> Decision:
@@ -226,13 +232,20 @@ def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
     key = "beats" if race.surely_beats_baseline(chosen) else "beats perhaps"
     if chosen.score.get("low") is None:
         key = "beats once"
-    return [*found, say(key, baseline=race.baseline["name"], value=race.number(race.baseline["score"]))]
+    if not race.beats_baseline(chosen):  # best by the score, and yet not by what baselines are compared by
+        return [*found, say("beaten by baseline", mine=race.held_score(chosen), **_baseline_values(race))]
+    return [*found, say(key, **_baseline_values(race))]
+
+
+def _baseline_values(race: Race) -> dict[str, Any]:
+    assert race.baseline is not None
+    return {"baseline": race.baseline["name"], "value": race.held_number(race.baseline["value"])}
 
 
 def _below_baseline(race: Race, model: Model) -> Pair:
     assert race.baseline is not None
-    values = {"value": race.number(model.score["mean"]), "other": race.number(race.baseline["score"])}
-    return say("below baseline", name=model.name, baseline=race.baseline["name"], **values)
+    mine, other = race.held_number(race.held(model)["mean"]), race.held_number(race.baseline["value"])
+    return say("below baseline", name=model.name, baseline=race.baseline["name"], value=mine, other=other)
 
 
 def _would_change(race: Race, prefer: str, decision: Decision) -> list[Pair]:

@@ -91,6 +91,14 @@ SENTENCES: dict[str, Pair] = {
         "complex than {baseline} is worth its cost here.",
         "{who}胜过基线 {baseline}（{value}）：最好的 {name} 为 {score}。这里不值得使用比 {baseline} 更复杂的模型。",
     ),
+    "beaten by baseline": (
+        "It does not beat the best baseline, {baseline}, which has {value}: its own texts have {mine}.",
+        "它没有胜过最好的基线 {baseline}（{value}）：它自己的文本为 {mine}。",
+    ),
+    "unbeaten": (
+        "In {score} no model beats the baseline {baseline}: {best} at most, against {value}.",
+        "就{score}而言，没有模型胜过基线 {baseline}：最好为 {best}，基线为 {value}。",
+    ),
     "unchecked": (
         "What {name} costs was not measured: whether it meets the constraints is for you to check.",
         "没有测量 {name} 的代价：它是否符合条件，请自行检查。",
@@ -109,6 +117,10 @@ SENTENCES: dict[str, Pair] = {
     "max_latency_ms": (
         "{name} is left out: {value} ms per token at a context of {context}, more than the {limit} ms allowed.",
         "{name} 不符合条件：上下文为 {context} 时每词元 {value} 毫秒，超过上限 {limit} 毫秒。",
+    ),
+    "max_latency_ms.source": (
+        "{name} is left out: {value} ms for a source of {context} tokens, more than the {limit} ms allowed.",
+        "{name} 不符合条件：{context} 词元的源文本需 {value} 毫秒，超过上限 {limit} 毫秒。",
     ),
     "streaming": (
         "{name} is left out: its state grows with the context, {first} at {short}, {last} at {long}; streaming needs "
@@ -163,6 +175,7 @@ SENTENCES: dict[str, Pair] = {
         "{value} {unit}（{share} 区间 {low} 至 {high}，{seeds} 个种子）",
     ),
     "score of one seed": ("{value} {unit} (one seed)", "{value} {unit}（一个种子）"),
+    "plain score": ("{value} {unit}", "{value} {unit}"),
     "behind": (
         "{value} behind ({share} interval {low} to {high}, {p})",
         "落后 {value}（{share} 区间 {low} 至 {high}，{p}）",
@@ -175,6 +188,15 @@ SENTENCES: dict[str, Pair] = {
     "training": ("{value} tokens/s", "{value} 词元/秒"),
     "latency at": ("{value} ms per token at a context of {context}", "上下文为 {context} 时每词元 {value} 毫秒"),
     "memory at": ("{value} of state at a context of {context}", "上下文为 {context} 时状态 {value}"),
+    "latency at.source": ("{value} ms for a source of {context} tokens", "{context} 词元的源文本需 {value} 毫秒"),
+    "memory at.source": (
+        "{value} of state after a source of {context} tokens",
+        "读完 {context} 词元的源文本后状态 {value}",
+    ),
+    "reading at.source": (
+        "{latency} and {memory} of state for a source of {context} tokens",
+        "{context} 词元的源文本需 {latency}、状态 {memory}",
+    ),
     "training at": ("{value} tokens/s in training", "训练时 {value} 词元/秒"),
     "reading at": (
         "{latency} per token and {memory} of state at a context of {context}",
@@ -196,6 +218,15 @@ SENTENCES: dict[str, Pair] = {
     "lead.memory": ("the smallest state", "的状态最小"),
     "lead.training": ("the highest speed", "的速度最快"),
     "unit.nats per token": ("nats per token", "奈特/词元"),
+    "unit.nats per target token": ("nats per target token", "奈特/目标词元"),
+    "score.bits_per_byte": ("bits per byte", "比特/字节"),
+    "score.bleu": ("BLEU", "BLEU"),
+    "score.chrf": ("chrF", "chrF"),
+    "score.rouge1": ("ROUGE-1", "ROUGE-1"),
+    "score.rouge2": ("ROUGE-2", "ROUGE-2"),
+    "score.rougeL": ("ROUGE-L", "ROUGE-L"),
+    "score.error_rate": ("% of tokens wrong", "% 词元错误"),
+    "score.exact": ("exact match", "完全匹配"),
 }
 
 
@@ -206,6 +237,11 @@ def say(key: str, **values: Any) -> Pair:
         for column in (0, 1)
     )
     return SENTENCES[key][0].format(**english), SENTENCES[key][1].format(**chinese)
+
+
+def say_by(what: str, key: str, **values: Any) -> Pair:
+    """As it is said where one waits for that, if it is said otherwise there."""
+    return say(f"{key}.{what}" if f"{key}.{what}" in SENTENCES else key, **values)
 
 
 def term(group: str, name: str) -> Pair:

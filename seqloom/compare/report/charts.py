@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from seqloom.compare.report import facts, formats
@@ -51,10 +52,11 @@ def learning(result: Result, say: Speaker) -> Chart | None:
 def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
     """Score against each cost, with the front of those that nothing beats in both."""
     context = facts.common_context(result) or 0
+    waiting = say.by(facts.waits(result), "latency at", context=formats.count(context))
     costs: list[tuple[str, str, Callable[[facts.Entry], float | None]]] = [
         (say("FLOPs per token"), ".3~s", lambda entry: entry.get("flops_per_token")),
         (say("training seconds"), ".3~r", facts.training_seconds),
-        (say("latency at", context=formats.count(context)), ".3~r", lambda e: 1e3 * facts.latencies(e).get(context, 0)),
+        (waiting, ".3~r", lambda entry: 1e3 * facts.latencies(entry).get(context, 0)),
     ]
     panels, fronts = [], []
     for title, form, cost in costs:
@@ -75,17 +77,18 @@ def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
 
 
 def cost(result: Result, say: Speaker) -> Chart | None:
+    waits = facts.waits(result)
     latency = _lines(
-        result, say("time per token"), Axis(say("context"), format=",d"),
-        Axis(say("latency axis"), format=".3~r", unit=" ms"),
+        result, say.by(waits, "time per token"), Axis(say.by(waits, "context"), format=",d"),
+        Axis(say.by(waits, "latency axis"), format=".3~r", unit=" ms"),
         lambda entry: _pairs(facts.listed(entry, "cost", "latency"), "context", "seconds", 1e3),
     )  # fmt: skip
     state = _lines(
-        result, say("size of state"), Axis(say("context"), format=",d"),
+        result, say("size of state"), Axis(say.by(waits, "context"), format=",d"),
         Axis(say("state axis"), format=".3~s", unit="B"),
         lambda entry: _pairs(facts.listed(entry, "cost", "state"), "context", "bytes"),
     )  # fmt: skip
-    return _chart("cost", say("cost"), [latency, state], result, say("cost remark"))
+    return _chart("cost", say.by(waits, "cost"), [latency, state], result, say.by(waits, "cost remark"))
 
 
 def aspects(result: Result, say: Speaker) -> Chart | None:
@@ -97,6 +100,24 @@ def aspects(result: Result, say: Speaker) -> Chart | None:
         return None
     tables = [_position_table(result, say) if p.title == say("positions") else _curve_table(p) for p in panels]
     return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables)
+
+
+def forgetting(result: Result, say: Speaker) -> Chart | None:
+    """What of the source arrives: where in the output, at which step, and from how long a source."""
+    panels = [
+        _lines(
+            result, say(f"forgetting {by}"), Axis(say(f"axis {by}"), format=",.3~r"),
+            Axis(say("forgetting axis"), format=".0%"), partial(_middles, by), log_x=False, log_y=False,
+        )
+        for by in ("by_place", "by_step", "by_length")
+    ]  # fmt: skip
+    return _chart("forgetting", say("forgetting"), panels, result, say("forgetting remark"))
+
+
+def _middles(by: str, entry: facts.Entry) -> list[tuple[float, float]]:
+    """Each stretch stands at its middle."""
+    points = facts.listed(entry, "aspects", "forgetting", by)
+    return [((point["from"] + point["to"]) / 2, point["accuracy"]) for point in points]
 
 
 def search(result: Result, say: Speaker) -> Chart | None:
@@ -172,7 +193,8 @@ def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: S
     return [
         Rule(say.term("baseline", row["name"]), x=row["score"])
         for row in facts.baselines(result)
-        if (row["score"] > min(means) - room if facts.higher_is_better(result) else row["score"] < max(means) + room)
+        if row.get("score") is not None
+        and (row["score"] > min(means) - room if facts.higher_is_better(result) else row["score"] < max(means) + room)
     ]
 
 
@@ -256,15 +278,17 @@ def _chart(key: str, title: str, panels: list[Panel], result: Result, remark: st
     return Chart(key, title, panels, legend(result, panels), [_curve_table(panel) for panel in panels], remark)
 
 
-def _lines(result: Result, title: str, x: Axis, y: Axis, points: Points, *, log_y: bool = True) -> Panel:
-    """One line for each entry. The horizontal axis is logarithmic, with what was measured as its ticks."""
+def _lines(
+    result: Result, title: str, x: Axis, y: Axis, points: Points, *, log_x: bool = True, log_y: bool = True
+) -> Panel:
+    """One line for each entry. A logarithmic horizontal axis has what was measured as its ticks."""
     series = [_series(entry, number, found) for number, entry in facts.scored(result) if (found := points(entry))]
     across = sorted({value for line in series for value in line.x if value > 0})
     marks = [(value, formats.count(value)) for value in across] if len(across) <= 8 else ticks(across)
     up = [value for line in series for value in line.y]
     log_y = log_y and min(up, default=0) > 0
     height = Axis(y.title, log_y, ticks(up, y.unit.strip()) if log_y else [], y.format, y.unit)
-    return Panel(title, Axis(x.title, True, marks, x.format, x.unit), height, series)
+    return Panel(title, Axis(x.title, log_x, marks if log_x else [], x.format, x.unit), height, series)
 
 
 def _series(entry: facts.Entry, number: int, points: list[tuple[float, float]], draw: str = "both") -> Series:

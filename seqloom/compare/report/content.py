@@ -32,7 +32,10 @@ def document(result: Result, language: str) -> Document:
         say("title", data=data) if data else say("title without data"),
         formats.day(protocol.get("started")),
         headline(result, say),
-        [Section(key.replace(" ", "-"), say(key), _measured(blocks, say)) for key, blocks in sections.items()],
+        [
+            Section(key.replace(" ", "-"), say.by(facts.waits(result), key), _measured(blocks, say))
+            for key, blocks in sections.items()
+        ],
     )
 
 
@@ -54,7 +57,7 @@ def answer(result: Result, say: Speaker) -> Answer:
     choice = found.get("choice")
     number = next((n for n, entry in facts.entries(result) if entry.get("name") == choice), None)
     limits = [
-        say(f"constraint.{name}", value=formats.plain(value))
+        say.by(facts.waits(result), f"constraint.{name}", value=formats.plain(value))
         for name, value in (found.get("constraints") or {}).items()
         if value not in (None, False) and name in ("max_params", "max_latency_ms", "streaming")
     ]
@@ -88,20 +91,24 @@ def main_table(result: Result, say: Speaker) -> Table:
     direction = say("higher" if facts.higher_is_better(result) else "lower")
     unit = say.term("unit", protocol.get("unit") or say.term("metric", protocol.get("metric") or ""))
     context, share = facts.common_context(result), protocol.get("confidence")
+    at = say.by(facts.waits(result), "at context", context=formats.count(context)) if context else ""
     columns = [
         Column(say("model"), say("rank"), number=False),
         Column(say("score"), say("interval", share=formats.percent(share)) if share else ""),
         Column(say("difference"), say("p value")),
-        Column(say("bits per byte")),
+        *(
+            Column(say.term("score", name), say("higher" if up else "lower"))
+            for name, up in facts.shown(result).items()
+        ),
         Column(say("parameters"), say("backbone")),
         Column(say("FLOPs per token"), say("forward")),
         Column(say("training speed"), say("tokens per second")),
         Column(say("peak memory")),
-        Column(say("latency"), say("at context", context=formats.count(context)) if context else ""),
+        Column(say("latency"), at),
     ]
     places = facts.decimals(result)
     rows = [_row(result, say, position, *item, places) for position, item in enumerate(facts.ranked(result))]
-    rows += [_baseline(row, say, places) for row in facts.baselines(result)]
+    rows += [_baseline(result, row, say, places) for row in facts.baselines(result)]
     return Table(say("main caption", unit=unit, direction=direction), columns, rows)
 
 
@@ -152,18 +159,23 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
     given = formats.plain(entry.get("given") or {})
     name = Cell(str(entry.get("name")), given, verdict, number, facts.rank(position, entry))
     if facts.mean(entry) is None:
-        return Row([name, Cell(str(entry.get("error") or say("no reason")), span=8)], "failed")
+        span = 7 + len(facts.shown(result))
+        return Row([name, Cell(str(entry.get("error") or say("no reason")), span=span)], "failed")
     against = entry.get("against_best") or {}
     gap = Cell("") if verdict == "best" else Cell(
         formats.fixed(against.get("difference"), places, sign=True), formats.chance(against.get("p"))
     )  # fmt: skip
     chosen = facts.dig(result, "recommendation", "choice") == entry.get("name")
+    beside = facts.shown_places(result)
     return Row(
         [
             name,
             score_cell(entry, places, say),
             gap,
-            Cell(formats.fixed(entry.get("bits_per_byte"), 3)),
+            *(
+                Cell(formats.fixed(facts.dig(entry, "scores", key, "mean"), decimals))
+                for key, decimals in beside.items()
+            ),
             Cell(formats.count(entry.get("parameters")), formats.count(entry.get("backbone_parameters"))),
             Cell(formats.scaled(entry.get("flops_per_token"))),
             Cell(formats.count(facts.dig(entry, "cost", "tokens_per_second"))),
@@ -174,12 +186,12 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
     )
 
 
-def _baseline(row: dict[str, Any], say: Speaker, places: int) -> Row:
+def _baseline(result: Result, row: dict[str, Any], say: Speaker, places: int) -> Row:
     cells = [
         Cell(say.term("baseline", row.get("name")), say("baseline")),
         Cell(formats.fixed(row.get("score"), places)),
         Cell(""),
-        Cell(formats.fixed(row.get("bits_per_byte"), 3)),
+        *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.shown_places(result).items()),
     ]
     return Row([*cells, *[Cell("")] * 5], "muted")
 

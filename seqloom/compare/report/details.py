@@ -41,23 +41,34 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
     table = Table(
         say("aspects caption"),
         [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
-        [_aspect(say, key, cell, shown) for key, cell in rows.items()],
+        [_aspect(say, key, cell, shown, facts.waits(result)) for key, cell in rows.items()],
         even=True,
     )
     return [
         table,
         Text(say("reach remark"), "muted"),
         charts.aspects(result, say),
+        charts.forgetting(result, say),
     ]
 
 
 def samples(result: Result, say: Speaker) -> list[Block | None]:
-    found = [
-        (number, str(entry["name"]), str(entry["sample"].get("prompt") or ""), str(entry["sample"]["text"]))
-        for number, entry in facts.ranked(result)
-        if facts.dig(entry, "sample", "text")
+    shown = [(n, entry) for n, entry in facts.ranked(result) if facts.dig(entry, "sample", "text") is not None]
+    if not shown:
+        return []
+    first = shown[0][1]["sample"]
+    wanted = first.get("wanted")  # then all were given the same, which need not stand before every answer
+    given = [
+        Text(f"{say(key)}{say('colon')}{text}")
+        for key, text in (("sample source", first.get("prompt")), ("sample wanted", wanted))
+        if wanted
     ]
-    return [Text(say("samples remark"), "muted"), Samples(found)] if found else []
+    items = [
+        (number, str(entry["name"]), "" if wanted else str(entry["sample"].get("prompt") or ""), text)
+        for number, entry in shown
+        if (text := str(entry["sample"]["text"])) or wanted
+    ]
+    return [Text(say.by(facts.waits(result), "samples remark"), "muted"), *given, Samples(items)] if items else []
 
 
 def protocol(result: Result, say: Speaker) -> list[Block | None]:
@@ -109,8 +120,10 @@ def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list
     return rows
 
 
-def _aspect(say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]]) -> Row:
-    name = Cell(say(f"aspect {key}"), say(f"aspect {key} small"))
+def _aspect(
+    say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]], waits: str
+) -> Row:
+    name = Cell(say(f"aspect {key}"), say.by(waits, f"aspect {key} small"))
     if key == "transfer":
         return Row([name, Cell(say("transfer"), span=len(shown))], "muted")
     return Row([name, *(cell(entry, say) for _, entry in shown)])
@@ -127,7 +140,7 @@ def _structure(entry: Entry, say: Speaker) -> Cell:
 def _length(entry: Entry, say: Speaker) -> Cell:
     at, beyond = facts.by_position(entry)
     if not at:
-        return Cell(formats.NONE)
+        return _by_length(entry, say)
     text = say("loss at", loss=formats.short(at["loss"]), length=formats.count(entry["aspects"]["trained_length"]))
     return Cell(text, _beyond(beyond, say) if beyond else "")
 
@@ -135,6 +148,19 @@ def _length(entry: Entry, say: Speaker) -> Cell:
 def _beyond(point: dict[str, Any], say: Speaker) -> str:
     first, last = formats.count(point["from"]), formats.count(point["to"])
     return say("loss beyond", loss=formats.short(point["loss"]), first=first, last=last)
+
+
+def _by_length(entry: Entry, say: Speaker) -> Cell:
+    texts = [
+        say(
+            "right at",
+            share=formats.percent(p["accuracy"]),
+            first=formats.count(p["from"]),
+            last=formats.count(p["to"]),
+        )
+        for p in facts.by_length(entry)
+    ]
+    return Cell(texts[0] if texts else formats.NONE, texts[1] if len(texts) > 1 else "")
 
 
 def _dependency(entry: Entry, say: Speaker) -> Cell:

@@ -77,7 +77,7 @@ def training_seconds(entry: Entry) -> float | None:
 
 
 def latencies(entry: Entry) -> dict[int, float]:
-    """Seconds per generated token, by context."""
+    """Seconds for what one waits for, by context."""
     points = listed(entry, "cost", "latency")
     return {point["context"]: point["seconds"] for point in points if point.get("seconds") is not None}
 
@@ -88,11 +88,45 @@ def common_context(result: Result) -> int | None:
     return max(set.intersection(*found), default=None) if found else None
 
 
+def waits(result: Result) -> str:
+    """For what a user waits: one more token, or what becomes of a whole source."""
+    return str(dig(result, "protocol", "waits") or "token")
+
+
+def shown(result: Result) -> dict[str, bool]:
+    """The scores beside the metric that someone has, the chief one first; and whether higher is better."""
+    known = dig(result, "protocol", "shown") or {}
+    rows = [*listed(result, "baselines"), *(entry for _, entry in scored(result))]
+    return {name: higher for name, higher in known.items() if any(dig(row, "scores", name) is not None for row in rows)}
+
+
+def shown_places(result: Result) -> dict[str, int]:
+    """Decimals of each of them."""
+    means = [[dig(entry, "scores", name, "mean") for _, entry in scored(result)] for name in shown(result)]
+    others = [[dig(row, "scores", name) for row in listed(result, "baselines")] for name in shown(result)]
+    return {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
+
+
+def yardstick(result: Result) -> str | None:
+    """What models and baselines are compared by: None, the metric; or the chief score beside it, where baselines are
+    texts and have no other."""
+    rows = listed(result, "baselines")
+    if any(row.get("score") is not None for row in rows):
+        return None
+    return next((name for name in shown(result) if any(dig(row, "scores", name) is not None for row in rows)), None)
+
+
+def measured(row: dict[str, Any], name: str | None) -> float | None:
+    """A baseline's score by a yardstick."""
+    return row.get("score") if name is None else dig(row, "scores", name)
+
+
 def baselines(result: Result) -> list[dict[str, Any]]:
     """The best first."""
-    sign = -1 if higher_is_better(result) else 1
-    found = [row for row in listed(result, "baselines") if row.get("score") is not None]
-    return sorted(found, key=lambda row: sign * row["score"])
+    by = yardstick(result)
+    sign = -1 if (higher_is_better(result) if by is None else shown(result)[by]) else 1
+    found = [(value, row) for row in listed(result, "baselines") if (value := measured(row, by)) is not None]
+    return [row for _, row in sorted(found, key=lambda each: sign * each[0])]
 
 
 def mean_curve(entry: Entry) -> list[dict[str, float]]:
@@ -137,6 +171,12 @@ def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | N
     within = [point for point in points if point["from"] <= length]
     beyond = [point for point in points if point["from"] > length]
     return (within[-1] if within else None), (beyond[-1] if beyond else None)
+
+
+def by_length(entry: Entry) -> list[dict[str, Any]]:
+    """Share of output tokens that are right, at the shortest and at the longest sources."""
+    points = listed(entry, "aspects", "forgetting", "by_length")
+    return points[:1] + points[-1:] if len(points) > 1 else points
 
 
 def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:

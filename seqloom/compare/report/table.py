@@ -17,17 +17,22 @@ def rows(result: Result) -> list[dict[str, str]]:
     """What the table shows, as text: models with the best first, then baselines. Every row has the same keys."""
     places = facts.decimals(result)
     context = facts.common_context(result)
-    found = [_row(position, entry, places, context) for position, (_, entry) in enumerate(facts.ranked(result))]
+    found = [
+        _with_scores(result, _row(position, entry, places, context), entry)
+        for position, (_, entry) in enumerate(facts.ranked(result))
+    ]
     for baseline in facts.baselines(result):
-        score = formats.fixed(baseline.get("score"), places)
-        found.append(_empty() | {"model": str(baseline.get("name")), "score": score, "verdict": "baseline"})
+        score = formats.fixed(baseline.get("score"), places) if baseline.get("score") is not None else ""
+        row = _empty() | {"model": str(baseline.get("name")), "score": score, "verdict": "baseline"}
+        found.append(_with_scores(result, row, baseline))
     return found
 
 
 def lines(result: Result, width: int = 80) -> list[str]:
     """The table, no wider than `width`: the last columns go first when there is no room."""
     shown = [{key: _cut(value, NAME) for key, value in row.items()} for row in rows(result)]
-    widths = {key: max([_width(key), *(_width(row[key]) for row in shown)]) for key in _empty()}
+    every = shown[0] if shown else _empty()
+    widths = {key: max([_width(key), *(_width(row[key]) for row in shown)]) for key in every}
     keys = [key for key in widths if any(row[key] for row in shown)]
     while sum(widths[key] for key in keys) + 2 * (len(keys) - 1) > width and len(keys) > 3:
         keys.pop()
@@ -68,6 +73,21 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
         "latency": formats.span(facts.latencies(entry).get(context or 0)),
         "memory": formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B"),
     }
+
+
+def _with_scores(result: Result, row: dict[str, str], scored: dict[str, Any]) -> dict[str, str]:
+    """With the scores beside the metric: early where baselines have no other, else last."""
+    say = Speaker("en")
+    beside = {}
+    for name, decimals in facts.shown_places(result).items():
+        value = facts.dig(scored, "scores", name)
+        value = value.get("mean") if isinstance(value, dict) else value
+        beside[say.term("score", name)] = "" if value is None else formats.fixed(value, decimals)
+    if facts.yardstick(result) is None:
+        return row | beside
+    names = list(row)
+    cut = names.index("score") + 1
+    return {key: row[key] for key in names[:cut]} | beside | {key: row[key] for key in names[cut:]}
 
 
 def _empty() -> dict[str, str]:

@@ -30,6 +30,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "learning": ("Learning curves", "学习曲线"),
     "quality and cost": ("Quality against cost", "质量与代价"),
     "cost": ("Cost against context", "代价随上下文的变化"),
+    "cost.source": ("Cost against the length of the source", "代价随源文本长度的变化"),
     "recipes": ("What the recipe gives and what the architecture gives", "配方的作用与架构的作用"),
     "search": ("The search", "超参数搜索"),
     "aspects": ("Seven aspects", "七个方面"),
@@ -48,12 +49,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "prefer.training": ("quick training", "训练快"),
     "constraint.max_params": ("at most {value} parameters", "参数量不超过 {value}"),
     "constraint.max_latency_ms": ("at most {value} ms per token", "每词元不超过 {value} 毫秒"),
+    "constraint.max_latency_ms.source": ("at most {value} ms per source", "每条源文本不超过 {value} 毫秒"),
     "constraint.streaming": ("streaming: constant state", "流式：状态大小恒定"),
     # the main table
     "rank": ("rank", "名次"),
     "model": ("Model", "模型"),
     "difference": ("Behind the best", "落后最佳"),
-    "bits per byte": ("Bits per byte", "每字节比特数"),
     "parameters": ("Parameters", "参数量"),
     "backbone": ("backbone", "主干"),
     "FLOPs per token": ("FLOPs per token", "每词元 FLOPs"),
@@ -63,6 +64,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "peak memory": ("Peak memory", "内存峰值"),
     "latency": ("Latency", "延迟"),
     "at context": ("at {context} tokens", "上下文 {context}"),
+    "at context.source": ("source of {context} tokens", "源文本 {context} 词元"),
     "baseline": ("baseline", "基线"),
     "p value": ("p, Holm", "p，Holm"),
     "interval": ("{share} interval", "{share} 区间"),
@@ -107,6 +109,15 @@ WORDS: dict[str, tuple[str, str]] = {
     "on the front": ("✓ on the front", "✓ 位于前沿"),
     "training seconds": ("Training seconds", "训练秒数"),
     "latency axis": ("Milliseconds per generated token", "每生成一个词元的毫秒数"),
+    "latency axis.source": ("Milliseconds per source", "每条源文本的毫秒数"),
+    "latency at.source": ("ms per source of {context} tokens", "{context} 词元源文本的毫秒数"),
+    "context.source": ("Source in tokens", "源文本（词元）"),
+    "time per token.source": ("Time per translated source", "每条源文本的用时"),
+    "cost remark.source": (
+        "How long one source takes, greedily and by itself, with an output as long as the source; and what must be "
+        "kept after reading it.",
+        "单独处理一条源文本（贪心解码，输出与源文本等长）所需的时间，以及读完后必须保存的状态。",
+    ),
     "latency at": ("ms per token at context {context}", "上下文 {context} 时每词元毫秒数"),
     "state axis": ("Bytes of state", "状态字节数"),
     "context": ("Context in tokens", "上下文（词元）"),
@@ -121,6 +132,21 @@ WORDS: dict[str, tuple[str, str]] = {
     "aspects chart": ("Along the sequence", "沿序列的表现"),
     "position": ("Position in the sequence", "序列中的位置"),
     "trained length": ("trained length", "训练长度"),
+    "forgetting": ("What is forgotten on the way", "途中遗忘了什么"),
+    "forgetting remark": (
+        "Share of reference tokens written at their place, mean over seeds. By place: per cent of the target that came "
+        "before; it stands for the place in the source where both sides go in the same order (or, from the right, "
+        "where the order is reversed).",
+        "参考译文中在原位被正确写出的词元所占比例，为各种子的均值。“相对位置”指目标中已写出的百分比；"
+        "两侧顺序相同（或相反，则从右看）时，它对应源文本中的位置。",
+    ),
+    "forgetting by_place": ("Accuracy by relative place", "按相对位置的准确率"),
+    "forgetting by_step": ("Accuracy by output step", "按输出步的准确率"),
+    "forgetting by_length": ("Accuracy by source length", "按源文本长度的准确率"),
+    "forgetting axis": ("Accuracy", "准确率"),
+    "axis by_place": ("Place in the target, per cent", "目标中的位置（%）"),
+    "axis by_step": ("Step of the output", "输出步"),
+    "axis by_length": ("Source length in tokens", "源文本长度（词元）"),
     "recall": ("Recall against distance", "回忆准确率与距离"),
     "recall axis": ("Recall", "回忆准确率"),
     "distance": ("Distance in tokens", "距离（词元）"),
@@ -174,6 +200,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "aspect structure small": ("what it remembers", "记忆是什么"),
     "aspect length": ("Sequence length", "序列长度"),
     "aspect length small": ("loss at and beyond the trained length", "训练长度处与更远处的损失"),
+    "aspect length small.source": ("output tokens that are right, by source length", "按源文本长度，输出正确的词元"),
     "aspect dependency": ("Dependency", "依赖距离"),
     "aspect dependency small": ("distance it can look back", "能回看多远"),
     "aspect size": ("Size", "规模"),
@@ -188,6 +215,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "state grows": ("{first} to {last}, growing", "{first} 至 {last}，随上下文增长"),
     "loss at": ("{loss} at {length}", "{length} 处 {loss}"),
     "loss beyond": ("{loss} at {first}–{last}", "{first}–{last} 处 {loss}"),
+    "right at": ("{share} right at {first}–{last}", "长度 {first}–{last}：{share} 正确"),
     "reaches": ("{distance} tokens", "{distance} 个词元"),
     "reaches the end": ("{distance} tokens, the longest tried", "{distance} 个词元（所试最长）"),
     "reaches nothing": ("none of those tried", "所试距离均不能"),
@@ -205,6 +233,12 @@ WORDS: dict[str, tuple[str, str]] = {
         "One text per model from the same prompt, not selected.",
         "各模型由同一提示各写一段，未经挑选。",
     ),
+    "samples remark.source": (
+        "What each model makes of the first source of the test part, not selected.",
+        "各模型对测试部分第一条源文本的输出，未经挑选。",
+    ),
+    "sample source": ("Source", "源文本"),
+    "sample wanted": ("Reference", "参考"),
     # the protocol
     "data caption": ("Data", "数据"),
     "part": ("Part", "部分"),
@@ -260,9 +294,22 @@ WORDS: dict[str, tuple[str, str]] = {
     "first run of": ("{name}, its first run", "{name} 的第一次训练"),
     # names that results use
     "task.language_model": ("language modelling", "语言模型"),
+    "task.translation": ("text to text", "文本到文本"),
+    "score.bits_per_byte": ("Bits per byte", "每字节比特数"),
+    "score.bleu": ("BLEU", "BLEU"),
+    "score.chrf": ("chrF", "chrF"),
+    "score.rouge1": ("ROUGE-1", "ROUGE-1"),
+    "score.rouge2": ("ROUGE-2", "ROUGE-2"),
+    "score.rougeL": ("ROUGE-L", "ROUGE-L"),
+    "score.error_rate": ("Error rate, %", "错误率（%）"),
+    "score.exact": ("Exact match", "完全匹配"),
     "metric.loss": ("loss", "损失"),
     "metric.accuracy": ("accuracy", "准确率"),
     "unit.nats per token": ("nats per token", "每词元奈特数"),
+    "unit.nats per target token": ("nats per target token", "每目标词元奈特数"),
+    "baseline.copy": ("copy of the source", "照抄源文本"),
+    "baseline.frequent": ("most frequent target", "最常见的目标"),
+    "baseline.nearest": ("nearest training pair", "最相近的训练对"),
     "baseline.uniform": ("uniform guess", "均匀猜测"),
     "baseline.unigram": ("unigram guess", "按词频猜测"),
     "baseline.ngram": ("n-gram", "n-gram"),
@@ -277,6 +324,10 @@ class Speaker:
 
     def __call__(self, key: str, **values: Any) -> str:
         return WORDS[key][self._column].format(**values)
+
+    def by(self, what: str, key: str, **values: Any) -> str:
+        """As it is said where one waits for that, if it is said otherwise there."""
+        return self(f"{key}.{what}" if f"{key}.{what}" in WORDS else key, **values)
 
     def term(self, group: str, name: Any) -> str:
         """The word for a name that a result uses; the name itself when it has none."""
