@@ -142,5 +142,11 @@ class Field:
 def _absolute(data: DataConfig) -> DataConfig:
     """The same files, wherever a process was started."""
     specs = {part: getattr(data, part) for part in ("train", "valid", "test")}
-    paths = {part: os.path.abspath(spec) for part, spec in specs.items() if spec and not spec.startswith("sample:")}
+    paths = {part: _path(spec) for part, spec in specs.items() if spec and not spec.startswith("sample:")}
     return data.model_copy(update=paths)
+
+
+def _path(spec: str) -> str:
+    """Two files side by side, `train.en,train.de`, are two paths; a comma may also be part of a name."""
+    names = [spec] if os.path.exists(spec) else spec.split(",")
+    return ",".join(os.path.abspath(name.strip()) for name in names)
