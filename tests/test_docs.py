@@ -22,7 +22,7 @@ from seqloom.core.run import DataConfig, TrainConfig
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z0-9_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
 BRIEF = ["task.length=8", "task.stretch=32", "train.batch=4", "task.batch_tokens=64"]
 
