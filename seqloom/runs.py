@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_file
 
 from seqloom.adapt.int8 import to_int8
@@ -75,7 +76,12 @@ def model_config(config: RunConfig) -> ModelConfig:
 
 def _section(kind: str, section: Mapping[str, Any]) -> Any:
     options = dict(section)
-    return find_config(kind, options.pop("name")).model_validate(options)
+    name = options.pop("name")
+    try:
+        return find_config(kind, name).model_validate(options)
+    except ValidationError as error:
+        wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]))
+        raise UserError(f"a run of {name} with options that it does not have: {wrong}; was run.json edited?") from None
 
 
 class Run:

@@ -24,6 +24,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
 from seqloom.core.task import Order
 from seqloom.data.stream import prepare
+from seqloom.material import Texts
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.progress import Silent
 
@@ -201,7 +202,7 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
     field = Field(plan(book), RunFolder(tmp_path / "out"), Silent())
     config = field.entries[0].config
     tokenizer = Tokenizer.load(RunFolder(tmp_path / "out").published("tokenizer"))
-    train = prepare(runs.open_parts(config.data)["train"], tokenizer)
+    train = prepare(Texts().open_parts(config.data)["train"], tokenizer)
     seen = []
     for sized in field.entries:
         task = runs.task_config(sized.config).build(tokenizer)

@@ -156,7 +156,7 @@ def test_everyone_reads_the_same_batches(field: Field) -> None:
 def test_a_model_with_a_context_is_made_for_source_and_target(field: Field) -> None:
     gpt = field.entries[-1]
     assert gpt.model.context == 40  # type: ignore[attr-defined]
-    field.task.check_rows(gpt.blueprint, rows(gpt.config, field, "train"))
+    field.task.check_rows(gpt.blueprint, {"train": rows(gpt.config, field, "train")})
 
 
 def test_work_is_counted_per_target_token_also_for_those_that_read_the_source_as_a_beginning(field: Field) -> None:

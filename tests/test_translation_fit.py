@@ -142,7 +142,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("ngram", [], "model ngram: counts the tokens of a text, and translation has none"),
+        ("ngram", [], "model ngram: counts running text, and translation has pairs"),
         ("gru", ["model.bidirectional=true"], "translation needs a model that is causal or encoder-decoder; this one"),
         ("gpt", ["model.context=8"], r"the train part has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
         ("gpt", ["model.tie=true"], r"one table needs one vocabulary: task.joint=true, or model.tie=false"),

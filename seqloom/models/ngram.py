@@ -45,8 +45,10 @@ class Config(ModelConfig):
     def assemble(self, task: Task) -> NGram:
         task.check(NGram.kind)
         vocabulary = getattr(task, "vocabulary", None)
-        if not isinstance(vocabulary, int) or task.columns != ("text",):
-            raise UserError(f"model ngram: counts the tokens of a text, and {task.name} has none; choose another model")
+        if not isinstance(vocabulary, int):
+            raise UserError("model ngram: counts tokens, and this task has none; choose another model")
+        if "target" in task.columns:
+            raise UserError(f"model ngram: counts running text, and {task.name} has pairs; choose another model")
         return NGram(vocabulary, self.order)
 
 
