@@ -173,7 +173,9 @@ def test_changed_data_is_refused_with_both_hashes(out, tmp_path):
     book.write_text(text(2000))
     small_fit(book, out, extra=["train.steps=4"])
     book.write_text(text(2000).replace("cat", "dog", 1))
-    with pytest.raises(UserError, match=r"train part has changed since the run began \(was [0-9a-f]{12}, is [0-9a-f]{12}\)"):
+    with pytest.raises(
+        UserError, match=r"train part has changed since the run began \(was [0-9a-f]{12}, is [0-9a-f]{12}\)"
+    ):
         small_fit(book, out, extra=["train.steps=8"])
 
 
