@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -21,7 +22,7 @@ from seqloom.core.run import DataConfig, TrainConfig
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z0-9_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
 BRIEF = ["task.length=8", "task.stretch=32", "train.batch=4", "task.batch_tokens=64"]
 
@@ -73,6 +74,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
     pairs_file(tmp_path / "pairs.tsv", 40)
     (tmp_path / "sources.txt").write_text("the cat sees a dog\na house\n")
+    pairs = [(letters, letters[::-1].upper()) for letters in ENGLISH.split() * 4]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in pairs))
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])

@@ -116,7 +116,7 @@ def test_a_row_is_where_the_model_looked_when_it_wrote_that_token(trained, name)
 def test_columns_stand_in_the_order_of_the_text_also_when_it_is_read_backwards(trained):
     run = trained("backwards")
     found = explain_alignment(run, SOURCE, TARGET)
-    ids = run.task._source(next(run.task._encode([SOURCE])))
+    ids = run.task.writer.source(next(run.task.writer.encode([SOURCE])))
     target = run.tokenizer.target
     (raw,) = read_maps(run.model, torch.as_tensor(ids), torch.tensor([target.bos, *target.encode(TARGET)]))
     expected = torch.cat((raw.weights[0][:, :5].flip(1), raw.weights[0][:, 5:]), dim=1)

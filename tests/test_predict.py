@@ -12,7 +12,7 @@ from test_cli import call
 
 from seqloom import runs
 from seqloom.core.errors import UserError
-from seqloom.tasks import translation
+from seqloom.generate import writer
 
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 
@@ -62,13 +62,13 @@ def test_every_row_is_answered_in_order_with_its_line_and_its_target(run, traine
 def test_the_size_of_the_chunks_changes_no_prediction(loaded, tmp_path, monkeypatch):
     data = str(pairs_file(tmp_path / "new.tsv", 25, seed=2))
     whole = list(loaded.predict(data))
-    monkeypatch.setattr(translation, "_CHUNK", 4)
+    monkeypatch.setattr(writer, "_CHUNK", 4)
     for one, other in zip(whole, loaded.predict(data), strict=True):
         assert one["prediction"] == other["prediction"] and one["score"] == pytest.approx(other["score"], abs=1e-5)
 
 
 def test_rows_are_read_as_predictions_are_taken(loaded, monkeypatch):
-    monkeypatch.setattr(translation, "_CHUNK", 3)
+    monkeypatch.setattr(writer, "_CHUNK", 3)
     taken = []
     texts = (taken.append(n) or "the cat" for n in range(1000))
     answers = loaded.predict(texts=texts)
@@ -151,7 +151,7 @@ def test_an_interrupted_prediction_leaves_what_was_there(run, trained, tmp_path,
     (tmp_path / "bad.jsonl").write_text('{"source": "the cat"}\n' * 4 + "not JSON\n")
     out = tmp_path / "out.jsonl"
     out.write_text("old\n")
-    monkeypatch.setattr(translation, "_CHUNK", 2)
+    monkeypatch.setattr(writer, "_CHUNK", 2)
     code, _, err = run("predict", trained, "--data", tmp_path / "bad.jsonl", "--out", out)
     assert code == 2 and "bad.jsonl:5: not valid JSON" in err
     assert out.read_text() == "old\n" and {path.name for path in tmp_path.iterdir()} == {"bad.jsonl", "out.jsonl"}
@@ -159,7 +159,7 @@ def test_an_interrupted_prediction_leaves_what_was_there(run, trained, tmp_path,
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(translation, "find", stop)
+    monkeypatch.setattr(writer, "find", stop)
     assert run("predict", trained, "--text", "a", "--out", out)[0] == 130
     assert out.read_text() == "old\n" and {path.name for path in tmp_path.iterdir()} == {"bad.jsonl", "out.jsonl"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
     settings = ["model.width=16", "task.tokenizer=characters", "task.longest=20", "task.beams=1", *QUICK]
     fit(None, task="translation", data=str(data), model="gru", out=out, overrides=settings)
     told = capfd.readouterr().err
-    assert "(2 with an empty side left out)" in told and "1 of 60 pairs have more than 20" in told
+    assert "(2 with an empty side left out)" in told and re.search(r"1 of \d+ pairs have more than 20 tokens", told)
 
 
 @pytest.mark.parametrize(

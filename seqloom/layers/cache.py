@@ -96,7 +96,8 @@ class Cache:
         return self.taken or self.end > old.size(2) or torch.is_grad_enabled()
 
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
-        old = old.to(new.dtype)  # autocast may have come or gone
+        if old.dtype != new.dtype:
+            old = old.to(new.dtype)  # autocast has come or gone
         learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
         if self.even and (learning or self.surplus is not None):
             return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version; `_keep` makes room

@@ -68,8 +68,7 @@ def _feed(feed: Any, rows: int) -> Map:
         gate, x = up(x).chunk(2, dim=-1)
         return out(F.silu(gate).mul_(x))
 
-    bend = feed.bend
-    return gated if feed.gated else lambda x: out(bend(up(x)))
+    return gated if feed.gated else lambda x: out(F.gelu(up(x), approximate="tanh"))
 
 
 def _norm(norm: Any) -> Map:

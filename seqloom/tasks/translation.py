@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -33,13 +32,13 @@ from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.forgetting import forgetting
 from seqloom.evaluate.nearest import nearest, searched
 from seqloom.evaluate.texts import score_texts
-from seqloom.generate.alignment import Alignment, check_attention, read_maps
+from seqloom.generate.alignment import Alignment
 from seqloom.generate.beam import Hypothesis
 from seqloom.generate.decoding import Decoding
-from seqloom.generate.sources import AT_ONCE, Frame, cut_by_length, find, fit_source, room
+from seqloom.generate.sources import AT_ONCE, cut_by_length
+from seqloom.generate.writer import Found, Writer
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_CHUNK = 1000  # rows that are predicted together: enough to sort by length, few enough to hold
 _SHOWN: dict[str, dict[str, bool]] = {  # scores to read, the chief one first; is higher better?
     "translation": {"bleu": True, "chrf": True, "exact": True},
     "summary": {"rougeL": True, "rouge1": True, "rouge2": True, "exact": True},
@@ -47,7 +46,6 @@ _SHOWN: dict[str, dict[str, bool]] = {  # scores to read, the chief one first; i
 }
 
 Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
-Found = list[list[Hypothesis]]  # for every source, best first
 Kinds = Literal["characters", "bytes", "words", "bpe"]
 
 
@@ -106,6 +104,9 @@ class Translation(Task):
     def __init__(self, config: Config, tokenizers: Any) -> None:
         self.config, self.tokenizers = config, tokenizers
         self.vocabulary = tokenizers.target.size
+        c = config
+        how = Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
+        self.writer = Writer(tokenizers, how, c.max_new, c.reverse)
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.tokenizers.size, width)
@@ -143,7 +144,7 @@ class Translation(Task):
 
     def collate(self, rows: Pairs, chosen: np.ndarray) -> Batch:
         """No rows make one row of which nothing is asked: every process takes part in every step."""
-        sources = [self._source(rows.source(n)) for n in chosen] or [self._source(np.zeros(1, np.int64))]
+        sources = [self.writer.source(rows.source(n)) for n in chosen] or [self.writer.source(np.zeros(1, np.int64))]
         targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
         context, context_mask = pad(sources)
         inputs, mask = pad(targets)
@@ -181,47 +182,16 @@ class Translation(Task):
 
     def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
         """For every source text, what the search found, best first."""
-        return find(model, self._read(model, texts)[0], how or self.how, self._frame())
-
-    def predict(
-        self,
-        model: SequenceModel,
-        rows: Iterable[Row],
-        *,
-        n_best: int = 0,
-        alignments: bool = False,
-        max_new: int = 0,
-        seed: int | None = None,
-        **how: Any,
-    ) -> Iterator[Row]:
-        """Each row with its `prediction` and the score of it, in order; a thousand rows are searched at a time.
-
-        `how` as in `Decoding`; what is not given is as in the task's options.
-        """
-        drawn = {"beams": 1} if how.get("temperature") else {}
-        decoding = replace(self.how, **(drawn | how))
-        for name, number in (("n_best", n_best), ("max_new", max_new)):
-            if number < 0:
-                raise UserError(f"{name}={number}: must be 0 (not asked for) or more")
-        if n_best > decoding.beams:
-            raise UserError(f"n_best={n_best}: the search keeps {decoding.beams}; set beams={n_best}, and draw nothing")
-        if alignments:
-            check_attention(model)
-        return self._predicted(model, iter(rows), decoding, n_best, alignments, max_new, seed)
-
-    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
-        """The alignment of a source and a target; none given: of what the search finds."""
-        (ids,), (cut,) = self._read(model, [source])
-        if target is None:
-            best = _best(find(model, [ids], self.how, self._frame())[0])
-            return replace(self._aligned(model, source, ids, best.tokens), score=best.score, cut=cut)
-        tokens = self.tokenizers.target.encode(target).tolist()
-        if len(tokens) >= room(model, len(ids)):
-            raise UserError(f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}")
-        return replace(self._aligned(model, source, ids, tokens), target=target, cut=cut)
+        return self.writer.search(model, texts, how)
 
     def text(self, hypothesis: Hypothesis) -> str:
-        return self.tokenizers.target.decode(hypothesis.tokens)
+        return self.writer.text(hypothesis)
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        return self.writer.predict(model, rows, **how)
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
+        return self.writer.align(model, source, target)
 
     def naive(self, rows: Pairs) -> dict[str, Any]:
         (frequent, _), *_ = Counter(target for _, target in rows.texts()).most_common(1)
@@ -257,19 +227,14 @@ class Translation(Task):
 
     def sample(self, model: SequenceModel, rows: Pairs) -> dict[str, str]:
         source, target = next(rows.texts())
-        (found,) = self.translate(model, [source])
-        return {"prompt": source, "text": self.text(found[0]) if found else "", "wanted": target}
+        (text,), _ = self.writer.write(model, [source])
+        return {"prompt": source, "text": text, "wanted": target}
 
     def example(self, rows: int, length: int) -> Batch:
         draw = torch.Generator().manual_seed(0)
         ids = torch.randint(self.vocabulary, (rows, length + 1), generator=draw)
         context = torch.randint(self.tokenizers.shift, self.tokenizers.size, (rows, length), generator=draw)
         return Batch(ids[:, :-1], None, ids[:, 1:], context, origin="random tokens")
-
-    @property
-    def how(self) -> Decoding:
-        c = self.config
-        return Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
 
     def _plan(self, rows: Pairs, order: Order, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch: rows by length, those of one length in any order; then the batches in any order."""
@@ -285,24 +250,6 @@ class Translation(Task):
 
     def _short(self, rows: Pairs) -> np.ndarray:
         return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)
-
-    def _source(self, ids: np.ndarray) -> np.ndarray:
-        """A source's ids as the model's table has them; backwards if asked, but for its end."""
-        ids = ids + self.tokenizers.shift
-        return np.concatenate((ids[-2::-1], ids[-1:])) if self.config.reverse else ids
-
-    def _encode(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
-        end = np.array([self.tokenizers.source.eos])
-        return (np.concatenate((ids, end)) for ids in self.tokenizers.source.encode_many(texts))
-
-    def _read(
-        self, model: SequenceModel, texts: Sequence[str], max_new: int = 0
-    ) -> tuple[list[np.ndarray], list[bool]]:
-        """Sources as the model reads them, and whether they were too long for it (generate/room.py)."""
-        whole = list(self._encode(texts))
-        fitted = [fit_source(model, ids, max_new or self.config.max_new) for ids in whole]
-        cut = [len(ids) < len(before) for ids, before in zip(fitted, whole, strict=True)]
-        return [self._source(ids) for ids in fitted], cut
 
     def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
         """Inputs of which a share is what the model itself would have written there (Bengio et al. 2015).
@@ -333,65 +280,19 @@ class Translation(Task):
     def _written(self, model: SequenceModel, rows: Pairs, count: int, naive: Any) -> dict[str, Any]:
         """What it writes, against what was wanted."""
         wanted = _wanted(rows, count)
-        sources, cut = self._read(model, list(wanted))
-        found = find(model, sources, self.how, self._frame())
-        written = [self.text(_best(hypotheses)) for hypotheses in found]
+        written, cut = self.writer.write(model, list(wanted))
         scores = self._score(written, wanted)
         of = "" if count == len(rows) else f" (the first of {len(rows):,})"
-        of += f" ({sum(cut):,} too long, their end cut off)" if any(cut) else ""
-        scores["protocol"] = f"{scores['protocol']}; {len(written):,} sources{of}, {self.how}; nats per target token"
+        of += f" ({cut:,} too long, their end cut off)" if cut else ""
+        scores["protocol"] = (
+            f"{scores['protocol']}; {len(written):,} sources{of}, {self.writer.how}; nats per target token"
+        )
         scores["forgetting"] = forgetting(list(wanted), written, list(wanted.values()))
         guesses = {"copy": list(wanted)} | {name: [text] * len(wanted) for name, text in (naive or {}).items()}
         return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
 
     def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> dict[str, Any]:
         return score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
-
-    def _predicted(
-        self,
-        model: SequenceModel,
-        rows: Iterator[Row],
-        how: Decoding,
-        n_best: int,
-        alignments: bool,
-        max_new: int,
-        seed: int | None,
-    ) -> Iterator[Row]:
-        done = 0
-        while chunk := list(islice(rows, _CHUNK)):
-            sources, cut = self._read(model, [row["source"] for row in chunk], max_new)
-            found = find(model, sources, how, self._frame(max_new), None if seed is None else seed + done)
-            for row, ids, short, hypotheses in zip(chunk, sources, cut, found, strict=True):
-                best = _best(hypotheses)
-                answer = row | {"prediction": self.text(best), "score": best.score}
-                if n_best:
-                    answer["n_best"] = [{"text": self.text(h), "score": h.score} for h in hypotheses[:n_best]]
-                if short:
-                    answer["cut"] = True
-                if alignments:
-                    answer["alignment"] = self._aligned(model, row["source"], ids, best.tokens).summary()
-                yield answer
-            done += len(chunk)
-
-    def _aligned(self, model: SequenceModel, source: str, ids: np.ndarray, written: list[int]) -> Alignment:
-        """`ids` as the model reads them; the columns stand in the order of the text."""
-        own, target = self.tokenizers.source, self.tokenizers.target
-        inputs = torch.tensor([target.bos, *written], device=model.device)
-        maps = read_maps(model, torch.as_tensor(ids, device=model.device), inputs)
-        if self.config.reverse:
-            order = [*range(len(ids) - 2, -1, -1), len(ids) - 1]
-            ids, maps = ids[order], [replace(found, weights=found.weights[:, :, order]) for found in maps]
-        read, wrote = [own.name(int(id)) for id in ids - self.tokenizers.shift], [*map(target.name, written)]
-        return Alignment(source, target.decode(written), read, [*wrote, target.name(target.eos)], maps)
-
-    def _frame(self, max_new: int = 0) -> Frame:
-        target = self.tokenizers.target
-        return Frame(target.bos, target.eos, max_new or self.config.max_new)
-
-
-def _best(found: list[Hypothesis]) -> Hypothesis:
-    """The first; a search that may write nothing at all finds none."""
-    return found[0] if found else Hypothesis([], -math.inf)
 
 
 def _wanted(rows: Pairs, count: int) -> dict[str, list[str]]:

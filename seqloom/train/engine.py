@@ -6,6 +6,7 @@ With `train.shard` the weights are spread over the processes too (FSDP2).
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -81,6 +82,7 @@ class Engine:
     def wrap(self, objective: nn.Module) -> nn.Module:
         """The objective, compiled if asked, whose backward sums gradients over the processes."""
         if self.compile:
+            logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # where a graph breaks is no news to the user
             objective = torch.compile(objective)  # type: ignore[assignment]
         if self.world == 1 or self.shard:
             return objective
