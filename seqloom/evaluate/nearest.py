@@ -1,14 +1,18 @@
 """Nearest neighbours among texts: cosine similarity of character trigrams, weighed by their rarity (TF-IDF).
 
-Trigrams are hashed into a table of fixed size and the texts are gone through in blocks, so memory is bounded.
+Trigrams are hashed into a table of fixed size and the texts are gone through in blocks, so memory is bounded. scipy is
+loaded when needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MOST = 200_000  # texts that are searched
 _PAIRS = 200_000_000  # comparisons, at most
@@ -52,6 +56,8 @@ def _rarity(texts: Sequence[str]) -> np.ndarray:
 
 def _vectors(texts: Sequence[str], weights: np.ndarray) -> sparse.csr_matrix:
     """Of length 1, (texts, buckets)."""
+    from scipy import sparse
+
     counts = _counts(texts)
     counts.data *= weights[counts.indices]
     length = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
@@ -60,6 +66,8 @@ def _vectors(texts: Sequence[str], weights: np.ndarray) -> sparse.csr_matrix:
 
 def _counts(texts: Sequence[str]) -> sparse.csr_matrix:
     """How often every trigram stands in a text, its ends counted as blanks; (texts, buckets)."""
+    from scipy import sparse
+
     codes = [np.array([32, *map(ord, text[:_CUT].lower()), 32], np.uint64) for text in texts]
     row = np.repeat(np.arange(len(codes)), [max(0, len(code) - 2) for code in codes])
     hashed = np.concatenate([_hash(code) for code in codes])

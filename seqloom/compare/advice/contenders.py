@@ -131,13 +131,13 @@ class Race:
         return bool(worst > self.baseline["value"] if self._up(self.by) else worst < self.baseline["value"])
 
     def unbeaten(self) -> list[tuple[str, dict[str, Any], float]]:
-        """Further scores in which no model beats the best baseline: (score, baseline, the best model's value)."""
+        """Further scores in which every model is worse than the best baseline: (score, baseline, the best value)."""
         found = []
         for name, up in self.shown.items():
             baseline = self.best_baseline(name) if name != self.by and self.by is not None else None
             values = [model.scores[name]["mean"] for model in self.models if name in model.scores]
             best = (max if up else min)(values, default=None)
-            if baseline and best is not None and (best <= baseline["value"] if up else best >= baseline["value"]):
+            if baseline and best is not None and (best < baseline["value"] if up else best > baseline["value"]):
                 found.append((name, baseline, best))
         return found
 

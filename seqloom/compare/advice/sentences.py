@@ -96,8 +96,8 @@ SENTENCES: dict[str, Pair] = {
         "它没有胜过最好的基线 {baseline}（{value}）：它自己的文本为 {mine}。",
     ),
     "unbeaten": (
-        "In {score} no model beats the baseline {baseline}: {best} at most, against {value}.",
-        "就{score}而言，没有模型胜过基线 {baseline}：最好为 {best}，基线为 {value}。",
+        "In {score} every model is worse than the baseline {baseline}: {best} at best, against {value}.",
+        "就{score}而言，所有模型都不如基线 {baseline}：最好为 {best}，基线为 {value}。",
     ),
     "unchecked": (
         "What {name} costs was not measured: whether it meets the constraints is for you to check.",
