@@ -17,11 +17,7 @@ from seqloom.generate import writer
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEQLOOM_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

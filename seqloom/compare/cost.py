@@ -182,7 +182,7 @@ def _begin(model: SequenceModel, task: Task, context: int) -> _Reader | _Writer 
 def _read_in_a_row(model: SequenceModel, batch: Batch) -> int:
     """Tokens: a causal model goes on from what it was given first, an encoder-decoder begins anew."""
     given = 0 if batch.context is None else batch.context.size(1)
-    return batch.inputs.size(1) + given if model.kind == "causal" else max(batch.inputs.size(1), given)
+    return batch.inputs.size(1) + given if model.joins else max(batch.inputs.size(1), given)
 
 
 def _take_turns(readers: Mapping[tuple[str, int], _Reader | _Writer]) -> dict[tuple[str, int], list[float]]:

@@ -41,6 +41,11 @@ class SequenceModel(nn.Module, ABC):
         return matrix_flops(self)
 
     @property
+    def joins(self) -> bool:
+        """Whether a source and what is written after it are one sequence to it, and share its limit."""
+        return self.kind == "causal"
+
+    @property
     def device(self) -> torch.device:
         return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
 

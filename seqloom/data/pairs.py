@@ -20,6 +20,7 @@ from seqloom.data.catalogues import read_catalogue
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.rows import READERS, read_fields, read_tabbed, text_of
 from seqloom.data.samples import find_sample
+from seqloom.data.split import shares_of
 from seqloom.data.text import Marked, Source, as_documents
 
 CATALOGUES = {".po", ".pot"}
@@ -143,12 +144,6 @@ def open_sources(spec: str, source: str = "source", target: str | None = None) -
 
 def split_pairs(pairs: PairSource, valid: float = 0.1, test: float = 0.0) -> dict[str, PairSource]:
     """Parts of about these shares, by a hash of the source text: no source is in two; a part of share 0 is left out."""
-    for name, share in (("valid", valid), ("test", test)):
-        if not 0 <= share < 1:
-            raise UserError(f"{name}={share}: a share of the pairs is wanted, 0 or more and less than 1")
-    if valid + test >= 1:
-        raise UserError(f"valid={valid} and test={test} leave nothing to train on")
-    shares = {"train": 1 - valid - test, "valid": valid, "test": test}
 
     def part(name: str) -> PairSource:
         def read() -> Cells:
@@ -156,7 +151,7 @@ def split_pairs(pairs: PairSource, valid: float = 0.1, test: float = 0.0) -> dic
 
         return PairSource(f"{pairs.name} ({name})", read)
 
-    parts = {name: part(name) for name, share in shares.items() if share > 0}
+    parts = {name: part(name) for name in shares_of("pairs", valid, test)}
     for name, found in parts.items():
         if next(found.rows(), None) is None:
             way_out = "give more pairs, a larger share, or a file of its own"

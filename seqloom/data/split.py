@@ -34,15 +34,21 @@ class Part(Source):
         return self._end - self._begin, hashlib.sha256(place.encode()).hexdigest()
 
 
-def split_text(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[str, Source]:
-    """Parts by share of the text's bytes, cut between two characters; a part of share 0 is left out."""
+def shares_of(what: str, valid: float, test: float) -> dict[str, float]:
+    """The share of each part that there is."""
     for name, share in (("valid", valid), ("test", test)):
         if not 0 <= share < 1:
-            raise UserError(f"{name}={share}: a share of the text is wanted, 0 or more and less than 1")
+            raise UserError(f"{name}={share}: a share of the {what} is wanted, 0 or more and less than 1")
     if valid + test >= 1:
         raise UserError(f"valid={valid} and test={test} leave nothing to train on")
     shares = {"train": 1 - valid - test, "valid": valid, "test": test}
-    names = [name for name, share in shares.items() if share > 0]
+    return {name: share for name, share in shares.items() if share > 0}
+
+
+def split_text(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[str, Source]:
+    """Parts by share of the text's bytes, cut between two characters; a part of share 0 is left out."""
+    shares = shares_of("text", valid, test)
+    names = list(shares)
     wanted = [int(source.bytes * round(sum(shares[n] for n in names[:i]), 9)) for i in range(1, len(names))]
     places = [0, *_boundaries(source, wanted), source.bytes]
     for name, (begin, end) in zip(names, pairwise(places), strict=True):

@@ -56,7 +56,7 @@ def read_maps(model: SequenceModel, source: Tensor, inputs: Tensor) -> list[Map]
     Of a causal model, which reads both as one sequence, only what falls on the source: rows sum to less than one.
     """
     check_attention(model)
-    training, causal = model.training, model.kind == "causal"
+    training, causal = model.training, model.joins
     model.eval()
     state = None if causal else model.begin(source[None])  # here an encoder looks at itself: not watched
     with record(model, TAPS[model.kind]) as traces:

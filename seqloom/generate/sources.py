@@ -37,7 +37,7 @@ def fit_source(model: SequenceModel, ids: np.ndarray, most_new: int = 0) -> np.n
     if model.limit is None:
         return ids
     most = model.limit
-    if model.kind == "causal":
+    if model.joins:
         most -= min(most_new or model.limit // 4, model.limit // 2)
     return ids if len(ids) <= most else np.concatenate((ids[: max(0, most - 1)], ids[-1:]))
 
@@ -46,7 +46,7 @@ def room(model: SequenceModel, read: int) -> float:
     """Tokens that the model can write after a source of `read`."""
     if model.limit is None:
         return float("inf")
-    return max(1, model.limit - read) if model.kind == "causal" else model.limit
+    return max(1, model.limit - read) if model.joins else model.limit
 
 
 def find(

@@ -122,7 +122,7 @@ class Translation(Task):
         for part, rows in parts.items():
             trained = part == "train"
             lengths = rows.lengths[short] if trained else rows.lengths
-            longest = int(lengths.sum(1).max() if model.kind == "causal" else lengths.max())
+            longest = int(lengths.sum(1).max() if model.joins else lengths.max())
             most = model.limit if trained else model.reach
             if most is not None and longest > most:
                 raise UserError(
@@ -220,7 +220,7 @@ class Translation(Task):
 
     def flops(self, model: SequenceModel, length: int) -> float:
         """Of a target token, beside a source of the same length, which a causal model reads without writing."""
-        if model.kind != "causal":
+        if not model.joins:
             return model.flops(length)
         written = matrix_flops(model.head) if isinstance(model, Network) else 0.0
         return 2 * model.flops(2 * length) - written
