@@ -24,7 +24,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order, Task
-from seqloom.material import Part, Vocabulary, material_of
+from seqloom.materials import Part, Vocabulary, material_of
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.counting import count
 from seqloom.train.engine import Engine

@@ -26,7 +26,7 @@ from seqloom.generate.beam import beam_search
 from seqloom.generate.pick import Choice
 from seqloom.generate.prompts import start
 from seqloom.generate.stream import stream
-from seqloom.material import material_of
+from seqloom.materials import material_of
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 

@@ -24,7 +24,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
 from seqloom.core.task import Order
 from seqloom.data.stream import prepare
-from seqloom.material import Texts
+from seqloom.materials.texts import Texts
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.progress import Silent
 

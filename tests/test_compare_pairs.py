@@ -27,7 +27,7 @@ from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order
 from seqloom.evaluate.forgetting import forgetting
 from seqloom.evaluate.nearest import nearest, searched
-from seqloom.material import material_of
+from seqloom.materials import material_of
 from seqloom.train.progress import Silent
 
 SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]

@@ -12,6 +12,7 @@ from toys import Case, close, pair_rows, translation, translator, words
 
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
+from seqloom.core.order import plan_epoch
 from seqloom.core.task import Order
 from seqloom.generate.decoding import Decoding
 from seqloom.runs import find_config
@@ -25,9 +26,9 @@ def model_of(task: Translation, name: str, **options: Any) -> Any:
     return find_config("models", name).model_validate({"width": 16, **options}).assemble(task)
 
 
-def epoch(task: Translation, rows: Any, **order: Any) -> list[np.ndarray]:
-    """The batches of the first epoch, as the numbers of pairs."""
-    return task._plan(rows, Order(**{"batch": 8, **order}), 0)
+def epoch(task: Translation, rows: Any, seed: int = 0, number: int = 0) -> list[np.ndarray]:
+    """The batches of an epoch, as the numbers of pairs."""
+    return plan_epoch(task._short(rows), rows.lengths.max(1), seed, number, 8, task.config.batch_tokens)
 
 
 def first(task: Translation, rows: Any, count: int, **order: Any) -> list[list[Batch]]:
@@ -59,7 +60,7 @@ def test_no_batch_is_above_the_budget_unless_one_pair_alone_is(budget: int) -> N
 def test_every_pair_comes_once_in_an_epoch_and_epochs_differ(options: dict[str, Any]) -> None:
     task = translation(**options)
     rows = pair_rows(task, WORDS)
-    plans = [task._plan(rows, Order(8, seed=seed), epoch) for seed, epoch in ((0, 0), (0, 1), (1, 0))]
+    plans = [epoch(task, rows, seed, number) for seed, number in ((0, 0), (0, 1), (1, 0))]
     for plan in plans:
         assert sorted(np.concatenate(plan)) == list(range(len(WORDS)))
     orders = [np.concatenate(plan).tolist() for plan in plans]

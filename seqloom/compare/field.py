@@ -12,7 +12,7 @@ from seqloom.compare.plan import Entry, Plan, Sized, check_options, count_parame
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import ModelConfig
 from seqloom.core.run import DataConfig, RunConfig, RunFolder
-from seqloom.material import material_of
+from seqloom.materials import material_of
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 from seqloom.train.progress import Reporter

@@ -15,7 +15,7 @@ from seqloom.compare.worker import Job
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.taps import Tap
 from seqloom.core.task import Task
-from seqloom.material import material_of
+from seqloom.materials import material_of
 
 _SAMPLE = 300  # tokens of text that each entry writes
 _PROMPT = 40  # characters of the test part that it goes on from

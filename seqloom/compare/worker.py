@@ -76,7 +76,7 @@ def _fit(job: Job) -> Result:
     from seqloom.compare.cost import peak_memory
     from seqloom.compare.search import hopeful
     from seqloom.fitting import conduct
-    from seqloom.material import material_of
+    from seqloom.materials import material_of
     from seqloom.runs import task_config
     from seqloom.train.engine import Engine
     from seqloom.train.loop import Diverged

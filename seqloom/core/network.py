@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from seqloom.core.task import Task
 
 
+class Summary(nn.Module, ABC):
+    """A head that answers once for a whole sequence, and so must know which positions are real."""
+
+    @abstractmethod
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor: ...
+
+
 class SequenceModel(nn.Module, ABC):
     """What tasks, training and generation know of a model: the three verbs, its kind and its limit."""
 
@@ -31,7 +38,8 @@ class SequenceModel(nn.Module, ABC):
         """Predictions for every position, continuing from a state."""
 
     @abstractmethod
-    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor: ...
+    def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Predictions after seeing the sequence whole: for every position, or one for all of it."""
 
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
@@ -63,7 +71,8 @@ class Network(SequenceModel):
         return self.head(hidden), state
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.head(self.backbone.encode(self.embed(inputs), mask))
+        hidden = self.backbone.encode(self.embed(inputs), mask)
+        return self.head(hidden, mask) if isinstance(self.head, Summary) else self.head(hidden)
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)

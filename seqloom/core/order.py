@@ -1,4 +1,4 @@
-"""Orders that cost nothing to remember: a shuffle is a function of (index, count, key)."""
+"""Orders that cost nothing to remember: a shuffle is a function of (index, count, key), a plan of (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,35 @@ def shuffled(index: np.ndarray, count: int, key: int) -> np.ndarray:
     while (outside := place >= count).any():
         place[outside] = _permute(place[outside], half, key)
     return place.astype(np.int64)
+
+
+def cut_by_length(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
+    """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
+    sizes, pieces, start = lengths[order], [], 0
+    while start < len(order):
+        size = max(1, budget // max(1, int(sizes[start])))  # were all as short as the first
+        padded = sizes[start : start + size] * np.arange(1, len(sizes[start : start + size]) + 1)
+        end = start + max(1, int(np.searchsorted(padded, budget, side="right")))
+        pieces.append(order[start:end])
+        start = end
+    return pieces
+
+
+def plan_epoch(
+    rows: np.ndarray, lengths: np.ndarray, seed: int, epoch: int, batch: int, budget: int
+) -> list[np.ndarray]:
+    """The batches of an epoch: rows by length, those of one length in any order; then the batches in any order.
+
+    `budget`: tokens of a batch, padding counted; 0: `batch` rows.
+    """
+    rng = np.random.default_rng((seed, epoch))
+    mixed = rng.permutation(rows)
+    by_length = mixed[np.argsort(lengths[mixed], kind="stable")]
+    if budget:
+        batches = cut_by_length(by_length, lengths, budget)
+    else:
+        batches = np.split(by_length, range(batch, len(by_length), batch))
+    return [batches[n] for n in rng.permutation(len(batches))]
 
 
 def _permute(value: np.ndarray, half: int, key: int) -> np.ndarray:

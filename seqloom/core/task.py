@@ -59,7 +59,7 @@ class Order:
 class TaskConfig(Strict):
     """The options of one task; each file in tasks/ has one subclass, named Config."""
 
-    reads: ClassVar[str]  # the shape of its data: text, pairs
+    reads: ClassVar[str]  # the shape of its data: a file in materials/
     defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
     shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
 

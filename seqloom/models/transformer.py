@@ -23,7 +23,7 @@ from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 from seqloom.layers.source_attention import SourceAttention, visible_source
-from seqloom.layers.transformer import FeedForward
+from seqloom.layers.transformer import EncoderBlock, FeedForward, xavier
 from seqloom.layers.views import View, pairs
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -69,26 +69,6 @@ class Config(ModelConfig):
         return Transformer(self)
 
 
-class EncoderBlock(nn.Module):
-    def __init__(self, c: Config) -> None:
-        super().__init__()
-        self.pre = c.pre_norm
-        self.attention = SourceAttention(c.width, c.heads, c.bias)
-        self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
-        self.norm_1, self.norm_2 = nn.LayerNorm(c.width), nn.LayerNorm(c.width)
-        self.dropout = Dropout(c.dropout)
-
-    def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
-        if self.pre:
-            x = x + self.dropout(self._attend(self.norm_1(x), visible))
-            return x + self.dropout(self.feed(self.norm_2(x)))
-        x = self.norm_1(x + self.dropout(self._attend(x, visible)))
-        return self.norm_2(x + self.dropout(self.feed(x)))
-
-    def _attend(self, x: Tensor, visible: Tensor | None) -> Tensor:
-        return self.attention(x, *self.attention.read(x), visible)
-
-
 class DecoderBlock(nn.Module):
     def __init__(self, c: Config) -> None:
         super().__init__()
@@ -124,11 +104,13 @@ class Transformer(Backbone):
         if c.positions == "learned":
             self.positions, self.limit, self.reach = LearnedPositions(c.context, c.width), c.context, c.context
         self.dropout = Dropout(c.dropout)
-        self.encoder = nn.ModuleList(EncoderBlock(c) for _ in range(c.depth))
+        self.encoder = nn.ModuleList(
+            EncoderBlock(c.width, c.heads, c.feed, c.pre_norm, c.bend, c.bias, c.dropout) for _ in range(c.depth)
+        )
         self.decoder = nn.ModuleList(DecoderBlock(c) for _ in range(c.decoder_depth or c.depth))
         self.encoder_norm = nn.LayerNorm(c.width) if c.pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.width) if c.pre_norm else nn.Identity()
-        self._initialise()
+        xavier(self)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         x, visible = self._placed(x, torch.arange(x.size(1), device=x.device)), visible_source(mask)
@@ -160,14 +142,3 @@ class Transformer(Backbone):
 
     def _placed(self, x: Tensor, places: Tensor) -> Tensor:
         return self.dropout((x if self.scale == 1 else x * self.scale) + self.positions(places))
-
-    def _initialise(self) -> None:
-        """Xavier, each matrix of a stack by itself, as torch.nn.Transformer does; biases start at zero."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                blocks = getattr(module.weight, "blocks", 1)
-                rows = blocks if isinstance(blocks, list) else [module.out_features // blocks] * blocks
-                for part in module.weight.data.split(rows):
-                    nn.init.xavier_uniform_(part)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)

@@ -57,7 +57,7 @@ class Config(TaskConfig):
     validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
     scored: int = Field(0, ge=0, description="tokens of each part that are scored at the end; 0: all")
 
-    reads = "text"
+    reads = "texts"
     shared: ClassVar[dict[str, Any]] = {
         "task.length": 64,
         "task.stretch": _STRETCH,

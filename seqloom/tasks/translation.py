@@ -23,10 +23,12 @@ from torch.nn import functional as F
 
 from seqloom.core.backbone import matrix_flops
 from seqloom.core.batch import IGNORE, Batch, pad
+from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import Network, SequenceModel
+from seqloom.core.order import cut_by_length
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.forgetting import forgetting
@@ -35,7 +37,7 @@ from seqloom.evaluate.texts import score_texts
 from seqloom.generate.alignment import Alignment
 from seqloom.generate.beam import Hypothesis
 from seqloom.generate.decoding import Decoding
-from seqloom.generate.sources import AT_ONCE, cut_by_length
+from seqloom.generate.sources import AT_ONCE
 from seqloom.generate.writer import Found, Writer
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
@@ -134,13 +136,8 @@ class Translation(Task):
         return f"{remark}, and are not trained on (task.longest)" if len(short) < count else None
 
     def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        epoch, skip = 0, order.start
-        while True:
-            plan = self._plan(rows, order, epoch)
-            for batch in plan[skip:]:
-                pieces = np.array_split(batch, order.world * order.accumulate)
-                yield [self.collate(rows, pieces[order.rank * order.accumulate + n]) for n in range(order.accumulate)]
-            epoch, skip = epoch + 1, max(0, skip - len(plan))
+        longer, budget = rows.lengths.max(1), self.config.batch_tokens
+        return batches_by_length(self._short(rows), longer, order, budget, lambda chosen: self.collate(rows, chosen))
 
     def collate(self, rows: Pairs, chosen: np.ndarray) -> Batch:
         """No rows make one row of which nothing is asked: every process takes part in every step."""
@@ -235,18 +232,6 @@ class Translation(Task):
         ids = torch.randint(self.vocabulary, (rows, length + 1), generator=draw)
         context = torch.randint(self.tokenizers.shift, self.tokenizers.size, (rows, length), generator=draw)
         return Batch(ids[:, :-1], None, ids[:, 1:], context, origin="random tokens")
-
-    def _plan(self, rows: Pairs, order: Order, epoch: int) -> list[np.ndarray]:
-        """The batches of an epoch: rows by length, those of one length in any order; then the batches in any order."""
-        rng = np.random.default_rng((order.seed, epoch))
-        longer = rows.lengths.max(1)
-        mixed = rng.permutation(self._short(rows))
-        by_length = mixed[np.argsort(longer[mixed], kind="stable")]
-        if self.config.batch_tokens:
-            batches = cut_by_length(by_length, longer, self.config.batch_tokens)
-        else:
-            batches = np.split(by_length, range(order.batch, len(by_length), order.batch))
-        return [batches[n] for n in rng.permutation(len(batches))]
 
     def _short(self, rows: Pairs) -> np.ndarray:
         return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)

@@ -1,0 +1,97 @@
+"""BERT (Devlin et al. 2019): the Transformer's encoder alone. Every position sees all others, before and after it.
+
+There is no state: what is read is seen whole, so nothing can be continued, and nothing generated.
+
+`published` is the layout of the paper: vectors normalised as they enter and after each sum. `pre_norm` normalises what
+enters a block instead, which trains from scratch without care for the warm-up (Xiong et al. 2020).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.network import ModelConfig
+from seqloom.core.state import State
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
+from seqloom.layers.source_attention import visible_source
+from seqloom.layers.transformer import EncoderBlock, xavier
+
+PRESETS: dict[str, dict[str, Any]] = {"pre_norm": {}, "published": {"pre_norm": False}}
+
+
+class Config(ModelConfig):
+    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
+    width: int = Field(128, ge=1, description="size of every hidden vector")
+    depth: int = Field(4, ge=1, description="blocks, one above the other")
+    heads: int = Field(4, ge=1, description="attention heads; they share the width")
+    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
+    context: int = Field(256, ge=1, description="most tokens it can read: learned positions")
+    positions: Literal["learned", "sinusoidal"] = Field("learned", description="how order is told")
+    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
+    bend: Literal["gelu", "relu"] = Field("gelu", description="the bend of the feed-forward")
+    bias: bool = Field(True, description="biases in the linear maps")
+    eps: float = Field(1e-5, gt=0, description="added to the variance in norms")
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of hidden values dropped in training")
+
+    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"depth": 2},
+        {"preset": "published", "depth": 2},
+        {"positions": "sinusoidal", "bend": "relu", "bias": False, "depth": 1},
+    )
+    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+    tables: ClassVar[float | None] = 0.02
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**PRESETS.get(str(values.get("preset", "pre_norm")), {}), **values}
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Config:
+        if self.width % self.heads:
+            raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
+        return self
+
+    def build(self) -> Backbone:
+        return Bert(self)
+
+    def reading(self, length: int) -> Self:
+        return self.model_copy(update={"context": length})
+
+
+class Bert(Backbone):
+    kind = "bidirectional"
+
+    def __init__(self, c: Config) -> None:
+        super().__init__()
+        self.width = c.width
+        self.positions: nn.Module = SinusoidalPositions(c.width)
+        if c.positions == "learned":
+            self.positions, self.limit, self.reach = LearnedPositions(c.context, c.width), c.context, c.context
+        self.norm = nn.Identity() if c.pre_norm else nn.LayerNorm(c.width, c.eps)
+        self.dropout = Dropout(c.dropout)
+        self.blocks = nn.ModuleList(
+            EncoderBlock(c.width, c.heads, c.feed, c.pre_norm, c.bend, c.bias, c.dropout, c.eps) for _ in range(c.depth)
+        )
+        self.last_norm = nn.LayerNorm(c.width, c.eps) if c.pre_norm else nn.Identity()
+        xavier(self)
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        places = torch.arange(x.size(1), device=x.device)
+        x, visible = self.dropout(self.norm(x + self.positions(places))), visible_source(mask)
+        for block in self.blocks:
+            x = block(x, visible)
+        return self.last_norm(x)
+
+    def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        return self.encode(x, mask), None
+
+    def flops(self, length: int) -> float:
+        """Every token's scores with all others, and their mixture."""
+        return matrix_flops(self) + 4.0 * self.width * length * len(self.blocks)
