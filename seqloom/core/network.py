@@ -151,7 +151,9 @@ class ModelConfig(Strict):
         task.check(backbone.kind)
         if task.encodes:
             backbone.only_encode()
-        network = Network(task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie)
+        network = Network(
+            task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie and task.writes
+        )
         for part in network.modules():
             if self.tables and isinstance(part, nn.Embedding):
                 nn.init.normal_(part.weight, std=self.tables)

@@ -88,6 +88,7 @@ class Task(ABC):
     verb: ClassVar[str] = "predict"  # the command that uses what was learned
     waits: ClassVar[Literal["token", "source"]] = "token"  # for what its user waits: one more token, or a whole output
     surprises: ClassVar[bool] = True  # its loss is that of tokens in their order, so its exponential is a perplexity
+    writes: ClassVar[bool] = True  # its head scores the tokens that are read, so that one table can serve both
     encodes: ClassVar[bool] = False  # it sees every sequence whole, and nothing is written
 
     def check_verb(self, verb: str) -> None:

@@ -83,6 +83,7 @@ class Classification(Task):
     unit = "share of rows"
     waits = "source"
     surprises = False
+    writes = False
     encodes = True
 
     def __init__(self, config: Config, known: Any) -> None:

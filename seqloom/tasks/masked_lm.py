@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.batch import IGNORE, Batch, cut
+from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.loss import cross_entropy
@@ -75,7 +75,8 @@ class MaskedLM(Task):
         self.config, self.tokenizer = config, tokenizer
         self.mask = tokenizer.size  # one id more than there are tokens
         self.vocabulary = tokenizer.size + 1
-        self.joints = Joints.of(tokenizer.size, lambda id: tokenizer.decode([id])) if config.group == "word" else None
+        apart = config.group == "token" or config.tokenizer == "words"  # words are whole already
+        self.joints = None if apart else Joints.of(tokenizer.size, lambda id: tokenizer.decode([id]))
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -194,10 +195,13 @@ class MaskedLM(Task):
         if GAP not in text:
             raise UserError(f"{text[:40]!r}: nothing to fill; write {GAP} where a token is missing")
         first, *others = [self.tokenizer.encode(piece) for piece in text.split(GAP)]
-        whole = np.concatenate(([self.tokenizer.bos], first, *([self.mask, *piece] for piece in others)))
-        ids = torch.from_numpy(cut(whole, self.config.length, "start"))[None].to(model.device)
-        gaps = ids == self.mask
-        chances = model.get_submodule("head")(model.represent(ids)[gaps])[:, 4 : self.mask].float().softmax(-1)
+        ids, size = np.concatenate((first, *([self.mask, *piece] for piece in others))), self.config.length - 1
+        gaps = np.flatnonzero(ids == self.mask)
+        begins = (gaps - size // 2).clip(0, max(0, len(ids) - size))  # of a long text, what stands around each gap
+        windows = np.stack([np.concatenate(([self.tokenizer.bos], ids[begin : begin + size])) for begin in begins])
+        hidden = model.represent(torch.from_numpy(windows).to(model.device))
+        asked = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps - begins + 1)]
+        chances = model.get_submodule("head")(asked)[:, 4 : self.mask].float().softmax(-1)
         best = chances.topk(min(_FILLS, chances.size(1)))
         return [
             [{"token": self.tokenizer.name(id + 4), "probability": round(p, 6)} for p, id in zip(*pair, strict=True)]
