@@ -202,7 +202,10 @@ def doctor(
     target: Annotated[
         str, typer.Option(help="Pairs: column with the target, or its number without a header.")
     ] = "target",
-    valid: Annotated[str | None, typer.Option(help="Pairs: those to validate on, to see what is in both.")] = None,
+    label: Annotated[str, typer.Option(help="Labelled: column with the label.")] = "label",
+    second: Annotated[str | None, typer.Option(help="Labelled: column with a second text.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Labelled: what stands between several labels.")] = None,
+    valid: Annotated[str | None, typer.Option(help="What to validate on, to see what is in both.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
@@ -210,7 +213,10 @@ def doctor(
 
     from seqloom.data.doctor import examine
 
-    found = examine(task, data, column, source=source, target=target, valid_data=valid)
+    found = examine(
+        task, data, column, source=source, target=target, label=label, second=second, separator=separator,
+        valid_data=valid,
+    )  # fmt: skip
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):

@@ -22,7 +22,7 @@ import numpy as np
 from seqloom.core.errors import UserError
 from seqloom.data.files import check_file, suffix
 from seqloom.data.rows import READERS
-from seqloom.data.samples import find_sample
+from seqloom.data.samples import SAMPLES, find_sample
 from seqloom.data.split import shares_of
 
 FRAMES, OFFSETS, LENGTHS = "frames", "offsets", "lengths"
@@ -92,6 +92,14 @@ def open_frames(
         raise UserError(f"{spec}: no sequences in it" + ("; all of them are empty" if found else ""))
     dropped = len(found) - len(kept)
     return FrameSource(spec, [found[n][0] for n in kept], [labels[n] for n in kept], separator is not None, dropped)
+
+
+def holds_frames(spec: str) -> bool:
+    """Whether it is measurements without doubt; a table may be either."""
+    if spec.startswith("sample:"):
+        known = SAMPLES.get(spec.removeprefix("sample:"))
+        return known is not None and known.kind == "frames"
+    return suffix(Path(spec)) in (".npz", ".parquet")
 
 
 def split_frames(source: FrameSource, valid: float = 0.1, test: float = 0.0) -> dict[str, FrameSource]:
