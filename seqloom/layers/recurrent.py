@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
@@ -164,6 +164,12 @@ class RecurrentConfig(ModelConfig):
         {"depth": 2, "bidirectional": True},
     )
     cell: ClassVar[type[Cell]]
+
+    @model_validator(mode="after")
+    def _check_directions(self) -> Self:
+        if self.bidirectional and self.width % 2:
+            raise ValueError(f"width={self.width} must be even: each direction has half of it")
+        return self
 
     def build(self) -> Backbone:
         return self.unrolled(self.cell)
