@@ -44,6 +44,8 @@ class DataConfig(Strict):
     column: str = Field("text", min_length=1, description="column with the text, in JSONL and CSV files")
     source: str = Field("source", min_length=1, description="pairs: column of what is given; a number: no header")
     target: str = Field("target", min_length=1, description="pairs: column of what is wanted; a number: no header")
+    word: int = Field(1, description="CoNLL columns: that of the words; from 1, or from the end: -1 is the last")
+    tag: int = Field(-1, description="CoNLL columns: that of the tags")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="part of train set aside when valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="part of train set aside when test is not given")
 
