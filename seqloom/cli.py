@@ -26,7 +26,8 @@ app = typer.Typer(
 )
 
 _SCORES = (
-    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact"
+    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
+    "f1", "precision", "recall", "accuracy",
 )  # fmt: skip
 
 
@@ -198,7 +199,9 @@ def doctor(
     target: Annotated[
         str, typer.Option(help="Pairs: column with the target, or its number without a header.")
     ] = "target",
-    valid: Annotated[str | None, typer.Option(help="Pairs: those to validate on, to see what is in both.")] = None,
+    word: Annotated[int, typer.Option(help="CoNLL columns: that of the words; -1 is the last.")] = 1,
+    tag: Annotated[int, typer.Option(help="CoNLL columns: that of the tags; -1 is the last.")] = -1,
+    valid: Annotated[str | None, typer.Option(help="What to validate on, to see what is in both.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
@@ -206,7 +209,7 @@ def doctor(
 
     from seqloom.data.doctor import examine
 
-    found = examine(task, data, column, source=source, target=target, valid_data=valid)
+    found = examine(task, data, column, source=source, target=target, word=word, tag=tag, valid_data=valid)
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):
@@ -277,6 +280,10 @@ def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
             for name, values in score.get("baselines", {}).items()
         ]
     _print_table(rows)
+    for part, score in scores.items():
+        if types := score.get("types"):
+            print()
+            _print_table([{"part": part, "type": label, **values} for label, values in types.items()])
 
 
 def _main_scores(score: dict[str, Any]) -> dict[str, Any]:

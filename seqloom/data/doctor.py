@@ -11,6 +11,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.doctor_pairs import examine_pairs
+from seqloom.data.doctor_tagged import examine_tagged
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.findings import Finding, Level, Lines
 from seqloom.data.rows import READERS
@@ -195,7 +196,7 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = ("language_model", "translation")
+DOCTORS = ("language_model", "translation", "tagging")
 
 
 def examine(
@@ -206,11 +207,16 @@ def examine(
     *,
     source: str = "source",
     target: str = "target",
+    word: int = 1,
+    tag: int = -1,
     valid_data: str | None = None,
 ) -> list[Finding]:
-    """What is wrong with data that is meant for a task: a text in `column`, or pairs in `source` and `target`."""
+    """What is wrong with data that is meant for a task: a text in `column`, or pairs in `source` and `target`, or CoNLL
+    columns `word` and `tag`."""
     if task not in DOCTORS:
         raise unknown("task", task, DOCTORS)
     if task == "translation":
         return examine_pairs(spec, source, target, valid_data)
+    if task == "tagging":
+        return examine_tagged(spec, word, tag, column, valid_data)
     return examine_text(spec, column, valid)

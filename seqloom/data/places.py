@@ -124,8 +124,11 @@ def _names(language: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         "MONEY": list(locale.currencies.values()),
     }
     whole = {label: sorted({name for name in names if _is_plain(name)}) for label, names in found.items()}
-    halves = tuple({label: [n for n in names if _kept(n) == kept] for label, names in whole.items()} for kept in (0, 1))
-    return halves  # type: ignore[return-value]
+    known, kept = (
+        {label: [name for name in names if _is_kept(name) == kept] for label, names in whole.items()}
+        for kept in (False, True)
+    )
+    return known, kept
 
 
 def _is_plain(name: str) -> bool:
@@ -133,5 +136,5 @@ def _is_plain(name: str) -> bool:
     return not re.search(r"[()（）\[\]0-9]", name)
 
 
-def _kept(name: str) -> bool:
+def _is_kept(name: str) -> bool:
     return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] % 7 == 0

@@ -1,7 +1,7 @@
 """JSONL with names marked by character offsets, or with words and tags as lists; one sentence on each line.
 
-    {"text": "Ada lives in Paris.", "spans": [{"start": 13, "end": 18, "label": "LOC"}]}
-    {"words": ["Ada", "lives", "in", "Paris", "."], "tags": ["B-PER", "O", "O", "B-LOC", "O"]}
+{"text": "Ada lives in Paris.", "spans": [{"start": 13, "end": 18, "label": "LOC"}]}
+{"words": ["Ada", "lives", "in", "Paris", "."], "tags": ["B-PER", "O", "O", "B-LOC", "O"]}
 """
 
 from __future__ import annotations

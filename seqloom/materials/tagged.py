@@ -10,10 +10,10 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
 from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged, split_tagged
-from seqloom.data.tagged_rows import TaggedRows
 from seqloom.materials.material import Material
 from seqloom.tokenizers import train_tokenizer
 from seqloom.tokenizers.tagged import TagVocabulary, training_text
+from seqloom.tokenizers.tagged_rows import TaggedRows
 from seqloom.train.progress import Reporter
 
 
@@ -44,7 +44,7 @@ class Tagged(Material):
     def prepare(
         self, part: TaggedSource, tokenizer: TagVocabulary, talk: Reporter | None = None, name: str = ""
     ) -> TaggedRows:
-        return TaggedRows(part.rows(), tokenizer, part)
+        return tokenizer.rows(part.rows(), part)
 
     def check(self, rows: Mapping[str, TaggedRows], tokenizer: TagVocabulary) -> None:
         train = rows["train"]

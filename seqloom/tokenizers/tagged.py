@@ -13,6 +13,7 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.core.words import CJK
+from seqloom.tokenizers.tagged_rows import TaggedRows
 from seqloom.tokenizers.tokenizer import SPECIALS, Tokenizer
 
 LONGEST = 24  # letters of a word that are read; of a longer one the first and the last half
@@ -54,6 +55,10 @@ class TagVocabulary:
         if self.kind == "words":
             return [self._known.get(one_word(word), self.unk)]
         return self.tokenizer.encode(spaced(word) if self.kind == "bpe" else word).tolist()[:MOST_TOKENS] or [self.unk]
+
+    def rows(self, sentences: Iterable[Any], origin: Any = None) -> TaggedRows:
+        """Sentences (`words` and `tags`) as ids; `origin`: where they can be read again."""
+        return TaggedRows(sentences, self, origin)
 
     def files(self) -> dict[str, bytes]:
         facts: dict[str, Any] = {"tags": self.tags, "entities": self.entities}

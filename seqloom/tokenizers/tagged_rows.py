@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from seqloom.data.conll import Sentence
+
+class Sentence(Protocol):
+    """What is asked of a sentence."""
+
+    @property
+    def words(self) -> list[str]: ...
+    @property
+    def tags(self) -> list[str]: ...
 
 
 class Encodes(Protocol):
@@ -21,10 +29,13 @@ class Encodes(Protocol):
     def spell(self, word: str) -> tuple[int, ...]: ...
 
 
-class Sentences(Protocol):
-    """What is asked of where they come from."""
+class Pieces(NamedTuple):
+    """Sentences, or parts of long ones, as numbers of words: from `first` to `end` of all words."""
 
-    def rows(self) -> Iterator[Sentence]: ...
+    first: np.ndarray
+    end: np.ndarray
+    lengths: np.ndarray  # in tokens, a mark at each end counted
+    inner: np.ndarray  # not the beginning of its sentence
 
 
 class TaggedRows:
@@ -68,7 +79,31 @@ class TaggedRows:
         """Words whose tag the vocabulary does not know."""
         return int((self.tag_ids >= self.known).sum())
 
-    def sentences(self) -> Iterator[Sentence]:
+    def pieces(self, most: int, count: int | None = None) -> Pieces:
+        """The first `count` sentences; one of more than `most` tokens is cut between words."""
+        bounds = self.word_bounds[: (len(self) if count is None else count) + 1]
+        first, end = bounds[:-1], bounds[1:]
+        lengths = self.begins[end] - self.begins[first] + 2
+        if (lengths <= most).all():
+            return Pieces(first, end, lengths, np.zeros(len(first), bool))
+        cut: list[tuple[int, int, bool]] = []
+        for begin, stop in zip(first.tolist(), end.tolist(), strict=True):
+            inner = False
+            while begin < stop:
+                fits = int(np.searchsorted(self.begins, self.begins[begin] + most - 2, side="right")) - 1
+                place = max(begin + 1, min(fits, stop))
+                cut.append((begin, place, inner))
+                begin, inner = place, True
+        firsts, ends, inners = (np.array(part) for part in zip(*cut, strict=True))
+        return Pieces(firsts, ends, np.minimum(self.begins[ends] - self.begins[firsts] + 2, most), inners)
+
+    def named(self, tags: np.ndarray) -> list[list[str]]:
+        """Numbers of tags, of all words or of the first, as tags of each sentence."""
+        names = [self.tags[number] for number in tags.tolist()]
+        bounds = self.word_bounds[: np.searchsorted(self.word_bounds, len(names)) + 1].tolist()
+        return [names[begin:end] for begin, end in pairwise(bounds)]
+
+    def sentences(self) -> Iterator[Any]:
         """As they were written."""
         return self.origin.rows()
 
