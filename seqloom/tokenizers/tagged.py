@@ -74,7 +74,7 @@ class TagVocabulary:
             tags = facts.pop("tags")
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: damaged; not the tags of a run") from None
         spelled = (Path(folder) / f"{SPELLING}tokenizer.json").exists()
         letters = Tokenizer.load(folder, SPELLING) if spelled else None
