@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from toys import alive, close
 from torch import Tensor
+from toys import alive, close
 
 from seqloom.core.batch import IGNORE
 from seqloom.layers.crf import CRF, may_follow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import lzma
 import random
@@ -64,8 +65,7 @@ def random_names(chance: random.Random, count: int) -> list[str]:
         label = chance.choice(["PER", "LOC", "O"])
         length = chance.randint(1, 4)
         tags += ["O"] if label == "O" else [f"B-{label}", *[f"I-{label}"] * (length - 1)]
-    tags = tags[:count]
-    return tags
+    return tags[:count]
 
 
 def as_scheme(tags: list[str], scheme: str) -> list[str]:
@@ -209,7 +209,9 @@ FAULTS = {
     "spans no list": ("a.jsonl", '{"text": "x", "spans": {}}\n', r':1: "spans" must be a list'),
     "odd span": ("a.jsonl", '{"text": "x", "spans": [[0, 1, "A"]]}\n', r":1: a span is an object like"),
     "no label": ("a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 1}]}\n', r":1: a span is an object like"),
-    "outside": ("a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 9, "label": "A"}]}\n', r":1: span 0 to 9 \(A\): not"),
+    "outside": (
+        "a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 9, "label": "A"}]}\n', r":1: span 0 to 9 \(A\): not in",
+    ),
     "cuts": (
         "a.jsonl", '{"text": "in Paris now", "spans": [{"start": 3, "end": 6, "label": "LOC"}]}\n',
         r":1: span 3 to 6 \(LOC\), 'Par', cuts through a word; words there: 'Paris'",
@@ -321,7 +323,7 @@ def test_words_are_cut_by_one_rule() -> None:
         text = "".join(chance.choices("aB9 .是é\u0301\n-'ह\u093f", k=20))
         places = cut_words(text)
         assert "".join(text[b:e] for b, e in places) == "".join(text.split())
-        assert all(a[1] <= b[0] for a, b in zip(places, places[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(places))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -415,7 +417,7 @@ def test_long_sentences_are_cut_between_words(most: int) -> None:
 def test_the_sample_is_always_the_same_and_keeps_names_back() -> None:
     known, new = (list(open_tagged(f"sample:{name}").rows()) for name in ("places", "places-new"))
     assert len(known) == 4000 and len(new) == 800
-    assert known[0].words == list(open_tagged("sample:places").rows())[0].words
+    assert known[0].words == next(iter(open_tagged("sample:places").rows())).words
     labels = {label for row in known for _, _, label in names_of(row.tags)}
     assert labels == {"LOC", "LANG", "MONEY"}
 
@@ -450,9 +452,10 @@ def test_doctor_sees_what_is_wrong_with_the_training_part(tmp_path: Path) -> Non
     text += "\nq O\n\nq B-A\n"
     found = said(examine("tagging", write(tmp_path / "a.txt", text)), "note", "warning")
     for message in (
-        "a small set", "1 tags stand where BIO forbids it, like I- after O (lines 1802)", "seen fewer than 50 times: RARE",
-        "A is 302 times as frequent as RARE", "1 sentences have more than 250 words (the first is line 1805)",
-        "of the sentences are repeats", "are there before with other tags", "of the different words are seen once",
+        "a small set", "1 tags stand where BIO forbids it, like I- after O (lines 1802)",
+        "seen fewer than 50 times: RARE", "A is 302 times as frequent as RARE",
+        "1 sentences have more than 250 words (the first is line 1805)", "of the sentences are repeats",
+        "are there before with other tags", "of the different words are seen once",
     ):  # fmt: skip
         assert message in found, message
     few = said(examine("tagging", write(tmp_path / "b.txt", "a O\n\nb B-X\n\nc O\n")))

@@ -32,7 +32,7 @@ class SpelledEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(words, width)
-        self.letters = nn.Embedding(letters, max(1, features // 2), padding_idx=0)
+        self.letters = nn.Embedding(letters, max(1, features // 2))
         kinds: dict[str, type[_Convolution] | type[_BiLSTM]] = {"convolution": _Convolution, "lstm": _BiLSTM}
         self.read = kinds[reading](self.letters.embedding_dim, features)
         self.dropout = Dropout(dropout)
@@ -57,7 +57,8 @@ class SpelledEmbedding(nn.Module):
 
     def _read(self, spelled: Tensor) -> Tensor:
         real = spelled != 0
-        return self.read(self.letters(spelled), real) * real[:, :1]  # zeros for what is no word
+        letters = self.letters(spelled) * real[..., None]  # what is beside a word is nothing
+        return self.read(letters, real) * real[:, :1]
 
 
 def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,7 +84,7 @@ class _Convolution(nn.Module):
     def forward(self, letters: Tensor, real: Tensor) -> Tensor:
         """(N, C, inputs) -> (N, features)"""
         seen = self.filter(letters.transpose(1, 2))  # (N, features, C)
-        return seen.masked_fill(~real[:, None], -math.inf).max(2)[0].clamp(min=0)
+        return seen.masked_fill(~real[:, None], -math.inf).max(2)[0].relu()
 
 
 class _BiLSTM(nn.Module):

@@ -92,7 +92,6 @@ class Tagging(Task):
 
     def __init__(self, config: Config, vocabulary: Any) -> None:
         self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
-        self.vocabulary = len(self.tags)
         numbers = {tag: number for number, tag in enumerate(self.tags)}
         self._begins = np.array([numbers.get(f"B-{t[2:]}", n) if t[:2] == "I-" else n for t, n in numbers.items()])
         self._most = config.longest  # tokens of a piece; less when a model reads less
