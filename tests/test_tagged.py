@@ -147,7 +147,7 @@ def test_broken_tags_begin_a_name_and_are_counted(tmp_path: Path) -> None:
     assert [tag for row in source.rows() for tag in row.tags] == [
         "B-X", "I-X", "O", "B-X", "B-Y", "B-X", "B-Y", "B-X", "B-X"
     ]  # fmt: skip
-    assert "3 tags stand where they cannot, as in line 4" in source.remark
+    assert source.fault == "3 tags where they cannot stand (as in line 4), read as beginnings"
     survey = TagSurvey()
     survey.add(1, ["B-X", "O", "S-X", "I-X", "E-X", "E-X"])
     assert survey.scheme == "BIOES" and survey.broken == (3, [1, 4, 6])

@@ -59,7 +59,7 @@ def rows_of(task: Tagging, rows: list[Sentence] = ROWS) -> Any:
 
 
 class _Origin:
-    remark = ""
+    remark = fault = ""
 
     def __init__(self, rows: list[Sentence]) -> None:
         self._rows = rows
@@ -240,7 +240,10 @@ def test_evaluation_scores_names_words_and_loss(options: dict[str, Any]) -> None
     assert "60 sentences" in scores["protocol"] and ("CRF" in scores["protocol"]) == task.config.crf
     quick = task.evaluate(model, rows, quick=True)
     assert "10 sentences (the first of 60)" in quick["protocol"] and "pieces" not in quick and task.metric in quick
-    assert "baselines" not in task.evaluate(model, rows, naive=task.naive(rows), brief=True)
+    brief = task.evaluate(model, rows, naive=task.naive(rows), brief=True)
+    assert "baselines" not in brief and "types" not in brief and brief["pieces"] == scores["pieces"]
+    rows.origin.fault = "3 broken tags"
+    assert task.check_rows(model, {"valid": rows}) == "the valid part has 3 broken tags"
 
 
 def test_plain_tags_are_scored_word_by_word() -> None:
@@ -315,7 +318,7 @@ def test_predictions_tell_words_tags_and_names() -> None:
                 assert str(row.get("source", row.get("text")))[name["start"] : name["end"]] == name["text"]
             else:
                 assert " ".join(answer["words"][name["first"] : name["last"] + 1]) == name["text"]
-    assert list(task.predict(model, [])) == []
+    assert list(task.predict(model, [])) == [] and next(task.predict(model, [{"line": 1, "source": " "}]))["tags"] == []
     many = list(task.predict(model, ({"line": n, "words": row.words} for n, row in enumerate(ROWS * 10))))
     assert [answer["words"] for answer in many] == [row.words for row in ROWS * 10]
     with pytest.raises(UserError, match="tagging has no option beams"):

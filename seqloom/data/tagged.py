@@ -78,13 +78,15 @@ class TaggedSource:
     @property
     def remark(self) -> str:
         """What was made of the tags."""
-        broken, lines = self.survey.broken
         if not self.entities:
             return "tags without prefixes: each word is scored"
-        told = {"BIO": "tags in BIO"}.get(self.survey.scheme, f"tags in {self.survey.scheme}, read as BIO")
-        if broken:
-            told += f" ({broken:,} tags stand where they cannot, as in line {lines[0]}, and were read as beginnings)"
-        return told
+        return "tags in BIO" if self.survey.scheme == "BIO" else f"tags in {self.survey.scheme}, read as BIO"
+
+    @property
+    def fault(self) -> str:
+        """What is broken in the tags of names."""
+        count, lines = self.survey.broken if self.entities else (0, [])
+        return f"{count:,} tags where they cannot stand (as in line {lines[0]}), read as beginnings" if count else ""
 
     @cached_property
     def _measured(self) -> Measures:

@@ -122,8 +122,8 @@ class Tagging(Task):
         self._most = self._reads(model)
         remarks = []
         for part, rows in parts.items():
-            if part != "train" and rows.origin is not None and "where they cannot" in rows.origin.remark:
-                remarks.append(f"the {part} part: {rows.origin.remark}")
+            if fault := rows.origin.fault:
+                remarks.append(f"the {part} part has {fault}")
             if rows.unknown:
                 new = ", ".join(rows.tags[rows.known :][:5])
                 remarks.append(f"the {part} part has {rows.unknown:,} words with tags unknown to training ({new})")
@@ -184,17 +184,17 @@ class Tagging(Task):
         return found, loss, words
 
     def evaluate(self, model: SequenceModel, rows: Tagged, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: a part, and the main scores), `brief` (no scores of each type), `naive`
-        (facts from training)."""
-        quick = bool(options.get("quick"))
+        """Options: `quick` (while training: a part, and the main scores), `brief` (no scores of each type, nor of
+        baselines), `naive` (facts from training)."""
+        quick, brief = bool(options.get("quick")), bool(options.get("brief"))
         count = min(len(rows), self.config.validation) if quick else len(rows)
         tags, nats, words = self.tag(model, rows, count)
         wanted, found = rows.named(rows.tag_ids[: len(tags)]), rows.named(tags)
-        scores = self._scores(found, wanted, full=not quick)
+        scores = self._scores(found, wanted, full=not quick and not brief)
         scores |= {"loss": nats / max(1, words), "words": len(tags), "protocol": self._protocol(model, rows, count)}
         if quick:
             del scores["pieces"]
-        elif not options.get("brief") and options.get("naive"):
+        elif not brief and options.get("naive"):
             guesses = [_frequent(sentence.words, options["naive"]) for sentence in rows.sentences()]
             baseline = self._scores(guesses, wanted, full=False)
             scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
@@ -254,7 +254,7 @@ class Tagging(Task):
     def _spelled(self, inputs: Tensor, rows: Tagged, places: list[tuple[int, int]]) -> Tensor:
         """Beside each word its letters, (B, T, 1 + C)."""
         forms = [rows.spellings[rows.spelled[first:end]] for first, end in places]
-        longest = max((int((form != 0).sum(1).max()) for form in forms), default=1)
+        longest = max((int((form != 0).sum(1).max()) for form in forms if len(form)), default=1)
         letters = np.zeros((*inputs.shape, longest), np.int64)
         for row, form in enumerate(forms):
             letters[row, 1 : len(form) + 1] = form[:, :longest]

@@ -100,7 +100,7 @@ class TaggedRows:
     def named(self, tags: np.ndarray) -> list[list[str]]:
         """Numbers of tags, of all words or of the first, as tags of each sentence."""
         names = [self.tags[number] for number in tags.tolist()]
-        bounds = self.word_bounds[: np.searchsorted(self.word_bounds, len(names)) + 1].tolist()
+        bounds = self.word_bounds[: np.searchsorted(self.word_bounds, len(names), side="right")].tolist()
         return [names[begin:end] for begin, end in pairwise(bounds)]
 
     def sentences(self) -> Iterator[Any]:
