@@ -90,7 +90,7 @@ each_kind = pytest.mark.parametrize("options", KINDS, ids=str)
 
 def test_every_kind_of_model_takes_part() -> None:
     assert {tagger(*case).kind for case in MODELS} == {"causal", "bidirectional", "encoder-decoder"}
-    with pytest.raises(UserError, match="model ngram: counts tokens, and this task has none"):
+    with pytest.raises(UserError, match="model ngram: counts which token follows"):
         tagger("ngram", {})
 
 
@@ -308,7 +308,7 @@ def test_predictions_tell_words_tags_and_names() -> None:
         {"line": 4, "source": "Ada sees 北京 in rome."},
         {"line": 5, "words": ["x"], "text": "x", "places": [(0, 1)]},
     ]
-    answers = list(task.predict(model, given, alignments=False))
+    answers = list(task.predict(model, given))
     assert [answer["line"] for answer in answers] == [3, 4, 5] and answers[0]["wanted"] == ["B-A", "O"]
     assert answers[1]["words"] == ["Ada", "sees", "北", "京", "in", "rome", "."]
     for answer, row in zip(answers, given, strict=True):
@@ -321,7 +321,7 @@ def test_predictions_tell_words_tags_and_names() -> None:
     assert list(task.predict(model, [])) == [] and next(task.predict(model, [{"line": 1, "source": " "}]))["tags"] == []
     many = list(task.predict(model, ({"line": n, "words": row.words} for n, row in enumerate(ROWS * 10))))
     assert [answer["words"] for answer in many] == [row.words for row in ROWS * 10]
-    with pytest.raises(UserError, match="tagging has no option beams"):
+    with pytest.raises(UserError, match="beams: a tagging run has no such option"):
         list(task.predict(model, [], beams=3))
 
 

@@ -24,14 +24,13 @@ _LENGTHS = (4, 8)  # letters: up to so many, up to so many, and more
 _FACTOR = 0x5851F42D4C957F2D
 
 
-class SpelledEmbedding(nn.Module):
+class SpelledEmbedding(nn.Embedding):
     """(B, T, 1 + C) -> (B, T, width); `words` and `letters`: sizes of the tables."""
 
     def __init__(
         self, words: int, letters: int, width: int, reading: Reading, features: int = 50, dropout: float = 0.0
     ) -> None:
-        super().__init__()
-        self.table = nn.Embedding(words, width)
+        super().__init__(words, width)
         self.letters = nn.Embedding(letters, max(1, features // 2))
         kinds: dict[str, type[_Convolution] | type[_BiLSTM]] = {"convolution": _Convolution, "lstm": _BiLSTM}
         self.read = kinds[reading](self.letters.embedding_dim, features)
@@ -40,7 +39,7 @@ class SpelledEmbedding(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         spelled, places = distinct(inputs[..., 1:].flatten(0, 1))
-        word = self.table(inputs[..., 0])
+        word = super().forward(inputs[..., 0])
         features = self._by_length(spelled)[places].view(*word.shape[:2], -1)
         return self.join(self.dropout(torch.cat((word, features.to(word.dtype)), -1)))
 

@@ -11,7 +11,7 @@ from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
 from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged, split_tagged
 from seqloom.materials.material import Material
-from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.tagged import TagVocabulary, training_text
 from seqloom.tokenizers.tagged_rows import TaggedRows
 from seqloom.train.progress import Reporter
@@ -27,11 +27,11 @@ class Tagged(Material):
     def split(self, part: TaggedSource, valid: float, test: float) -> dict[str, TaggedSource]:
         return split_tagged(part, valid, test)
 
-    def make_tokenizer(self, config: Any, train: TaggedSource) -> TagVocabulary:
+    def make_tokenizer(self, config: Any, train: TaggedSource, known: Tokenizer | None = None) -> TagVocabulary:
         c = config
         texts = (training_text(c.tokenizer, row.words, c.lower) for row in train.rows())
         how = {"size": c.vocabulary, "min_count": c.min_count, "split": "space"}
-        tokenizer, letters = train_tokenizer(c.tokenizer, texts, **how), None
+        tokenizer, letters = known or train_tokenizer(c.tokenizer, texts, **how), None
         if c.characters != "none":
             letters = train_tokenizer("characters", ("".join(row.words) for row in train.rows()))
         facts = {"entities": train.entities, "lower": c.lower}

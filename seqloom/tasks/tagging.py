@@ -57,6 +57,7 @@ class Config(TaskConfig):
     validation: int = Field(2000, ge=1, description="sentences of the validation part scored while training")
 
     reads = "tagged"
+    whole = True
     defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
 
     @model_validator(mode="after")
@@ -89,6 +90,9 @@ class Tagging(Task):
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     higher_is_better = True
     waits = "source"
+    surprises = False
+    writes = False
+    encodes = True
 
     def __init__(self, config: Config, vocabulary: Any) -> None:
         self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
@@ -202,8 +206,7 @@ class Tagging(Task):
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
         """Rows with `words`, or a text (`source`) that is cut into words; `places` of the words in their `text`."""
-        if strange := [name for name, value in how.items() if value]:
-            raise UserError(f"tagging has no option {', '.join(strange)}: it writes no text")
+        self.refuse(how)
         rows = iter(rows)
         while chunk := [self._cut_text(row) for row in islice(rows, _CHUNK)]:
             encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])
