@@ -399,6 +399,24 @@ def test_every_option_trains_and_a_loaded_run_predicts_the_same(tmp_path: Path, 
     assert answer["words"] == ["ada", "sees", "rome"]
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "letters"), [("words", "none"), ("words", "lstm"), ("characters", "none"), ("bpe", "none")]
+)
+def test_a_tagger_begins_with_the_encoder_of_another_run(tmp_path: Path, tokenizer: str, letters: str) -> None:
+    (tmp_path / "book.txt").write_text("\n".join(" ".join(row.words) for row in ROWS))
+    first = ["model.width=16", "model.bidirectional=true", "train.steps=2", "train.threads=1", "train.batch=4"]
+    first += [f"task.tokenizer={tokenizer}", "task.length=12", "task.vocabulary=280"]
+    before = fit(None, task="masked_lm", data=str(tmp_path / "book.txt"), model="lstm", out=tmp_path / "first",
+                 overrides=first, quiet=True)  # fmt: skip
+    flags = {"overrides": [*QUICK[1:], "train.rate=1e-9", "train.matrix_rate=1e-9", f"task.characters={letters}"]}
+    run = fit(None, task="tagging", data=str(data_file(tmp_path / "a.txt")), start=str(tmp_path / "first"),
+              out=tmp_path / "second", quiet=True, **flags)  # fmt: skip
+    known, own = before.model.state_dict(), run.model.state_dict()
+    taken = [name for name in known if name.startswith("backbone.") or name == "embed.weight"]
+    assert len(taken) > 4 and all(torch.allclose(known[name], own[name], atol=1e-6) for name in taken)
+    assert run.tokenizer.tokenizer.hash == before.tokenizer.hash
+
+
 @pytest.mark.parametrize("options", KINDS[:3] + KINDS[4:5], ids=str)
 def test_what_can_be_learnt_is_learnt(tmp_path: Path, options: dict[str, Any]) -> None:
     """Two words are a name, one after another; all else is none."""
