@@ -27,7 +27,8 @@ app = typer.Typer(
 
 _SCORES = (
     "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
-    "masked_accuracy", "pseudo_perplexity", "accuracy", "macro_f1", "micro_f1", "calibration_error",
+    "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
+    "calibration_error",
 )  # fmt: skip
 
 
@@ -205,6 +206,8 @@ def doctor(
     label: Annotated[str, typer.Option(help="Labelled: column with the label.")] = "label",
     second: Annotated[str | None, typer.Option(help="Labelled: column with a second text.")] = None,
     separator: Annotated[str | None, typer.Option(help="Labelled: what stands between several labels.")] = None,
+    word: Annotated[int, typer.Option(help="CoNLL columns: that of the words; -1 is the last.")] = 1,
+    tag: Annotated[int, typer.Option(help="CoNLL columns: that of the tags; -1 is the last.")] = -1,
     valid: Annotated[str | None, typer.Option(help="What to validate on, to see what is in both.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -215,7 +218,7 @@ def doctor(
 
     found = examine(
         task, data, column, source=source, target=target, label=label, second=second, separator=separator,
-        valid_data=valid,
+        word=word, tag=tag, valid_data=valid,
     )  # fmt: skip
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
@@ -287,6 +290,10 @@ def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
             for name, values in score.get("baselines", {}).items()
         ]
     _print_table(rows)
+    for part, score in scores.items():
+        if types := score.get("types"):
+            print()
+            _print_table([{"part": part, "type": label, **values} for label, values in types.items()])
 
 
 def _main_scores(score: dict[str, Any]) -> dict[str, Any]:

@@ -78,6 +78,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rows.csv").write_text("\n".join(["text,label,review,stars", *rows]) + "\n")
     pairs = [(letters, letters[::-1].upper()) for letters in ENGLISH.split() * 4]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in pairs))
+    (tmp_path / "sentences.txt").write_text("Ada sees Rome.\nIt rains.\n")
+    (tmp_path / "names.conll").write_text("".join(f"Ada{n} B-PER\nsees O\nRome B-LOC\n\n" for n in range(40)))
+    spans = [{"start": 0, "end": 3, "label": "PER"}]
+    names = [{"text": f"Ada sees {n} dogs.", "spans": spans} for n in range(40)]
+    (tmp_path / "names.jsonl").write_text("".join(json.dumps(row) + "\n" for row in names))
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])

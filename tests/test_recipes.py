@@ -36,7 +36,13 @@ def write_pairs(folder: Path, data: DataConfig) -> Path:
     return folder / "pairs.tsv"
 
 
-WRITERS = {"text": write_text, "pairs": write_pairs}
+def write_tagged(folder: Path, data: DataConfig) -> Path:
+    """Characters with tags: words as well."""
+    (folder / "tagged.txt").write_text("".join(f"我 O\n在 O\n{'北京'[n % 2]} B-LOC\n{n % 7} O\n\n" for n in range(90)))
+    return folder / "tagged.txt"
+
+
+WRITERS = {"texts": write_text, "pairs": write_pairs, "tagged": write_tagged}
 
 
 @pytest.mark.parametrize("model", ["lstm", "gpt"])

@@ -50,6 +50,8 @@ class DataConfig(Strict):
     second: str | None = Field(None, description="labelled: column of a second text, read after the first")
     separator: str | None = Field(None, description="labelled: rows have several labels, with this between them")
     row: str = Field("id", min_length=1, description="measurements in a table: column that says which sequence it is")
+    word: int = Field(1, description="CoNLL columns: that of the words; from 1, or from the end: -1 is the last")
+    tag: int = Field(-1, description="CoNLL columns: that of the tags")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="part of train set aside when valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="part of train set aside when test is not given")
 

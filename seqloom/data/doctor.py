@@ -12,6 +12,7 @@ import numpy as np
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.doctor_labelled import examine_frames, examine_labelled
 from seqloom.data.doctor_pairs import examine_pairs
+from seqloom.data.doctor_tagged import examine_tagged
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.findings import Finding, Level, Lines
 from seqloom.data.frames import holds_frames
@@ -197,7 +198,7 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = ("language_model", "translation", "masked_lm", "classification")
+DOCTORS = ("language_model", "translation", "masked_lm", "classification", "tagging")
 
 
 def examine(
@@ -212,10 +213,12 @@ def examine(
     second: str | None = None,
     separator: str | None = None,
     row: str = "id",
+    word: int = 1,
+    tag: int = -1,
     valid_data: str | None = None,
 ) -> list[Finding]:
     """What is wrong with data that is meant for a task: a text in `column`, perhaps with `label`; pairs in `source` and
-    `target`."""
+    `target`; or CoNLL columns `word` and `tag`."""
     if task not in DOCTORS:
         raise unknown("task", task, DOCTORS)
     if task == "translation":
@@ -224,4 +227,6 @@ def examine(
         return examine_frames(spec, label, row, separator, valid_data)
     if task == "classification":
         return examine_labelled(spec, column, label, second, separator, valid_data)
+    if task == "tagging":
+        return examine_tagged(spec, word, tag, column, valid_data)
     return examine_text(spec, column, valid)
