@@ -20,11 +20,12 @@ Row = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """One piece of training: the *sum* of losses, how many there were, and the state to hand on."""
+    """One piece of training: the *sum* of losses, how many there were, the state to hand on, and what was read."""
 
     loss: Tensor
     count: int  # type: ignore[assignment]
     state: State = None
+    tokens: int | None = None  # that the budget counts; None: as many as there were losses
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Task(ABC):
     higher_is_better: ClassVar[bool] = False
     verb: ClassVar[str] = "predict"  # the command that uses what was learned
     waits: ClassVar[Literal["token", "source"]] = "token"  # for what its user waits: one more token, or a whole output
+    encodes: ClassVar[bool] = False  # it sees every sequence whole, and nothing is written
 
     def check_verb(self, verb: str) -> None:
         if verb != self.verb:

@@ -133,7 +133,7 @@ class Trainer:
 
     def update(self, pieces: list[Batch], received: Sequence[int] = ()) -> tuple[dict[str, float], bool]:
         """One optimiser step: what it measured, and whether some process was asked to stop."""
-        loss, count = 0.0, 0.0
+        loss, count, tokens = 0.0, 0.0, 0.0
         for n, batch in enumerate(pieces):
             carried = self.states[n] if batch.continues else None
             with self.engine.piece(self.objective, last=n == len(pieces) - 1):
@@ -142,14 +142,15 @@ class Trainer:
                 step.loss.backward()
             self.states[n] = detach_state(step.state) if self.carry else None
             loss, count = loss + step.loss.item(), count + step.count
-        loss, count, stop, seconds = self.engine.total(loss, count, len(received), self._lap())
+            tokens += step.count if step.tokens is None else step.tokens
+        loss, count, tokens, stop, seconds = self.engine.total(loss, count, tokens, len(received), self._lap())
         norm = self._settle_gradients(count)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._not_finite(loss, pieces)
         factor = self.optimizers.step(self.share(), self.progress.step)
         self.optimizers.zero_grad()
         self.progress.step += 1
-        self.progress.tokens += int(count)
+        self.progress.tokens += int(tokens)
         self.progress.seconds += seconds / self.engine.world  # the same for all, so that all end together
         return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
 
