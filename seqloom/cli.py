@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 _SCORES = (
-    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact"
+    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "f1", "exact"
 )  # fmt: skip
 
 

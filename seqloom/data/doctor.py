@@ -11,6 +11,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.doctor_pairs import examine_pairs
+from seqloom.data.doctor_questions import examine_questions
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.findings import Finding, Level, Lines
 from seqloom.data.rows import READERS
@@ -195,7 +196,7 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = ("language_model", "translation")
+DOCTORS = ("language_model", "translation", "question_answering")
 
 
 def examine(
@@ -213,4 +214,6 @@ def examine(
         raise unknown("task", task, DOCTORS)
     if task == "translation":
         return examine_pairs(spec, source, target, valid_data)
+    if task == "question_answering":
+        return examine_questions(spec, valid_data)
     return examine_text(spec, column, valid)

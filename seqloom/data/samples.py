@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from seqloom.core.errors import UserError, unknown
+from seqloom.data.facts import facts
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
@@ -28,7 +29,7 @@ NAMES: dict[Kind, str] = {
 class Sample(NamedTuple):
     kind: Kind
     what: str
-    read: Callable[[], Iterator[Any]]  # a text: pieces of it; pairs: (source, target)
+    read: Callable[[], Iterator[Any]]  # a text: pieces of it; pairs: (source, target); others: rows
 
 
 def python_docs() -> Iterator[str]:
@@ -77,6 +78,8 @@ SAMPLES: dict[str, Sample] = {
     "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
     "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", lambda: iter(_cmudict())),
     "reversal": Sample("pairs", "10,000 random strings of 40 letters, and each backwards", reversal),
+    "facts": Sample("questions", "4,000 questions on the money and languages of the world", lambda: facts("en")),
+    "facts-zh": Sample("questions", "4,000 such questions in Chinese", lambda: facts("zh")),
 }
 
 
