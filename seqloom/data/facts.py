@@ -134,7 +134,7 @@ def _passage(told: list[Fact], language: str, chosen: random.Random) -> Iterator
     context = text.strip()
     for n in chosen.sample(range(len(told)), ASKED):
         fact, wording = told[n], words[told[n].matter]
-        alone = sum(other.matter == fact.matter and other.answer == fact.answer for other in told) == 1
+        alone = sum(other.matter == fact.matter and fact.answer in other.answer for other in told) == 1
         back = bool(wording.back) and alone and chosen.random() < 0.3
         question = chosen.choice(wording.back if back else wording.asked).format(t=fact.about, a=fact.answer)
         answer = {"text": [fact.about if back else fact.answer], "answer_start": [places[n]["t" if back else "a"]]}
