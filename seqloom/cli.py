@@ -26,7 +26,8 @@ app = typer.Typer(
 )
 
 _SCORES = (
-    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "f1", "exact"
+    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "f1", "exact",
+    "masked_accuracy", "pseudo_perplexity", "accuracy", "macro_f1", "micro_f1", "calibration_error",
 )  # fmt: skip
 
 
@@ -38,6 +39,9 @@ def fit(
     valid: Annotated[str | None, typer.Option(help="Validation text; else a part of --data.")] = None,
     test: Annotated[str | None, typer.Option(help="Test text; scored once, at the end.")] = None,
     model: Annotated[str | None, typer.Option(help="Architecture (see `seqloom list models`).")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="A run whose encoder and tokenizer it begins with.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; default: a new one under runs/.")] = None,
     override: Annotated[
         list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
@@ -53,7 +57,7 @@ def fit(
     from seqloom.fitting import fit as train
 
     run = train(
-        recipe, task=task, data=data, valid=valid, test=test, model=model, out=out,
+        recipe, task=task, data=data, valid=valid, test=test, model=model, start=start, out=out,
         overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     if int(os.environ.get("RANK", 0)) == 0:
@@ -198,7 +202,10 @@ def doctor(
     target: Annotated[
         str, typer.Option(help="Pairs: column with the target, or its number without a header.")
     ] = "target",
-    valid: Annotated[str | None, typer.Option(help="Pairs: those to validate on, to see what is in both.")] = None,
+    label: Annotated[str, typer.Option(help="Labelled: column with the label.")] = "label",
+    second: Annotated[str | None, typer.Option(help="Labelled: column with a second text.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Labelled: what stands between several labels.")] = None,
+    valid: Annotated[str | None, typer.Option(help="What to validate on, to see what is in both.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
@@ -206,7 +213,10 @@ def doctor(
 
     from seqloom.data.doctor import examine
 
-    found = examine(task, data, column, source=source, target=target, valid_data=valid)
+    found = examine(
+        task, data, column, source=source, target=target, label=label, second=second, separator=separator,
+        valid_data=valid,
+    )  # fmt: skip
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):

@@ -52,7 +52,7 @@ def predict(
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-        "alignments": alignments, "passage": passage,
+        "alignments": alignments or None, "passage": passage,
     }  # fmt: skip
     if (data is None) == (text is None):
         raise UserError("predict: give --data PATH or --text TEXT, one of them")

@@ -20,11 +20,13 @@ from safetensors.torch import load_file, save
 
 import seqloom
 from seqloom import runs
+from seqloom.adapt.transfer import freeze, transfer
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
 from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order, Task
 from seqloom.materials import Part, Vocabulary, material_of
+from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.counting import count
 from seqloom.train.engine import Engine
@@ -42,6 +44,7 @@ _FLAGS = {
     "data": "data.train",
     "valid": "data.valid",
     "test": "data.test",
+    "start": "train.start",
 }
 
 
@@ -54,7 +57,7 @@ def fit(
     command: str = "",
     **flags: Any,
 ) -> runs.Run:
-    """Flags: task, data, valid, test, model; anything else by `overrides` like "train.steps=200"."""
+    """Flags: task, data, valid, test, model, start; anything else by `overrides` like "train.steps=200"."""
     if strange := flags.keys() - _FLAGS.keys():
         raise UserError(f"fit has no option {', '.join(sorted(strange))}; use overrides=['section.option=value']")
     given = {_FLAGS[k]: v for k, v in flags.items() if v is not None}
@@ -167,7 +170,7 @@ class _Fit:
     def _tokenizer(self, train: Part) -> Vocabulary:
         """Made by the main process of a new run; found in the folder by everyone else."""
         if self.engine.main and self.previous is None:
-            tokenizer = self.given or self.material.make_tokenizer(runs.task_config(self.config), train)
+            tokenizer = self.given or self._new_tokenizer(train)
             self.folder.publish("tokenizer", tokenizer.files())
             return tokenizer
         tokenizer = self.material.load_tokenizer(self.folder.published("tokenizer"))
@@ -179,11 +182,21 @@ class _Fit:
             )
         return tokenizer
 
+    def _new_tokenizer(self, train: Part) -> Vocabulary:
+        """Made for this data; the part that cuts texts comes from the run that it begins with, if there is one."""
+        task, start = runs.task_config(self.config), self.config.train.start
+        known = Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None
+        return self.material.make_tokenizer(task, train, known)
+
     def _model(self, task: Task) -> SequenceModel:
         check_memory(runs.blueprint(self.config, task), self.config.train, runs.task_config(self.config), task)
         torch.manual_seed(self.config.train.seed)
         model = runs.model_config(self.config).assemble(task)
         runs.check_reading(runs.task_config(self.config), model)
+        if start := self.config.train.start:
+            known = load_file(RunFolder(Path(start)).model_files() / "model.safetensors")
+            self.talk.say(transfer(model, known, start))
+        freeze(model, self.config.train.freeze)
         return model
 
     def _train(self, model: SequenceModel, task: Task, rows: Mapping[str, Any], tokenizer: Vocabulary) -> None:
@@ -197,7 +210,7 @@ class _Fit:
             count(model, train)
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
             return
-        size = self.material.bytes_per_token(train, tokenizer)
+        size = self.material.bytes_per_token(train, tokenizer) if task.surprises else None
         trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)
         if self.config.train.compile:
             self.talk.say("compiling the training step: the first step takes a minute or two")
@@ -213,6 +226,8 @@ class _Fit:
 
     def _finish(self, model: SequenceModel, task: Task, tokenizer: Vocabulary, rows: Mapping[str, Any]) -> runs.Run:
         """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
+        if "valid" in rows and not isinstance(model, CountingModel):
+            task.settle(model, rows["valid"])
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(rows["train"])
         scores = self._scores(model, task, rows, naive)
@@ -221,7 +236,7 @@ class _Fit:
             self.folder.publish_model(files | tokenizer.files())
             self.folder.write_summary(
                 {
-                    "parameters": sum(t.numel() for t in whole.values()),
+                    "parameters": runs.count_parameters(model) or sum(t.numel() for t in whole.values()),
                     "seconds": round(self.progress.seconds, 3),
                     "steps": self.progress.step,
                     "tokens": self.progress.tokens,

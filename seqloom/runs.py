@@ -49,6 +49,8 @@ def find_config(kind: str, name: str) -> Any:
 def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> RunConfig:
     """What the user said (the later wins: recipe, flags, -o), over what suits the model she chose."""
     said = merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides))
+    if start := said.get("train", {}).get("start"):
+        said = _beginning_with(start, said)
     task = find_config("tasks", said.setdefault("task", {}).pop("name", "language_model"))
     model = find_config("models", said.setdefault("model", {}).pop("name", "lstm"))
     suits = {path: value for path, value in model.defaults.items() if _is_known(path, task)} | task.defaults
@@ -56,8 +58,25 @@ def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable
         suits["train.tokens"] = DEFAULT_TOKENS
     kinds = {"task": task, "model": model, "data": DataConfig, "train": TrainConfig}
     sections = validate(kinds, merge(suits, said))
+    if task.whole and "context" not in said["model"]:
+        sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
     named = {k: {"name": kinds[k].__module__.rpartition(".")[2]} | sections[k].model_dump() for k in ("task", "model")}
     return RunConfig(**named, data=sections["data"], train=sections["train"])
+
+
+def _beginning_with(start: str, said: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The model and the tokenizer are those of another run, but for what was said."""
+    before = RunFolder(Path(start)).config()
+    model, named = dict(before.model), said.get("model", {}).get("name")
+    if named and named != model["name"]:
+        raise UserError(f"--from {start}: a run of {model['name']}, not of {named}; leave --model out")
+    kept = ("tokenizer", "vocabulary", "min_count", "split")
+    known = find_config("tasks", said.get("task", {}).get("name", "language_model")).model_fields
+    task = {option: before.task[option] for option in kept if option in before.task and option in known}
+    for option in {"longest", "window"} & known.keys():
+        if context := model.get("context"):
+            task[option] = min(context, known[option].default)  # it reads no more than it could there
+    return merge({"model": model, "task": task}, said)
 
 
 def _is_known(path: str, task: type[TaskConfig]) -> bool:

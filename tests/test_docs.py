@@ -74,6 +74,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
     pairs_file(tmp_path / "pairs.tsv", 40)
     (tmp_path / "sources.txt").write_text("the cat sees a dog\na house\n")
+    rows = [f"{word} {n},{n % 2},{word} film,{n % 3}" for n, word in enumerate(["good", "bad", "fine", "poor"] * 20)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label,review,stars", *rows]) + "\n")
     pairs = [(letters, letters[::-1].upper()) for letters in ENGLISH.split() * 4]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in pairs))
     rows = [{"context": f"Box {n} holds a {n % 5}-pound stone.", "question": f"What is in box {n}?"} for n in range(60)]

@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
         "fitting",
         "materials",
     },
-    "fitting": {"core", "data", "tokenizers", "train", "evaluate", "generate", "materials", "runs", "seqloom"},
+    "fitting": {"adapt", "core", "data", "tokenizers", "train", "evaluate", "generate", "materials", "runs", "seqloom"},
     "compare": {"core", "data", "evaluate", "fitting", "materials", "runs", "tokenizers", "train"},
     "explain": {"core", "evaluate", "generate", "runs"},
     "cli": {"*"},

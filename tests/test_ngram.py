@@ -195,5 +195,5 @@ def test_another_vocabulary_is_refused() -> None:
 
 
 def test_a_task_without_tokens_is_refused() -> None:
-    with pytest.raises(UserError, match="counts tokens"):
+    with pytest.raises(UserError, match="counts which token follows"):
         Config().assemble(SimpleNamespace(check=lambda kind: None))  # type: ignore[arg-type]

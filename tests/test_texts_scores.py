@@ -13,7 +13,7 @@ from rouge_score import rouge_scorer
 from seqloom.core.errors import UserError
 from seqloom.evaluate.alignment import alignment_error_rate
 from seqloom.evaluate.forgetting import forgetting
-from seqloom.evaluate.texts import choose_tokenisation, per_row, score_texts
+from seqloom.evaluate.texts import choose_tokenisation, lead, per_row, score_texts
 
 GIVEN = ["The cat sat on the mat.", "There is a dog in the garden.", "He is Reading a long book today ."]
 WANTED = ["The cat sat on the mat.", "A dog is in the garden.", "He is reading a very long book today."]
@@ -155,3 +155,18 @@ def test_alignment_error_rate_by_hand():
     assert alignment_error_rate({(0, 0), (1, 2)}, sure, possible) == pytest.approx(1 - (1 + 2) / 4)
     assert alignment_error_rate({(5, 5)}, sure, possible) == 1
     assert alignment_error_rate(set(), set()) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Ann: hi\nBob: hello\n\nAnn: how are you?\nBob: fine", "Ann: hi Bob: hello Ann: how are you?"),
+        ("One. Two! Three? Four.", "One. Two! Three?"),
+        ("一。二！三？四。", "一。二！三？"),
+        ('He said "no." Then he left. So did I. The end', 'He said "no." Then he left. So did I.'),
+        ("no end at all", "no end at all"),
+        ("", ""),
+    ],
+)
+def test_the_lead_is_the_first_lines_or_the_first_sentences(text: str, wanted: str) -> None:
+    assert lead(text, 3) == wanted

@@ -98,6 +98,8 @@ def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
 def test_every_option_of_the_task_works(pairs: Path, out: Path, model: str, options: list[str]) -> None:
     run = small_fit(pairs, out, model, [*QUICK, *options])
     assert run.summary["scores"]["valid"]["loss"] > 0
+    named = {"copy", "frequent", "nearest"} | ({"lead-3"} if "task.metric=summary" in options else set())
+    assert run.summary["scores"]["valid"]["baselines"].keys() == named
     task: Any = runs.load(out).task
     assert task.tokenizers.joint == (not {"task.joint=true", "task.tokenizer=bytes"}.isdisjoint(options))
 

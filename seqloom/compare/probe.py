@@ -126,8 +126,8 @@ def _teach(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> Non
     optimizers = Optimizers(model, config)
     model.train()
     for step, batch in zip(range(steps), batches, strict=False):
-        loss, count, *_ = task.loss(model, batch)
-        (loss / max(1, count)).backward()
+        piece = task.loss(model, batch)
+        (piece.loss / max(1, piece.count)).backward()
         nn.utils.clip_grad_norm_(optimizers.parameters, config.clip)
         optimizers.step(step / steps, step)
         optimizers.zero_grad()

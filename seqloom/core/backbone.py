@@ -47,9 +47,16 @@ class Backbone(nn.Module, ABC):
         """See the sequence whole."""
         return self(x, None, mask)[0]
 
+    def only_encode(self) -> None:
+        """Let go of all that `encode` does not need: weights that never learn should not count."""
+
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         """Read a context; the state from which to continue."""
         return self(context, None, mask)[1]
+
+    def stages(self) -> list[nn.Module]:
+        """Its layers, from the input to the output."""
+        return []
 
     def flops(self, length: int) -> float:
         """Floating-point operations per token, forward, when sequences of `length` tokens are read."""

@@ -35,3 +35,11 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> 
     lengths = torch.tensor([len(t) for t in tensors])
     padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
     return padded, torch.arange(padded.size(1))[None] < lengths[:, None]
+
+
+def cut(row: np.ndarray, most: int, keep: str) -> np.ndarray:
+    """At most so many steps of a row: its start, its end, or half of each (both)."""
+    if len(row) <= most:
+        return row
+    first = {"start": most, "end": 0, "both": (most + 1) // 2}[keep]
+    return np.concatenate((row[:first], row[len(row) - (most - first) :]))

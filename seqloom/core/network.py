@@ -41,12 +41,20 @@ class SequenceModel(nn.Module, ABC):
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Predictions after seeing the sequence whole: for every position, or one for all of it."""
 
+    def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The vectors behind these predictions, (B, T, width): for who asks of a few positions only."""
+        raise NotImplementedError
+
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
 
     def flops(self, length: int) -> float:
         """Floating-point operations per token, forward, when sequences of `length` tokens are read."""
         return matrix_flops(self)
+
+    def stages(self) -> list[list[nn.Parameter]]:
+        """Its weights from what reads to what answers: the table, each layer, the head."""
+        return [list(self.parameters())]
 
     @property
     def joins(self) -> bool:
@@ -71,14 +79,30 @@ class Network(SequenceModel):
         return self.head(hidden), state
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        hidden = self.backbone.encode(self.embed(inputs), mask)
+        hidden = self.represent(inputs, mask)
         return self.head(hidden, mask) if isinstance(self.head, Summary) else self.head(hidden)
+
+    def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.backbone.encode(self.embed(inputs), mask)
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)
 
     def flops(self, length: int) -> float:
         return matrix_flops(self.embed) + self.backbone.flops(length) + matrix_flops(self.head)
+
+    def stages(self) -> list[list[nn.Parameter]]:
+        """What stands before the first layer belongs to the table, what stands after the last to the head."""
+        layers = [list(layer.parameters()) for layer in self.backbone.stages()]
+        inside = {p for layer in layers for p in layer}
+        before, after = list(self.embed.parameters()), list(self.head.parameters())
+        passed = False
+        for p in self.backbone.parameters():
+            passed = passed or p in inside
+            if p not in inside:
+                (after if passed else before).append(p)
+        table = set(before)
+        return [before, *layers, [p for p in after if p not in table]]
 
     def _tie(self) -> None:
         """One matrix for reading and for writing a token (Press & Wolf 2017)."""
@@ -125,7 +149,11 @@ class ModelConfig(Strict):
         """The whole network for a task; refuses a kind of model the task cannot use."""
         backbone = self.build()
         task.check(backbone.kind)
-        network = Network(task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie)
+        if task.encodes:
+            backbone.only_encode()
+        network = Network(
+            task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie and task.writes
+        )
         for part in network.modules():
             if self.tables and isinstance(part, nn.Embedding):
                 nn.init.normal_(part.weight, std=self.tables)

@@ -38,12 +38,18 @@ _PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just
 class DataConfig(Strict):
     """Where the data comes from and how it is split."""
 
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # a column may be a number
+
     train: str = Field(min_length=1, description="file, folder or sample:NAME to learn from")
     valid: str | None = Field(None, description="file, folder or sample:NAME to validate on; else a part of train")
     test: str | None = Field(None, description="file, folder or sample:NAME to test on; else a part of train")
     column: str = Field("text", min_length=1, description="column with the text, in JSONL and CSV files")
     source: str = Field("source", min_length=1, description="pairs: column of what is given; a number: no header")
     target: str = Field("target", min_length=1, description="pairs: column of what is wanted; a number: no header")
+    label: str = Field("label", min_length=1, description="labelled: column of the label; a number: no header")
+    second: str | None = Field(None, description="labelled: column of a second text, read after the first")
+    separator: str | None = Field(None, description="labelled: rows have several labels, with this between them")
+    row: str = Field("id", min_length=1, description="measurements in a table: column that says which sequence it is")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="part of train set aside when valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="part of train set aside when test is not given")
 
@@ -78,6 +84,9 @@ class TrainConfig(Strict):
     floor: float = Field(0.0, ge=0, le=1, description="least share of the rate that a schedule leaves")
     clip: float = Field(1.0, ge=0, description="largest gradient; 0: any")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the whole gradient's norm, or each value")
+    start: str | None = Field(None, description="a run whose encoder and tokenizer it begins with (--from)")
+    freeze: int = Field(0, ge=0, description="stages that do not learn; 1: the table of tokens, 2: also a layer")
+    stage_decay: float = Field(1.0, gt=0, le=1, description="rate of each stage over that of the next above it")
     evaluate_every: int = Field(0, ge=0, description="steps between validations; 0: ten in a run")
     save_every: int = Field(0, ge=0, description="steps between checkpoints; 0: at each validation")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics")

@@ -63,6 +63,7 @@ class TaskConfig(Strict):
     reads: ClassVar[str]  # the shape of its data: a file in materials/
     defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
     shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
+    whole: ClassVar[bool] = False  # rows are seen whole: a model's context, unless given, is the longest row's
 
     @property
     def tokens_per_row(self) -> int:
@@ -86,6 +87,8 @@ class Task(ABC):
     higher_is_better: ClassVar[bool] = False
     verb: ClassVar[str] = "predict"  # the command that uses what was learned
     waits: ClassVar[Literal["token", "source"]] = "token"  # for what its user waits: one more token, or a whole output
+    surprises: ClassVar[bool] = True  # its loss is that of tokens in their order, so its exponential is a perplexity
+    writes: ClassVar[bool] = True  # its head scores the tokens that are read, so that one table can serve both
     encodes: ClassVar[bool] = False  # it sees every sequence whole, and nothing is written
 
     def check_verb(self, verb: str) -> None:
@@ -121,9 +124,18 @@ class Task(ABC):
     def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
         """Scores with their protocol; `self.metric` is among the keys."""
 
+    def settle(self, model: SequenceModel, valid: Any) -> None:
+        """What is fitted on the validation part once training is over, beside the weights."""
+        return
+
     def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
         """For each row, in order, what the model makes of it, as JSON."""
         raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
+
+    def refuse(self, how: Mapping[str, Any]) -> None:
+        """Options of `predict` that this task has no use for."""
+        if how:
+            raise UserError(f"{', '.join(how)}: a {self.name} run has no such option")
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Any:
         """Where in a source the model looks while it writes a target (none: its own)."""

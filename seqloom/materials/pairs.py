@@ -12,7 +12,7 @@ from seqloom.core.task import Row
 from seqloom.data.paired import PairRows
 from seqloom.data.pairs import PairSource, open_pairs, open_sources, split_pairs
 from seqloom.materials.material import Material, prepared
-from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.pair import TokenizerPair
 from seqloom.train.progress import Reporter
 
@@ -28,7 +28,9 @@ class Pairs(Material):
     def split(self, part: PairSource, valid: float, test: float) -> dict[str, PairSource]:
         return split_pairs(part, valid, test)
 
-    def make_tokenizer(self, config: Any, train: PairSource) -> TokenizerPair:
+    def make_tokenizer(self, config: Any, train: PairSource, known: Tokenizer | None = None) -> TokenizerPair:
+        if known is not None:
+            return TokenizerPair(known, known)
         c, (source, target) = config, (train.side("source"), train.side("target"))
         how = {"min_count": c.min_count, "split": c.split}
         if c.joint:

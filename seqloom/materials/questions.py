@@ -26,8 +26,10 @@ class Questions(Material):
     def split(self, part: QuestionSource, valid: float, test: float) -> dict[str, QuestionSource]:
         return split_questions(part, valid, test)
 
-    def make_tokenizer(self, config: Any, train: QuestionSource) -> Tokenizer:
+    def make_tokenizer(self, config: Any, train: QuestionSource, known: Tokenizer | None = None) -> Tokenizer:
         c = config
+        if known is not None:
+            return known
         return train_tokenizer(c.tokenizer, train.texts(), size=c.vocabulary, min_count=c.min_count, split=c.split)
 
     def load_tokenizer(self, folder: Path) -> Tokenizer:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
+from seqloom.core.task import Row
 from seqloom.data.split import split_text
 from seqloom.data.stream import TokenStream
 from seqloom.data.text import Source, open_text
@@ -20,11 +21,18 @@ class Texts(Material):
     def open(self, spec: str, data: DataConfig) -> Source:
         return open_text(spec, data.column)
 
+    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+        """Every line that is not empty."""
+        lines = (line for piece in open_text(spec, data.column).pieces() for line in piece.splitlines())
+        return ({"line": n, "source": line.strip()} for n, line in enumerate(lines, 1) if line.strip())
+
     def split(self, part: Source, valid: float, test: float) -> dict[str, Source]:
         return split_text(part, valid, test)
 
-    def make_tokenizer(self, config: Any, train: Source) -> Tokenizer:
+    def make_tokenizer(self, config: Any, train: Source, known: Tokenizer | None = None) -> Tokenizer:
         c = config
+        if known is not None:
+            return known
         return train_tokenizer(c.tokenizer, train.pieces(), size=c.vocabulary, min_count=c.min_count, split=c.split)
 
     def load_tokenizer(self, folder: Path) -> Tokenizer:

@@ -92,6 +92,9 @@ class Bert(Backbone):
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.encode(x, mask), None
 
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def flops(self, length: int) -> float:
         """Every token's scores with all others, and their mixture."""
         return matrix_flops(self) + 4.0 * self.width * length * len(self.blocks)

@@ -146,6 +146,9 @@ class GPT(Backbone):
             x = block(x, cache, layer, views, angles)
         return self.norm(x), cache.close()
 
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def flops(self, length: int) -> float:
         """Every token's scores and their mixture, with what is masked in a block of scores counted too."""
         return super().flops(length) + 4.0 * self.width * pairs(length, self.window) / length * len(self.blocks)

@@ -144,6 +144,9 @@ class Parallel(Backbone):
             memories.append(memory)
         return self.norm(x), tuple(memories)
 
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def _learning_or_watched(self) -> bool:
         return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
 

@@ -45,8 +45,8 @@ class Config(ModelConfig):
     def assemble(self, task: Task) -> NGram:
         task.check(NGram.kind)
         vocabulary = getattr(task, "vocabulary", None)
-        if not isinstance(vocabulary, int):
-            raise UserError("model ngram: counts tokens, and this task has none; choose another model")
+        if not isinstance(vocabulary, int) or task.encodes:
+            raise UserError("model ngram: counts which token follows; nobody asks for that here, choose another")
         if "target" in task.columns:
             raise UserError(f"model ngram: counts running text, and {task.name} has pairs; choose another model")
         return NGram(vocabulary, self.order)

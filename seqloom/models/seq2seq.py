@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.linear import Linear
@@ -112,6 +112,10 @@ class Seq2Seq(Backbone):
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.encoder.encode(x, mask)
 
+    def only_encode(self) -> None:
+        self.attention = self.join = None
+        self.bridge = self.decoder = nn.Identity()  # type: ignore[assignment]
+
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         hidden = self.encode(context, mask)
         summary = self._summarise(hidden, mask)
@@ -189,6 +193,9 @@ class Seq2Seq(Backbone):
         steps = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
         fed = x.new_zeros(x.size(0), self.width) if self.attention is not None else None
         return tuple(cell.start(x) for cell in cells), fed, steps, None
+
+    def stages(self) -> list[nn.Module]:
+        return self.encoder.stages()
 
     def flops(self, length: int) -> float:
         """Per token of the target, beside a source of the same length; its first state is made once."""

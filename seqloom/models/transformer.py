@@ -118,6 +118,9 @@ class Transformer(Backbone):
             x = block(x, visible)
         return self.encoder_norm(x)
 
+    def only_encode(self) -> None:
+        self.decoder, self.decoder_norm = nn.ModuleList(), nn.Identity()
+
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         source = self.encode(context, mask)
         blocks: Any = self.decoder
@@ -133,6 +136,9 @@ class Transformer(Backbone):
         for layer, block in enumerate(self.decoder):
             x = block(x, cache, layer, views, sources and sources[layer], visible)
         return self.decoder_norm(x), (cache.close(), real, sources)
+
+    def stages(self) -> list[nn.Module]:
+        return [*self.encoder, *self.decoder]
 
     def flops(self, length: int) -> float:
         """Per token of the target, beside a source of the same length."""

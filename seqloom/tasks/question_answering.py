@@ -48,7 +48,7 @@ class Config(TaskConfig):
     split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     window: int = Field(256, ge=8, description="most tokens read at once: question, a window of the passage, marks")
     stride: int = Field(64, ge=0, description="tokens of the passage that a window shares with the next")
-    longest_question: int = Field(64, ge=1, description="tokens of a question that are read; its end is cut off")
+    longest_question: int = Field(40, ge=1, description="tokens of a question that are read; its end is cut off")
     longest_answer: int = Field(30, ge=1, description="most tokens of a predicted answer")
     no_answer: bool = Field(False, description="learn also that a passage has no answer (SQuAD 2.0)")
     match: bool = Field(True, description="mark tokens of the passage that stand in the question (Chen et al. 2017)")
@@ -58,6 +58,7 @@ class Config(TaskConfig):
     scored: int = Field(0, ge=0, description="questions of each part that are scored at the end; 0: all")
 
     reads = "questions"
+    whole = True
     defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
     shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
 
@@ -95,7 +96,10 @@ class QuestionAnswering(Task):
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     metric = "f1"
     higher_is_better = True
+    unit = "share of what agrees with the answer"
     waits = "source"
+    surprises = False
+    writes = False
     encodes = True
 
     def __init__(self, config: Config, tokenizer: Any) -> None:
@@ -211,8 +215,7 @@ class QuestionAnswering(Task):
         The score is the sum of both scores; with `no_answer`, by how much it is above that of no answer.
         """
         n_best, passage = how.pop("n_best", 3), how.pop("passage", None)
-        if strange := [name for name, value in how.items() if value not in (None, False)]:
-            raise UserError(f"{self.name} writes nothing, and has no option {', '.join(strange)}")
+        self.refuse(how)
         if n_best < 0:
             raise UserError(f"n_best={n_best}: must be 0 (not asked for) or more")
         return self._predicted(model, (with_passage(row, passage) for row in rows), n_best)

@@ -33,7 +33,7 @@ from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.forgetting import forgetting
 from seqloom.evaluate.nearest import nearest, searched
-from seqloom.evaluate.texts import score_texts
+from seqloom.evaluate.texts import lead, score_texts
 from seqloom.generate.alignment import Alignment
 from seqloom.generate.beam import Hypothesis
 from seqloom.generate.decoding import Decoding
@@ -274,6 +274,8 @@ class Translation(Task):
         )
         scores["forgetting"] = forgetting(list(wanted), written, list(wanted.values()))
         guesses = {"copy": list(wanted)} | {name: [text] * len(wanted) for name, text in (naive or {}).items()}
+        if self.config.metric == "summary":
+            guesses["lead-3"] = [lead(text, 3) for text in wanted]
         return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
 
     def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> dict[str, Any]:

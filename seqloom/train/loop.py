@@ -253,7 +253,9 @@ class Trainer:
         p, loss = self.progress, facts["loss"]
         if p.step % self.config.log_every == 0:
             self._log({"train": facts})
-        shown: dict[str, Any] = {"step": p.step, "loss": loss, "perplexity": math.exp(min(loss, 700))}
+        shown: dict[str, Any] = {"step": p.step, "loss": loss}
+        if self.task.surprises:
+            shown["perplexity"] = math.exp(min(loss, 700))
         if self.bytes_per_token:
             shown["bits_per_byte"] = loss / math.log(2) / self.bytes_per_token
         shown |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from seqloom.core.network import SequenceModel
 from seqloom.core.run import TrainConfig
 
 
@@ -25,7 +26,7 @@ class Muon(Optimizer):
     A parameter with an attribute `blocks` is that many matrices on top of each other, or a list of their rows.
     """
 
-    def __init__(self, params: list[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> None:
+    def __init__(self, params: Any, lr: float, momentum: float, weight_decay: float) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -129,22 +130,46 @@ class Optimizers:
 
 def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    factors = _factors(model, c.stage_decay)
     if c.optimizer == "sgd":
-        return [SGD([p for _, p in trained], lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)]
+        groups = _by_rate([{"params": [p for _, p in trained]}], c.rate, factors)
+        return [SGD(groups, lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)]
     matrices = []
     if c.optimizer == "muon":  # tables are looked up, not multiplied: they stay with AdamW, and so does the head
         tables = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
         matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.") and p not in tables]
     chosen = set(matrices)
     rest = [p for _, p in trained if p not in chosen]
-    groups: list[dict[str, Any]] = [{"params": rest, "weight_decay": 0.0}]
+    groups = [{"params": rest, "weight_decay": 0.0}]
     if c.weight_decay:  # for matrices and tables; gains and biases are few and need their size
         groups = [{"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0}]
         groups += [{"params": [p for p in rest if p.dim() > 1], "weight_decay": c.weight_decay}]
+    groups = _by_rate(groups, c.rate, factors)
     members: list[Optimizer] = [AdamW(groups, lr=c.rate, betas=(c.beta1, c.beta2), fused=True)]
     if matrices:
-        members.append(Muon(matrices, c.matrix_rate, c.momentum, c.weight_decay))
+        alike = _by_rate([{"params": matrices}], c.matrix_rate, factors)
+        members.append(Muon(alike, c.matrix_rate, c.momentum, c.weight_decay))
     return members
+
+
+def _factors(model: nn.Module, decay: float) -> dict[Any, float]:
+    """Of each weight's rate: all of it for the head, for each stage below a share (Howard & Ruder 2018)."""
+    if decay == 1 or not isinstance(model, SequenceModel):
+        return {}
+    stages = model.stages()
+    return {p: decay ** (len(stages) - 1 - n) for n, stage in enumerate(stages) for p in stage}
+
+
+def _by_rate(groups: list[dict[str, Any]], rate: float, factors: dict[Any, float]) -> list[dict[str, Any]]:
+    """The same groups, cut where rates differ."""
+    if not factors:
+        return groups
+    found = []
+    for group in groups:
+        for factor in sorted({factors[p] for p in group["params"]}):
+            members = [p for p in group["params"] if factors[p] == factor]
+            found.append({**group, "params": members, "lr": rate * factor})
+    return found
 
 
 def _constant(share: float, step: int, c: TrainConfig) -> float:

@@ -1,0 +1,210 @@
+"""Sequences of measurements with labels: speech frames, sensor readings; (time, features) each, held in memory.
+
+NPZ     `frames` (all, features) with `offsets` (rows + 1): row i is frames[offsets[i]:offsets[i + 1]]; or one array
+        (rows, time, features), with `lengths` where they differ; and an array of labels
+tables  CSV, TSV, parquet: one line per time step, a column that says which sequence it belongs to, one with its label,
+        and numbers in all others
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.data.files import check_file, suffix
+from seqloom.data.rows import READERS
+from seqloom.data.samples import SAMPLES, find_sample
+from seqloom.data.split import shares_of
+
+FRAMES, OFFSETS, LENGTHS = "frames", "offsets", "lengths"
+
+
+class FrameSource:
+    """Sequences (time, features) in float32, each with its label; empty ones are left out, and counted."""
+
+    def __init__(
+        self,
+        name: str,
+        frames: Sequence[np.ndarray],
+        labels: Sequence[tuple[str, ...]],
+        multi: bool = False,
+        dropped: int = 0,
+    ) -> None:
+        self.name, self.multi, self.dropped = name, multi, dropped
+        self.frames, self.row_labels = list(frames), list(labels)
+
+    @property
+    def count(self) -> int:
+        return len(self.frames)
+
+    @property
+    def features(self) -> int:
+        return self.frames[0].shape[1]
+
+    @property
+    def bytes(self) -> int:
+        return sum(frames.nbytes for frames in self.frames)
+
+    @property
+    def labels(self) -> Counter[str]:
+        return Counter(label for labels in self.row_labels for label in labels)
+
+    @property
+    def hash(self) -> str:
+        digest = hashlib.sha256(str(self.row_labels).encode())
+        for frames in self.frames:
+            digest.update(str(frames.shape).encode() + np.ascontiguousarray(frames).tobytes())
+        return digest.hexdigest()
+
+    def chosen(self, name: str, rows: Sequence[int]) -> FrameSource:
+        return FrameSource(name, [self.frames[n] for n in rows], [self.row_labels[n] for n in rows], self.multi)
+
+
+def open_frames(
+    spec: str, label: str | None = "label", row: str = "id", column: str = FRAMES, separator: str | None = None
+) -> FrameSource:
+    """`label`: None where there need be none; `row`: column that says which sequence a line belongs to; `column`: the
+    array of an NPZ file; `separator`: between the labels of one sequence, when it may have several."""
+    if spec.startswith("sample:"):
+        found = [(frames, str(name)) for frames, name in find_sample(spec, "frames").read()]
+    else:
+        path = Path(spec)
+        check_file(path)
+        kind = suffix(path)
+        if kind == ".npz":
+            found = list(_read_npz(path, label, column))
+        elif kind in READERS or kind == ".parquet":
+            found = list(_read_table(path, label, row))
+        else:
+            raise UserError(f"{path}: measurements stand in NPZ, CSV, TSV, JSONL or parquet files")
+    labels = [tuple(part.strip() for part in (name.split(separator) if separator else [name])) for _, name in found]
+    kept = [n for n, (frames, _) in enumerate(found) if len(frames)]
+    if not kept:
+        raise UserError(f"{spec}: no sequences in it" + ("; all of them are empty" if found else ""))
+    dropped = len(found) - len(kept)
+    return FrameSource(spec, [found[n][0] for n in kept], [labels[n] for n in kept], separator is not None, dropped)
+
+
+def holds_frames(spec: str) -> bool:
+    """Whether it is measurements without doubt; a table may be either."""
+    if spec.startswith("sample:"):
+        known = SAMPLES.get(spec.removeprefix("sample:"))
+        return known is not None and known.kind == "frames"
+    return suffix(Path(spec)) in (".npz", ".parquet")
+
+
+def split_frames(source: FrameSource, valid: float = 0.1, test: float = 0.0) -> dict[str, FrameSource]:
+    """Parts of about these shares, by a hash of the measurements; a part of share 0 is left out."""
+    places = [
+        int.from_bytes(hashlib.blake2b(np.ascontiguousarray(frames).tobytes(), digest_size=8).digest()) / 2**64
+        for frames in source.frames
+    ]
+    names = ["valid" if place < valid else "test" if place < valid + test else "train" for place in places]
+    parts = {}
+    for name in shares_of("sequences", valid, test):
+        rows = [n for n, part in enumerate(names) if part == name]
+        if not rows:
+            way_out = "give more sequences, a larger share, or a file of its own"
+            raise UserError(f"{source.name}: too few sequences ({source.count:,}) for a {name} part; {way_out}")
+        parts[name] = source.chosen(f"{source.name} ({name})", rows)
+    return parts
+
+
+def _read_npz(path: Path, label: str | None, column: str) -> Iterator[tuple[np.ndarray, str]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise UserError(f"{path}: not an NPZ file of plain arrays ({error})") from None
+    name = column if column in arrays else FRAMES
+    if name not in arrays or (label is not None and label not in arrays):
+        missing = name if name not in arrays else label
+        raise UserError(f"{path}: no array {missing!r}; there are: {', '.join(arrays) or 'none'}")
+    frames = _numbers(path, name, arrays[name])
+    rows = _rows(path, name, frames, arrays)
+    labels = [""] * len(rows) if label is None else [str(value) for value in arrays[label].tolist()]
+    if len(labels) != len(rows):
+        raise UserError(f"{path}: {len(rows):,} sequences in {name!r} and {len(labels):,} labels in {label!r}")
+    return zip(rows, labels, strict=True)
+
+
+def _rows(path: Path, name: str, frames: np.ndarray, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    if frames.ndim == 3:
+        lengths = arrays.get(LENGTHS, np.full(len(frames), frames.shape[1]))
+        if len(lengths) != len(frames) or (lengths > frames.shape[1]).any() or (lengths < 0).any():
+            raise UserError(f"{path}: {LENGTHS!r} does not fit {name!r} of shape {frames.shape}")
+        return [row[:length] for row, length in zip(frames, lengths.tolist(), strict=True)]
+    if frames.ndim == 2 and OFFSETS in arrays:
+        offsets = arrays[OFFSETS].astype(np.int64)
+        if offsets[0] != 0 or offsets[-1] != len(frames) or (np.diff(offsets) < 0).any():
+            raise UserError(f"{path}: {OFFSETS!r} must rise from 0 to {len(frames):,}, the rows of {name!r}")
+        return np.split(frames, offsets[1:-1])
+    raise UserError(
+        f"{path}: {name!r} has shape {frames.shape}; wanted: (rows, time, features), or (all, features) and {OFFSETS!r}"
+    )
+
+
+def _numbers(path: Path, name: str, array: np.ndarray) -> np.ndarray:
+    if not np.issubdtype(array.dtype, np.number):
+        raise UserError(f"{path}: {name!r} holds {array.dtype}, not numbers")
+    array = array.astype(np.float32)
+    if (bad := np.argwhere(~np.isfinite(array))).size:
+        count, place = len(bad), ", ".join(map(str, bad[0]))
+        raise UserError(
+            f"{path}: {count:,} values of {name!r} are not finite, the first at [{place}]; mend or leave out"
+        )
+    return array
+
+
+def _read_table(path: Path, label: str | None, row: str) -> Iterator[tuple[np.ndarray, str]]:
+    """Lines of one sequence stand together, in the order of time."""
+    done: set[str] = set()
+    for name, lines in groupby(_table_rows(path), key=lambda line: _cell(path, line, row)):
+        steps = list(lines)
+        if name in done:
+            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} goes on after others; sort the lines by {row!r}")
+        done.add(name)
+        named = {""} if label is None else {_cell(path, step, label) for step in steps}
+        if len(named) > 1:
+            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} has several labels: {', '.join(sorted(named))}")
+        frames = [[_number(path, n, key, value) for key, value in step.items() if key not in (row, label)]
+                  for n, step in steps]  # fmt: skip
+        yield np.array(frames, np.float32), named.pop()
+
+
+def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if suffix(path) != ".parquet":
+        return READERS[suffix(path)](path)
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError(f"{path}: parquet needs pyarrow; pip install 'seqloom[data]'") from None
+    table = parquet.ParquetFile(path)
+    batches = (row for batch in table.iter_batches() for row in batch.to_pylist())
+    return enumerate(batches, 1)
+
+
+def _cell(path: Path, line: tuple[int, dict[str, Any]], column: str) -> str:
+    number, row = line
+    if column not in row:
+        raise UserError(f"{path}:{number}: no column {column!r}; there are: {', '.join(row)}")
+    return str(row[column])
+
+
+def _number(path: Path, line: int, column: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{path}:{line}: {column}={value!r} is not a number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{path}:{line}: {column}={value!r} is not finite; mend it or leave the sequence out")
+    return number

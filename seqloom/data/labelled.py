@@ -1,0 +1,179 @@
+"""Texts with labels, one text or two in a row: read from the beginning as often as needed, never held in memory.
+
+They stand in columns of a table (CSV, TSV, JSONL) or in a sample. Several labels of one row are a list in JSONL, and in
+a table one cell with a mark between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from seqloom.core.errors import UserError
+from seqloom.data.columns import Cells, clean, find_columns
+from seqloom.data.files import check_file, read_lines
+from seqloom.data.pairs import part_of
+from seqloom.data.samples import find_sample
+from seqloom.data.split import shares_of
+from seqloom.data.text import Marked, Source, as_documents
+
+
+class Labelled(NamedTuple):
+    """A row: the line it stands on, one text or two, and its labels."""
+
+    line: int
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+class LabelledSource:
+    """Rows without white space at their ends; one with an empty text is left out, and counted."""
+
+    def __init__(self, name: str, read: Callable[[], Iterator[Labelled]], multi: bool = False) -> None:
+        self.name = name  # what the user typed
+        self.multi = multi  # whether a row may have any number of labels, not exactly one
+        self._read = read
+
+    def rows(self) -> Iterator[Labelled]:
+        return (row for row in self.all() if all(row.texts))
+
+    def all(self) -> Iterator[Labelled]:
+        """Also those with an empty text."""
+        return self._read()
+
+    def side(self, which: int) -> Source:
+        """The first or second text of all rows, as documents in order."""
+
+        def read() -> Marked:
+            return as_documents(row.texts[which] for row in self.rows())
+
+        return Source(f"{self.name} (text {which + 1})", read, documents=True)
+
+    @property
+    def count(self) -> int:
+        return self._measured.count
+
+    @property
+    def dropped(self) -> int:
+        """Rows left out for an empty text."""
+        return self._measured.dropped
+
+    @property
+    def bytes(self) -> int:
+        """Length of all texts in UTF-8."""
+        return self._measured.bytes
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the rows that are kept."""
+        return self._measured.hash
+
+    @property
+    def labels(self) -> Counter[str]:
+        """How many rows have each label."""
+        return self._measured.labels
+
+    @cached_property
+    def _measured(self) -> Measures:
+        count = dropped = length = 0
+        digest, labels = hashlib.sha256(), Counter[str]()
+        for row in self.all():
+            if not all(row.texts):
+                dropped += 1
+                continue
+            texts = "\0".join(row.texts).encode()
+            digest.update(texts + b"\0" + "\n".join(row.labels).encode() + b"\0")
+            count, length = count + 1, length + len(texts) - len(row.texts) + 1
+            labels.update(row.labels)
+        return Measures(count, dropped, length, digest.hexdigest(), labels)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What one reading tells of all rows."""
+
+    count: int
+    dropped: int
+    bytes: int
+    hash: str
+    labels: Counter[str]
+
+
+def open_labelled(
+    spec: str, text: str = "text", label: str = "label", second: str | None = None, separator: str | None = None
+) -> LabelledSource:
+    """CSV, TSV or JSONL with columns of a text (or two) and of labels; `sample:NAME`; also compressed.
+
+    `separator`: rows have any number of labels, in a table with this between them; None: exactly one.
+    """
+    columns = [text, second] if second else [text]
+    read = _find(spec, [*columns, label], label)
+
+    def rows() -> Iterator[Labelled]:
+        for line, (*texts, cell) in read():
+            labels = _labels(cell, separator)
+            if separator is None and len(labels) != 1:
+                way_out = "; for rows with several say what stands between them: data.separator" if labels else ""
+                there = f"{len(labels)} labels" if labels else "no label"
+                raise UserError(f"{spec}:{line}: {there} where one is wanted{way_out}")
+            yield Labelled(line, tuple(map(clean, texts)), labels)
+
+    source = LabelledSource(spec, rows, multi=separator is not None)
+    if next(source.rows(), None) is None:
+        reason = f"all {source.dropped:,} have an empty text" if source.dropped else "the file has none"
+        raise UserError(f"{spec}: no rows to learn from; {reason}")
+    return source
+
+
+def open_unlabelled(spec: str, text: str = "text", second: str | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Rows of (line, texts) to predict from: as in `open_labelled`, without need of labels; else line by line."""
+    columns = [text, second] if second else [text]
+    rows = _find(spec, columns, None)()
+    return ((line, tuple(map(clean, texts))) for line, texts in rows)
+
+
+def split_labelled(source: LabelledSource, valid: float = 0.1, test: float = 0.0) -> dict[str, LabelledSource]:
+    """Parts of about these shares, by a hash of the texts: no text is in two; a part of share 0 is left out."""
+
+    def part(name: str) -> LabelledSource:
+        def read() -> Iterator[Labelled]:
+            return (row for row in source.all() if part_of("\0".join(row.texts), valid, test) == name)
+
+        return LabelledSource(f"{source.name} ({name})", read, source.multi)
+
+    parts = {name: part(name) for name in shares_of("rows", valid, test)}
+    for name, found in parts.items():
+        if next(found.rows(), None) is None:
+            way_out = "give more rows, a larger share, or a file of its own"
+            raise UserError(f"{source.name}: too few rows ({source.count:,}) for a {name} part; {way_out}")
+    return parts
+
+
+def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
+    """A list of JSONL comes one on a line; each label once."""
+    lines = cell.split("\n") if separator is None else cell.replace(separator, "\n").split("\n")
+    return tuple(dict.fromkeys(label for part in lines if (label := part.strip())))
+
+
+def _find(spec: str, columns: Sequence[str], label: str | None) -> Callable[[], Cells]:
+    """How to read these columns; without a label also plain text, line by line."""
+    if spec.startswith("sample:"):
+        sample = find_sample(spec, "labelled")
+        return lambda: ((number, [*row][: len(columns)]) for number, row in enumerate(sample.read(), 1))
+    path = Path(spec)
+    check_file(path)
+    if path.is_dir():
+        raise UserError(f"{path}: a folder; rows with labels stand in one file: CSV, TSV or JSONL")
+    if read := find_columns(path, list(columns), loose=() if label is None else (label,)):
+        return read
+    if label is None:
+        return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
+    raise UserError(
+        f"{path}: plain text; labels stand beside texts in CSV, TSV or JSONL, or in columns between tabs, given by "
+        "number: -o data.column=2 -o data.label=1"
+    )

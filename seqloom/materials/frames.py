@@ -1,0 +1,79 @@
+"""Sequences of measurements with labels, scaled by what the training part says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.core.run import DataConfig
+from seqloom.core.task import Row
+from seqloom.data.frames import FrameSource, open_frames, split_frames
+from seqloom.materials.labelled import check_labels
+from seqloom.materials.material import Material
+from seqloom.tokenizers.labelled import LabelledScale
+from seqloom.train.progress import Reporter
+
+
+class FrameRows:
+    """Scaled measurements of each row, and the numbers of its labels (-1: unknown to training)."""
+
+    def __init__(self, source: FrameSource, scale: LabelledScale) -> None:
+        self.origin, self._scale = source, scale
+        self.lengths = np.array([len(frames) for frames in source.frames])
+        number = {label: n for n, label in enumerate(scale.labels)}
+        self.labels = [[number.get(label, -1) for label in labels] for labels in source.row_labels]
+        self.unknown = Counter({label: n for label, n in source.labels.items() if label not in number})
+        self.bytes = source.bytes
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.lengths.sum())
+
+    def parts(self, row: int) -> list[np.ndarray]:
+        return [self._scale.apply(self.origin.frames[row])]
+
+
+class Frames(Material):
+    def open(self, spec: str, data: DataConfig) -> FrameSource:
+        return open_frames(spec, data.label, data.row, data.column, data.separator)
+
+    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+        found = open_frames(spec, None, data.row, data.column)
+        return ({"line": n, "frames": frames} for n, frames in enumerate(found.frames, 1))
+
+    def split(self, part: FrameSource, valid: float, test: float) -> dict[str, FrameSource]:
+        return split_frames(part, valid, test)
+
+    def make_tokenizer(self, config: Any, train: FrameSource, known: Any = None) -> LabelledScale:
+        """A feature that never changes stays as it is, but for its mean."""
+        every = np.concatenate(train.frames).astype(np.float64)
+        deviation = every.std(0)
+        steady = np.where(deviation > 1e-8, deviation, 1.0)
+        return LabelledScale(every.mean(0), steady, sorted(train.labels), train.multi)
+
+    def load_tokenizer(self, folder: Path) -> LabelledScale:
+        return LabelledScale.load(folder)
+
+    def prepare(self, part: FrameSource, tokenizer: LabelledScale, talk: Reporter | None = None, name: str = "") -> Any:
+        if part.features != tokenizer.size:
+            raise UserError(f"{part.name}: {part.features} features where training had {tokenizer.size}")
+        return FrameRows(part, tokenizer)
+
+    def check(self, rows: Mapping[str, FrameRows], tokenizer: LabelledScale) -> None:
+        check_labels(tokenizer.labels)
+
+    def describe(self, train: FrameRows, tokenizer: LabelledScale) -> str:
+        left_out = f" ({train.origin.dropped:,} empty ones left out)" if train.origin.dropped else ""
+        sizes = f"{train.tokens:,} steps of {tokenizer.size} measurements, {len(tokenizer.labels):,} labels"
+        return f"{len(train):,} training sequences{left_out}, {sizes}"
+
+
+MATERIAL = Frames()

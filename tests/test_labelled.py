@@ -1,0 +1,193 @@
+"""Texts and measurements with labels: every format, and every way it can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqloom.core.errors import UserError
+from seqloom.data.frames import open_frames, split_frames
+from seqloom.data.labelled import open_labelled, open_unlabelled, split_labelled
+
+ROWS = [("good film", "pos"), ("bad film", "neg"), ("so-so", "pos")]
+
+
+def table(path: Path, rows: Any = ROWS, separator: str = ",") -> Path:
+    path.write_text("\n".join(separator.join(row) for row in [("text", "label"), *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def read(source: Any) -> list[tuple[Any, ...]]:
+    return [(*row.texts, *row.labels) for row in source.rows()]
+
+
+def test_the_same_rows_from_every_format(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.txt"
+    bare.write_text("".join(f"{label}\t{text}\n" for text, label in ROWS))
+    packed = tmp_path / "rows.jsonl.gz"
+    packed.write_bytes(gzip.compress("".join(json.dumps({"text": t, "label": n}) + "\n" for t, n in ROWS).encode()))
+    sources = [
+        open_labelled(str(table(tmp_path / "a.csv"))),
+        open_labelled(str(table(tmp_path / "a.tsv", separator="\t"))),
+        open_labelled(str(bare), "2", "1"),
+        open_labelled(str(packed)),
+    ]
+    assert all(read(source) == ROWS for source in sources)
+    assert len({source.hash for source in sources}) == 1 and sources[0].count == 3
+    assert sources[0].labels == {"pos": 2, "neg": 1} and sources[0].bytes == sum(len(text) for text, _ in ROWS)
+
+
+def test_two_texts_numbers_and_lists_as_labels(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"a": "one", "b": "two", "y": 3}, {"a": "x", "b": "y", "y": ["p", "q", "p"]}, {"a": "z", "b": "z", "y": []}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = open_labelled(str(path), "a", "y", "b", separator="|")
+    assert read(source) == [("one", "two", "3"), ("x", "y", "p", "q"), ("z", "z")] and source.multi
+    assert read(open_labelled(str(table(tmp_path / "m.csv", [("t", "a|b"), ("u", "c")])), separator="|")) == [
+        ("t", "a", "b"),
+        ("u", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "wanted"),
+    [
+        ("text,label\nx,\n", {}, r"a.csv:2: no label where one is wanted"),
+        ("text,label\n,a\n ,b\n", {}, r"a.csv: no rows to learn from; all 2 have an empty text"),
+        ("text,label\n", {}, "a.csv: no rows to learn from; the file has none"),
+        ("text,kind\nx,a\n", {"label": "kin"}, r"a.csv:2: no column 'kin'; .*did you mean 'kind'"),
+        ("text,label\nx,a,b\n", {}, r"a.csv:2: 3 fields where the header has 2"),
+        ("x\ty\n", {"text": "1", "label": "2"}, r"no column 2; this line has 1 column, separated by commas"),
+    ],
+)
+def test_bad_tables_are_one_clear_line(tmp_path: Path, content: str, options: dict[str, str], wanted: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    with pytest.raises(UserError, match=wanted):
+        open_labelled(str(path), **options)
+
+
+def test_several_labels_where_one_is_wanted_name_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "x", "label": ["a", "b"]}\n')
+    with pytest.raises(UserError, match=r"a.jsonl:1: 2 labels where one is wanted.*data.separator"):
+        open_labelled(str(path))
+
+
+def test_plain_text_and_folders_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("x\n")
+    with pytest.raises(UserError, match=r"plain text; .*-o data.column=2 -o data.label=1"):
+        open_labelled(str(path))
+    with pytest.raises(UserError, match="a folder"):
+        open_labelled(str(tmp_path))
+    assert list(open_unlabelled(str(path))) == [(1, ("x",))]
+
+
+def test_empty_texts_are_left_out_and_counted_and_no_text_is_in_two_parts(tmp_path: Path) -> None:
+    rows = [(f"text {n % 60}", "ab"[n % 2]) for n in range(120)] + [("", "a")]
+    source = open_labelled(str(table(tmp_path / "a.csv", rows)))
+    assert source.count == 120 and source.dropped == 1
+    parts = split_labelled(source, 0.2, 0.2)
+    texts = [{row.texts for row in part.rows()} for part in parts.values()]
+    assert sum(map(len, texts)) == len(set.union(*texts)) == 60
+    assert sum(part.count for part in parts.values()) == 120
+    with pytest.raises(UserError, match=r"too few rows \(1\) for a valid part"):
+        split_labelled(open_labelled(str(table(tmp_path / "b.csv", [("x", "a")]))), 0.1)
+
+
+FRAMES = [np.arange(2 * n, dtype=np.float32).reshape(n, 2) for n in (3, 1, 5)]
+
+
+def npz(path: Path, **arrays: Any) -> str:
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def test_measurements_from_every_format(tmp_path: Path) -> None:
+    flat, labels = np.concatenate(FRAMES), np.array([1, 0, 1])
+    cube = np.zeros((3, 5, 2), np.float32)
+    for n, row in enumerate(FRAMES):
+        cube[n, : len(row)] = row
+    offsets = np.cumsum([0, 3, 1, 5])
+    lines = ["id,label,x,y", *(f"s{n},{labels[n]},{x},{y}" for n, row in enumerate(FRAMES) for x, y in row)]
+    (tmp_path / "long.csv").write_text("\n".join(lines) + "\n")
+    import pyarrow
+    from pyarrow import parquet
+
+    columns: dict[str, list[Any]] = {"id": [], "label": [], "x": [], "y": []}
+    for n, row in enumerate(FRAMES):
+        for x, y in row.tolist():
+            for name, value in zip(columns, (f"s{n}", int(labels[n]), x, y), strict=True):
+                columns[name].append(value)
+    parquet.write_table(pyarrow.table(columns), tmp_path / "long.parquet")
+    sources = [
+        open_frames(npz(tmp_path / "flat.npz", frames=flat, offsets=offsets, label=labels)),
+        open_frames(npz(tmp_path / "cube.npz", data=cube, lengths=[3, 1, 5], kind=labels), "kind", column="data"),
+        open_frames(str(tmp_path / "long.csv")),
+        open_frames(str(tmp_path / "long.parquet")),
+    ]
+    for source in sources:
+        assert all((a == b).all() for a, b in zip(source.frames, FRAMES, strict=True))
+        assert source.row_labels == [("1",), ("0",), ("1",)]
+    assert len({source.hash for source in sources}) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "wanted"),
+    [
+        ({"frames": np.ones((4, 2)), "label": [1]}, "has shape .4, 2.; wanted: .rows, time, features."),
+        ({"frames": np.ones((2, 3, 2)), "label": [1]}, "2 sequences in 'frames' and 1 labels in 'label'"),
+        ({"frames": np.ones((2, 3, 2)), "kind": [1, 2]}, "no array 'label'; there are: frames, kind"),
+        ({"frames": np.full((1, 3, 2), np.nan), "label": [1]}, r"6 values .* not finite, the first at \[0, 0, 0\]"),
+        ({"frames": np.ones((4, 2)), "offsets": [0, 3], "label": [1]}, "'offsets' must rise from 0 to 4"),
+        ({"frames": np.ones((1, 3, 2)), "lengths": [9], "label": [1]}, "'lengths' does not fit"),
+        ({"frames": np.array([["a"]]), "label": [1]}, "holds <U1, not numbers"),
+    ],
+)  # fmt: skip
+def test_bad_arrays_are_one_clear_line(tmp_path: Path, arrays: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(UserError, match=wanted):
+        open_frames(npz(tmp_path / "a.npz", **arrays))
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        (["id,label,x", "a,1,2", "a,1,oops"], r"a.csv:3: x='oops' is not a number"),
+        (["id,label,x", "a,1,nan"], r"a.csv:2: x='nan' is not finite"),
+        (["id,label,x", "a,1,2", "a,2,2"], r"a.csv:2: sequence 'a' has several labels: 1, 2"),
+        (["id,label,x", "a,1,2", "b,1,2", "a,1,3"], r"a.csv:4: sequence 'a' goes on after others; sort"),
+        (["row,label,x", "a,1,2"], r"a.csv:2: no column 'id'; there are: row, label, x"),
+    ],
+)
+def test_bad_lines_of_measurements_are_named(tmp_path: Path, lines: list[str], wanted: str) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError, match=wanted):
+        open_frames(str(tmp_path / "a.csv"))
+
+
+def test_a_broken_archive_and_strange_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"no zip")
+    with pytest.raises(UserError, match="not an NPZ file of plain arrays"):
+        open_frames(str(tmp_path / "a.npz"))
+    (tmp_path / "a.txt").write_text("1 2 3\n")
+    with pytest.raises(UserError, match="measurements stand in NPZ"):
+        open_frames(str(tmp_path / "a.txt"))
+
+
+def test_empty_sequences_are_left_out_and_counted_and_parts_are_stable() -> None:
+    source = open_frames("sample:waves")
+    parts = split_frames(source, 0.1, 0.1)
+    assert sum(part.count for part in parts.values()) == source.count == 2000
+    assert 140 < parts["valid"].count < 260
+
+
+def test_empty_sequences_are_counted(tmp_path: Path) -> None:
+    path = npz(tmp_path / "a.npz", frames=np.ones((3, 2)), offsets=[0, 0, 3], label=["x", "y"])
+    source = open_frames(path)
+    assert source.count == source.dropped == 1 and source.row_labels == [("y",)]
