@@ -25,6 +25,7 @@ def predict(
     run: RunPath,
     data: Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")] = None,
     text: Annotated[str | None, typer.Option(help="One source, instead of --data.")] = None,
+    passage: Annotated[str | None, typer.Option(help="Questions: what --text, the question, is about.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write here (replaced when all is done); else to the screen.")
     ] = None,
@@ -51,12 +52,14 @@ def predict(
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-        "alignments": alignments or None,
+        "alignments": alignments or None, "passage": passage,
     }  # fmt: skip
     if (data is None) == (text is None):
         raise UserError("predict: give --data PATH or --text TEXT, one of them")
     if text is not None and not text.strip():
         raise UserError("--text: empty; there is nothing to predict from")
+    if passage is not None and text is None:
+        raise UserError("--passage: of the question in --text; in --data each question has its own")
     _check_out(out, data)
     from seqloom import runs
 

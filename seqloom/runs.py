@@ -73,8 +73,9 @@ def _beginning_with(start: str, said: dict[str, dict[str, Any]]) -> dict[str, di
     kept = ("tokenizer", "vocabulary", "min_count", "split")
     known = find_config("tasks", said.get("task", {}).get("name", "language_model")).model_fields
     task = {option: before.task[option] for option in kept if option in before.task and option in known}
-    if "longest" in known and (context := model.get("context")):
-        task["longest"] = min(context, known["longest"].default)  # it reads no more than it could there
+    for option in {"longest", "window"} & known.keys():
+        if context := model.get("context"):
+            task[option] = min(context, known[option].default)  # it reads no more than it could there
     return merge({"model": model, "task": task}, said)
 
 

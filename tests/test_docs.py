@@ -83,6 +83,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     names = [{"text": f"Ada sees {n} dogs.", "spans": spans} for n in range(40)]
     (tmp_path / "names.jsonl").write_text("".join(json.dumps(row) + "\n" for row in names))
+    rows = [{"context": f"Box {n} holds a {n % 5}-pound stone.", "question": f"What is in box {n}?"} for n in range(60)]
+    asked = [row | {"answer": "stone", "answer_start": row["context"].index("stone")} for row in rows]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])

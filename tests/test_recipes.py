@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,14 @@ def write_tagged(folder: Path, data: DataConfig) -> Path:
     return folder / "tagged.txt"
 
 
-WRITERS = {"texts": write_text, "pairs": write_pairs, "tagged": write_tagged}
+def write_questions(folder: Path, data: DataConfig) -> Path:
+    rows = [{"context": f"Number {n} is {n % 7} of seven.", "question": f"What is {n}?"} for n in range(80)]
+    lines = [json.dumps(row | {"answer": "of seven", "answer_start": row["context"].index("of")}) for row in rows]
+    (folder / "questions.jsonl").write_text("\n".join(lines))
+    return folder / "questions.jsonl"
+
+
+WRITERS = {"texts": write_text, "pairs": write_pairs, "tagged": write_tagged, "questions": write_questions}
 
 
 @pytest.mark.parametrize("model", ["lstm", "gpt"])

@@ -12,6 +12,7 @@ import numpy as np
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.doctor_labelled import examine_frames, examine_labelled
 from seqloom.data.doctor_pairs import examine_pairs
+from seqloom.data.doctor_questions import examine_questions
 from seqloom.data.doctor_tagged import examine_tagged
 from seqloom.data.files import read_blocks, suffix
 from seqloom.data.findings import Finding, Level, Lines
@@ -198,7 +199,7 @@ def _suited(survey: Survey, unspaced: bool) -> str:
     return "bpe"
 
 
-DOCTORS = ("language_model", "translation", "masked_lm", "classification", "tagging")
+DOCTORS = ("language_model", "translation", "masked_lm", "classification", "tagging", "question_answering")
 
 
 def examine(
@@ -229,4 +230,6 @@ def examine(
         return examine_labelled(spec, column, label, second, separator, valid_data)
     if task == "tagging":
         return examine_tagged(spec, word, tag, column, valid_data)
+    if task == "question_answering":
+        return examine_questions(spec, valid_data)
     return examine_text(spec, column, valid)

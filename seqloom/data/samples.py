@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from seqloom.core.errors import UserError, unknown
+from seqloom.data.facts import facts
 from seqloom.data.places import places, places_new
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
@@ -121,6 +122,8 @@ SAMPLES: dict[str, Sample] = {
     "waves": Sample("frames", "2,000 noisy waves (value, slope), and which of 5 forms", waves),
     "places": Sample("tagged", "4,000 sentences with countries, languages, currencies, in four languages", places),
     "places-new": Sample("tagged", "800 more such sentences, with names that places does not have", places_new),
+    "facts": Sample("questions", "4,000 questions on the money and languages of the world", lambda: facts("en")),
+    "facts-zh": Sample("questions", "4,000 such questions in Chinese", lambda: facts("zh")),
 }
 
 

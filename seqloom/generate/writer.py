@@ -67,6 +67,8 @@ class Writer:
 
         `how` as in `Decoding`; what is not given is as it was.
         """
+        if "passage" in how:
+            raise UserError("--passage: this run answers no questions; give the source as --text")
         drawn = {"beams": 1} if how.get("temperature") else {}
         for name, number in (("n_best", n_best), ("max_new", max_new)):
             if number < 0:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, describe, invalid_text
+from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, byte_spans, describe, invalid_text
 
 CODE_POINTS = 0x110000
 
@@ -42,6 +42,10 @@ class Characters(Tokenizer):
 
     def encode(self, text: str) -> np.ndarray:
         return self._ids.take(code_points(text), mode="clip")  # no code point is out of range: clip skips the check
+
+    def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        places = np.arange(len(text))
+        return self.encode(text), np.stack((places, places + 1), axis=1)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         codes = self._codes[np.asarray(ids, np.int64)]
@@ -87,6 +91,10 @@ class Bytes(Tokenizer):
 
     def encode(self, text: str) -> np.ndarray:
         return np.frombuffer(utf8(text), np.uint8) + np.int64(len(SPECIALS))
+
+    def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        ids = self.encode(text)
+        return ids, byte_spans(text, np.ones_like(ids))
 
     def decoder(self) -> Decoder:
         return ByteDecoder(self._pieces)

@@ -17,7 +17,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.tokenizers.characters import ByteDecoder, byte_name, byte_pieces, utf8
-from seqloom.tokenizers.tokenizer import SPECIALS, Decoder, Tokenizer, describe
+from seqloom.tokenizers.tokenizer import SPECIALS, Decoder, Tokenizer, byte_spans, describe
 
 if TYPE_CHECKING:
     import tokenizers
@@ -60,6 +60,15 @@ class Subwords(Tokenizer):
         utf8(text)  # refuses what is not valid text
         return np.concatenate([_ids(e) for e in self.hf.encode_batch_fast(list(cut(text)), add_special_tokens=False)])
 
+    def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """A token that begins with a blank stands for the word after it alone."""
+        ids = self.encode(text)
+        places = byte_spans(text, self._sizes[ids])
+        white = np.array([character.isspace() for character in text], bool)
+        if len(places):
+            places[:, 0] += white[places[:, 0]] & ~white[places[:, 1] - 1]  # the library joins one blank to a word
+        return ids, places
+
     def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
         """The ids of each text, in order; the library works on one batch while the one before is handed out."""
         pieces = ((piece, last) for text in texts for piece, last in _mark_last(cut(text)))
@@ -91,6 +100,10 @@ class Subwords(Tokenizer):
     @cached_property
     def _pieces(self) -> list[bytes]:
         return byte_pieces(self.vocabulary, self.size)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.array([len(piece) for piece in self._pieces])
 
 
 def cut(text: str, length: int = PIECE) -> Iterator[str]:

@@ -72,6 +72,13 @@ class Tokenizer(ABC):
         return map(self.encode, texts)
 
     @abstractmethod
+    def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of `encode`, and the characters that each stands for: (first, one after the last), (n, 2) int64.
+
+        A token that is a part of a character stands for all of it.
+        """
+
+    @abstractmethod
     def decoder(self) -> Decoder: ...
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
@@ -125,6 +132,16 @@ class Tokenizer(ABC):
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: damaged; not a tokenizer that seqloom wrote") from None
+
+
+def byte_spans(text: str, lengths: np.ndarray) -> np.ndarray:
+    """The characters that pieces of so many bytes of UTF-8 each, one after the other, stand for: (n, 2)."""
+    ends = np.cumsum(lengths)
+    if text.isascii():
+        return np.stack((ends - lengths, ends), axis=1)
+    sizes = [len(character.encode()) for character in text]
+    owner = np.repeat(np.arange(len(text)), sizes)  # the character that each byte belongs to
+    return np.stack((owner[ends - lengths], owner[ends - 1] + 1), axis=1)
 
 
 def invalid_text(text: str) -> UserError:

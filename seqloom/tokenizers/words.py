@@ -45,7 +45,8 @@ class Words(Tokenizer):
         super().__init__(data)
         pattern = self.json["pre_tokenizer"]["pattern"]["Regex"]
         self.split = next(split for split, (_, theirs) in _patterns().items() if theirs == pattern)
-        self._find = _patterns()[self.split][0].findall
+        self._pattern = _patterns()[self.split][0]
+        self._find = self._pattern.findall
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int = 8192, min_count: int = 1, split: str = "punctuation") -> Words:
@@ -74,6 +75,10 @@ class Words(Tokenizer):
         utf8(text)  # refuses what is not valid text
         get, unk = self._ids.get, self.unk
         return np.array([get(word, unk) for word in self._find(text)], np.int64)
+
+    def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        places = [found.span() for found in self._pattern.finditer(text)]
+        return self.encode(text), np.array(places, np.int64).reshape(-1, 2)
 
     def decoder(self) -> Decoder:
         return _WordDecoder(self._words, tight=self.split == "punctuation")

@@ -1,0 +1,191 @@
+"""Questions on made-up passages of real facts: who pays with what and since when, which languages are official where,
+what a language calls itself. From Babel's copy of the CLDR, in English or in Chinese; always the same.
+
+Every passage speaks of several territories and languages, in varied words, so that a question is answered only by
+whoever finds both the name and the matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from seqloom.core.errors import UserError
+
+PASSAGES = 1000
+ASKED = 4  # questions on each
+NO_PLACE = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
+
+
+class Wording(NamedTuple):
+    """How a fact is told and asked for: {t} is who it is about, {a} the answer; `back` asks for {t}."""
+
+    told: tuple[str, ...]
+    asked: tuple[str, ...]
+    back: tuple[str, ...] = ()
+
+
+ENGLISH = {
+    "currency": Wording(
+        (
+            "The currency of {t} is the {a}.",
+            "People in {t} pay with the {a}.",
+            "In {t}, prices are given in the {a}.",
+            "The {a} is what one pays with in {t}.",
+        ),
+        (
+            "What is the currency of {t}?",
+            "What do people in {t} pay with?",
+            "Which currency are prices given in, in {t}?",
+        ),
+        ("Where do people pay with the {a}?", "In which place is the {a} the currency?"),
+    ),
+    "code": Wording(
+        ("Banks write {a} for the money of {t}.", "The money of {t} has the code {a}.", "{a} stands for {t}'s money."),
+        ("What do banks write for the money of {t}?", "Which code has the money of {t}?"),
+    ),
+    "since": Wording(
+        (
+            "{t} has had its present money since {a}.",
+            "Since {a}, the money in {t} has been the same.",
+            "The present money came to {t} in {a}.",
+        ),
+        ("Since when has {t} had its present money?", "In which year did the present money come to {t}?"),
+    ),
+    "official": Wording(
+        ("Laws in {t} are written in {a}.", "What is official in {t} is said in {a}.", "{a} has official rank in {t}."),
+        ("In what language are laws in {t} written?", "What has official rank in {t}?"),
+        ("Where are laws written in {a}?", "In which place has {a} official rank?"),
+    ),
+    "own": Wording(
+        (
+            "Those who speak {t} call it {a}.",
+            "In the language itself, {t} is called {a}.",
+            "{a} is the own name of {t}.",
+        ),
+        ("What is the own name of {t}?", "What do those who speak {t} call it?"),
+    ),
+}
+CHINESE = {
+    "currency": Wording(
+        ("{t}的货币是{a}。", "{t}人用{a}付款。", "在{t}，价格以{a}计算。", "{a}是{t}使用的货币。"),
+        ("{t}的货币是什么？", "{t}人用什么付款？", "在{t}，价格以什么计算？"),
+        ("哪里的货币是{a}？", "哪里的人用{a}付款？"),
+    ),
+    "code": Wording(
+        ("银行把{t}的钱写作{a}。", "{t}的钱的代码是{a}。", "{a}代表{t}的钱。"),
+        ("银行把{t}的钱写作什么？", "{t}的钱的代码是什么？"),
+    ),
+    "since": Wording(
+        ("{t}从{a}年起使用现在的钱。", "自{a}年以来，{t}的钱没有变。", "现在的钱在{a}年来到{t}。"),
+        ("{t}从哪一年起使用现在的钱？", "现在的钱在哪一年来到{t}？"),
+    ),
+    "official": Wording(
+        ("{t}的法律用{a}写成。", "{t}的官方语言是{a}。", "{a}在{t}是官方语言。"),
+        ("{t}的法律用什么语言写成？", "{t}的官方语言是什么？"),
+        ("哪里的法律用{a}写成？", "哪里的官方语言是{a}？"),
+    ),
+    "own": Wording(
+        ("说{t}的人把它叫做{a}。", "{t}自己的名称是{a}。", "{a}是{t}自己的名称。"),
+        ("说{t}的人把它叫做什么？", "{t}自己的名称是什么？"),
+    ),
+}
+WORDINGS = {"en": ENGLISH, "zh": CHINESE}
+ASIDES = {
+    "en": ("Such things change now and then.", "Travellers should ask before they leave.", "Much more could be said."),
+    "zh": ("这些事情有时会改变。", "旅行者应当先问清楚。", "还可以说很多。"),
+}
+JOINTS = {"en": (" ", ", ", " and "), "zh": ("", "、", "和")}  # between sentences, in lists, before the last of a list
+
+
+class Fact(NamedTuple):
+    matter: str
+    about: str
+    answer: str
+
+
+def facts(language: str) -> Iterator[dict[str, Any]]:
+    """Rows as they stand in JSONL: context, question, answers."""
+    known, chosen = _known(language), random.Random(1)
+    places, tongues = [name for name in known if "own" not in known[name]], [n for n in known if "own" in known[n]]
+    for _ in range(PASSAGES):
+        told = [
+            Fact(matter, name, known[name][matter])
+            for name in chosen.sample(places, chosen.randint(3, 4)) + chosen.sample(tongues, chosen.randint(1, 2))
+            for matter in chosen.sample(sorted(known[name]), min(len(known[name]), chosen.randint(2, 3)))
+        ]
+        if chosen.random() < 0.5:
+            chosen.shuffle(told)
+        yield from _passage(told, language, chosen)
+
+
+def _passage(told: list[Fact], language: str, chosen: random.Random) -> Iterator[dict[str, Any]]:
+    words, blank = WORDINGS[language], JOINTS[language][0]
+    text, places = "", []
+    for fact in told:
+        if chosen.random() < 0.1:
+            text += chosen.choice(ASIDES[language]) + blank
+        form = chosen.choice(words[fact.matter].told)
+        places.append({key: len(text) + _offset(form, key, fact) for key in ("t", "a")})
+        text += form.format(t=fact.about, a=fact.answer) + blank
+    context = text.strip()
+    for n in chosen.sample(range(len(told)), ASKED):
+        fact, wording = told[n], words[told[n].matter]
+        alone = sum(other.matter == fact.matter and fact.answer in other.answer for other in told) == 1
+        back = bool(wording.back) and alone and chosen.random() < 0.3
+        question = chosen.choice(wording.back if back else wording.asked).format(t=fact.about, a=fact.answer)
+        answer = {"text": [fact.about if back else fact.answer], "answer_start": [places[n]["t" if back else "a"]]}
+        yield {"context": context, "question": question, "answers": answer}
+
+
+def _offset(form: str, key: str, fact: Fact) -> int:
+    """Where in the filled form it stands."""
+    before = form[: form.index("{" + key + "}")]
+    return len(before.format(t=fact.about, a=fact.answer))
+
+
+@cache
+def _known(language: str) -> dict[str, dict[str, str]]:
+    """What is told of each territory and of each language: {"Samoa": {"currency": "Samoan Tala", ...}, ...}."""
+    if find_spec("babel") is None:
+        raise UserError("sample:facts: the package babel is not installed; pip install babel")
+    from babel import Locale, UnknownLocaleError
+
+    locale = Locale(language)
+    found = {}
+    for code, name in sorted(locale.territories.items()):
+        if len(code) == 2 and code.isalpha() and code not in NO_PLACE and (told := _of_territory(code, locale)):
+            found[name] = told
+    for code, name in sorted(locale.languages.items()):
+        try:
+            own = Locale.parse(code).languages.get(code) if "_" not in code else None
+        except (UnknownLocaleError, ValueError):
+            continue
+        if own and own.casefold() != name.casefold():
+            found[name] = {"own": own}
+    return found
+
+
+def _of_territory(code: str, locale: Any) -> dict[str, str] | None:
+    """None where more than one money is in use, or none."""
+    from babel.languages import get_official_languages
+    from babel.numbers import get_currency_name, get_territory_currencies
+
+    money = get_territory_currencies(code, include_details=True)
+    if len(money) != 1 or money[0]["from"] is None:
+        return None
+    currency = money[0]["currency"]
+    told = {
+        "currency": get_currency_name(currency, locale=locale),
+        "code": currency,
+        "since": str(money[0]["from"].year),
+    }
+    spoken = [locale.languages.get(tongue) for tongue in get_official_languages(code, de_facto=True)]
+    names = [name for name in spoken if name]
+    if names and len(names) == len(spoken):
+        _, comma, last = JOINTS[str(locale)]
+        told["official"] = last.join(filter(None, (comma.join(names[:-1]), names[-1])))
+    return told
