@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from seqloom.core.errors import UserError
+from seqloom.data.doctor import examine
 from seqloom.data.frames import open_frames, split_frames
 from seqloom.data.labelled import open_labelled, open_unlabelled, split_labelled
 
@@ -191,3 +192,38 @@ def test_empty_sequences_are_counted(tmp_path: Path) -> None:
     path = npz(tmp_path / "a.npz", frames=np.ones((3, 2)), offsets=[0, 0, 3], label=["x", "y"])
     source = open_frames(path)
     assert source.count == source.dropped == 1 and source.row_labels == [("y",)]
+
+
+def said(findings: list[Any], *levels: str) -> str:
+    return "\n".join(f.message for f in findings if not levels or f.level in levels)
+
+
+def test_the_doctor_knows_rows_with_labels(tmp_path: Path) -> None:
+    good = [(f"text number {n}", "ab"[n % 2]) for n in range(400)]
+    assert {f.level for f in examine("classification", str(table(tmp_path / "good.csv", good)))} == {"ok"}
+    uneven = [(f"text number {n}", "rare" if n % 40 == 0 else "often") for n in range(400)]
+    torn = [("the same", "a"), ("the same", "b"), ("", "a")]
+    path = str(table(tmp_path / "bad.csv", [*uneven, *torn, *good[:30], *good[:30]]))
+    found = said(examine("classification", path), "warning", "note")
+    for what in ("of 'often'", "fewer than 20 rows", "another label elsewhere", "empty text", "been there before"):
+        assert what in found, found
+    valid = str(table(tmp_path / "valid.csv", [("text number 4", "often"), ("new", "perhaps")]))
+    both = said(examine("classification", path, valid_data=valid), "warning")
+    assert "labels that only the validation part has: 'perhaps'" in both and "in the training part too" in both
+    many = str(table(tmp_path / "many.csv", [(f"text {n} " * 300, f"label {n}") for n in range(260)]))
+    assert "different labels" in said(examine("classification", many)) and "long texts" in said(
+        examine("classification", many), "note"
+    )
+    alone = str(table(tmp_path / "one.csv", [(f"text {n}", "a") for n in range(50)]))
+    assert "only the label 'a'" in said(examine("classification", alone), "error")
+    assert "no such file" in said(examine("classification", "nowhere.csv"), "error")
+
+
+def test_the_doctor_knows_measurements(tmp_path: Path) -> None:
+    assert "2 measurements, 30 to 89 steps" in said(examine("classification", "sample:waves"))
+    frames = np.ones((60, 4, 2))
+    frames[:, :, 1] = np.arange(240).reshape(60, 4)
+    path = npz(tmp_path / "a.npz", frames=frames, label=np.arange(60) % 2, lengths=[0, *[4] * 59])
+    found = said(examine("classification", path))
+    assert "measurements that never change: [0]" in found and "1 sequences are empty" in found
+    assert "no array 'kind'" in said(examine("classification", path, label="kind", valid_data=path), "error")

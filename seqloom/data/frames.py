@@ -116,6 +116,7 @@ def split_frames(source: FrameSource, valid: float = 0.1, test: float = 0.0) -> 
             way_out = "give more sequences, a larger share, or a file of its own"
             raise UserError(f"{source.name}: too few sequences ({source.count:,}) for a {name} part; {way_out}")
         parts[name] = source.chosen(f"{source.name} ({name})", rows)
+    parts["train"].dropped = source.dropped  # empty ones belong nowhere else
     return parts
 
 
