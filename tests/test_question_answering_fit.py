@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 
 from seqloom import cli, runs
 from seqloom.data.facts import facts
@@ -42,6 +43,25 @@ def test_a_run_saved_and_loaded_answers_the_same(data: Path, tmp_path: Path, mod
     assert 0 <= scores["exact"] <= scores["f1"] <= 1 and "best sentence" in scores["baselines"]
     assert again.evaluate(str(data))["questions"] == 160
     assert run.summary["tokens"] > 1000, "tokens that were read, not windows"
+
+
+@pytest.mark.parametrize("model", ["bert", "lstm"])
+def test_a_run_begins_with_the_encoder_of_another(data: Path, tmp_path: Path, model: str) -> None:
+    """The table, the backbone, the tokenizer and what can be read are those of the first."""
+    (tmp_path / "book.txt").write_text("\n".join(row["context"] for row in islice(facts("en"), 40)))
+    words = ["task.tokenizer=words", "train.steps=2", "train.threads=1"]
+    both = ["model.bidirectional=true"] if model == "lstm" else ["model.context=112", "model.depth=1"]
+    first = [*words, *both, "model.width=16", "task.length=32"]
+    fit(None, task="masked_lm", data=str(tmp_path / "book.txt"), model=model, out=tmp_path / "first",
+        overrides=first, quiet=True)  # fmt: skip
+    run = fit(None, task="question_answering", data=str(data), start=str(tmp_path / "first"), out=tmp_path / "second",
+              overrides=[*words, "train.rate=1e-30", "train.matrix_rate=1e-30"], quiet=True)  # fmt: skip
+    before = runs.load(tmp_path / "first")
+    assert run.tokenizer.hash == before.tokenizer.hash and run.config.model["name"] == model
+    assert model == "lstm" or run.config.task["window"] == 112
+    then, now = before.model.state_dict(), run.model.state_dict()
+    taken = [name for name in now if name in then and not name.startswith("head.")]
+    assert "embed.weight" in taken and all(torch.allclose(now[name], then[name]) for name in taken)
 
 
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, *words: str) -> tuple[int, str, str]:
