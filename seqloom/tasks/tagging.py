@@ -59,6 +59,7 @@ class Config(TaskConfig):
     reads = "tagged"
     whole = True
     defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 1000}
 
     @model_validator(mode="after")
     def _check_options(self) -> Config:
@@ -110,7 +111,7 @@ class Tagging(Task):
 
     @property
     def shown(self) -> dict[str, bool]:
-        return {"f1": True, "accuracy": True, "loss": False} if self.tokens.entities else {"loss": False}
+        return {"accuracy": True, "loss": False} if self.tokens.entities else {"loss": False}
 
     def embed(self, width: int) -> nn.Module:
         c, size = self.config, self.tokens.size + 1  # and a mask token, so that what was trained with one fits
