@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import text
 
@@ -50,7 +51,28 @@ def write_questions(folder: Path, data: DataConfig) -> Path:
     return folder / "questions.jsonl"
 
 
-WRITERS = {"texts": write_text, "pairs": write_pairs, "tagged": write_tagged, "questions": write_questions}
+def write_labelled(folder: Path, data: DataConfig) -> Path:
+    """Columns by their numbers, without a header."""
+    rows = [{int(data.column): f"film number {n}", int(data.label): str(n % 3)} for n in range(90)]
+    lines = ["\t".join(row.get(number, "-") for number in range(1, max(row) + 1)) for row in rows]
+    (folder / "rows.tsv").write_text("\n".join(lines))
+    return folder / "rows.tsv"
+
+
+def write_frames(folder: Path, data: DataConfig) -> Path:
+    frames = np.random.default_rng(0).normal(size=(60, 7, 3))
+    np.savez(folder / "rows.npz", frames=frames, **{data.label: np.arange(60) % 4})
+    return folder / "rows.npz"
+
+
+WRITERS = {
+    "texts": write_text,
+    "pairs": write_pairs,
+    "labelled": write_labelled,
+    "frames": write_frames,
+    "tagged": write_tagged,
+    "questions": write_questions,
+}
 
 
 @pytest.mark.parametrize("model", ["lstm", "gpt"])
