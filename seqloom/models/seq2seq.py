@@ -32,6 +32,7 @@ from seqloom.models.gru import GRUCell
 from seqloom.models.lstm import LSTMCell
 from seqloom.models.rnn import RNNCell
 
+ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # it learns from a loss that no task hands to it
 CELLS: dict[str, Callable[[int, int], Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
 
 
@@ -48,7 +49,7 @@ class Config(ModelConfig):
     query: Literal["after", "before"] = Field("after", description="attention asked after (Luong) or before a step")
     feeding: bool = Field(False, description="query=after: the last mixture enters the next step (input feeding)")
     score: str = Field("general", description=f"attention: {', '.join(SCORES)}")
-    align: str = Field("soft", description=f"attention: {', '.join(ALIGNMENTS)}")
+    align: str = Field("soft", description=f"attention: {', '.join(ALIGNED)}")
     heads: int = Field(1, ge=1, description="attention: how many at once")
     hops: int = Field(1, ge=1, description="attention: how many one after the other")
     multi: bool = Field(False, description="attention: a weight for every dimension (score=additive)")
@@ -67,7 +68,7 @@ class Config(ModelConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Config:
-        for option, known in (("score", SCORES), ("align", ALIGNMENTS)):
+        for option, known in (("score", list(SCORES)), ("align", ALIGNED)):
             if (given := getattr(self, option)) not in known:
                 raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
         if self.feeding and (self.context != "attention" or self.query == "before"):
