@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -73,9 +74,11 @@ def _beginning_with(start: str, said: dict[str, dict[str, Any]]) -> dict[str, di
     kept = ("tokenizer", "vocabulary", "min_count", "split")
     known = find_config("tasks", said.get("task", {}).get("name", "language_model")).model_fields
     task = {option: before.task[option] for option in kept if option in before.task and option in known}
-    for option in {"longest", "window"} & known.keys():
-        if context := model.get("context"):
-            task[option] = min(context, known[option].default)  # it reads no more than it could there
+    limit: int | None = None
+    with torch.device("meta"), suppress(NotImplementedError):  # one that only counts has no layers to build
+        limit = _section("models", model).build().limit
+    for option in ({"longest", "window"} & known.keys()) if limit else ():
+        task[option] = min(limit, known[option].default)  # it reads no more than it could there
     return merge({"model": model, "task": task}, said)
 
 

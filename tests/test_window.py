@@ -35,7 +35,7 @@ def vectors(*shape: int, seed: int = 1) -> Tensor:
 
 
 class Words:
-    vocabulary = 65
+    vocabulary, encodes, writes = 65, False, True
 
     def check(self, kind: str) -> None:
         assert kind == "causal"
