@@ -5,12 +5,14 @@ Of the tokens asked for, eight in ten are read as a mask, one as any other token
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from seqloom.core.batch import IGNORE
+from seqloom.core.words import CJK
 
 _SPECIALS = 4  # ids that are marks, never asked for
 _LONGEST_RUN = 3  # characters of a script without blanks that are hidden together
@@ -75,8 +77,4 @@ def _in_word(character: str) -> bool:
 
 
 def _is_dense(character: str) -> bool:
-    return (
-        "\u3040" <= character <= "\u30ff"
-        or "\u3400" <= character <= "\u9fff"
-        or "\U00020000" <= character <= "\U0003ffff"
-    )
+    return bool(re.match(f"[{CJK}]", character))

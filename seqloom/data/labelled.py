@@ -10,13 +10,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines
+from seqloom.data.measured import Measured, Measures
 from seqloom.data.pairs import part_of
 from seqloom.data.samples import find_sample
 from seqloom.data.split import shares_of
@@ -31,7 +31,12 @@ class Labelled(NamedTuple):
     labels: tuple[str, ...]
 
 
-class LabelledSource:
+@dataclass(frozen=True)
+class LabelledMeasures(Measures):
+    labels: Counter[str]  # how many rows have each
+
+
+class LabelledSource(Measured[LabelledMeasures]):
     """Rows without white space at their ends; one with an empty text is left out, and counted."""
 
     def __init__(self, name: str, read: Callable[[], Iterator[Labelled]], multi: bool = False) -> None:
@@ -55,31 +60,11 @@ class LabelledSource:
         return Source(f"{self.name} (text {which + 1})", read, documents=True)
 
     @property
-    def count(self) -> int:
-        return self._measured.count
-
-    @property
-    def dropped(self) -> int:
-        """Rows left out for an empty text."""
-        return self._measured.dropped
-
-    @property
-    def bytes(self) -> int:
-        """Length of all texts in UTF-8."""
-        return self._measured.bytes
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of the rows that are kept."""
-        return self._measured.hash
-
-    @property
     def labels(self) -> Counter[str]:
         """How many rows have each label."""
-        return self._measured.labels
+        return self.measures.labels
 
-    @cached_property
-    def _measured(self) -> Measures:
+    def measure(self) -> LabelledMeasures:
         count = dropped = length = 0
         digest, labels = hashlib.sha256(), Counter[str]()
         for row in self.all():
@@ -90,18 +75,7 @@ class LabelledSource:
             digest.update(texts + b"\0" + "\n".join(row.labels).encode() + b"\0")
             count, length = count + 1, length + len(texts) - len(row.texts) + 1
             labels.update(row.labels)
-        return Measures(count, dropped, length, digest.hexdigest(), labels)
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What one reading tells of all rows."""
-
-    count: int
-    dropped: int
-    bytes: int
-    hash: str
-    labels: Counter[str]
+        return LabelledMeasures(count, dropped, length, digest.hexdigest(), labels)
 
 
 def open_labelled(

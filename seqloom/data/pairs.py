@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -19,6 +17,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.catalogues import read_catalogue
 from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines, suffix
+from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
 from seqloom.data.split import shares_of
 from seqloom.data.text import Marked, Source, as_documents
@@ -26,8 +25,9 @@ from seqloom.data.text import Marked, Source, as_documents
 CATALOGUES = {".po", ".pot"}
 
 
-class PairSource:
-    """Rows of (line, source, target): white space at the ends is gone, and a row with an empty side is left out."""
+class PairSource(Measured[Measures]):
+    """Rows of (line, source, target): white space at the ends is gone. A row with an empty side is left out; in a
+    catalogue also the header, what is fuzzy and what is obsolete."""
 
     def __init__(self, name: str, read: Callable[[], Cells]) -> None:
         self.name = name  # what the user typed
@@ -44,27 +44,7 @@ class PairSource:
 
         return Source(f"{self.name} ({which})", read, documents=True)
 
-    @property
-    def count(self) -> int:
-        return self._measured.count
-
-    @property
-    def dropped(self) -> int:
-        """Rows left out: a side is empty; in a catalogue also the header, what is fuzzy and what is obsolete."""
-        return self._measured.dropped
-
-    @property
-    def bytes(self) -> int:
-        """Length of both sides in UTF-8."""
-        return self._measured.bytes
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of the pairs that are kept."""
-        return self._measured.hash
-
-    @cached_property
-    def _measured(self) -> Measures:
+    def measure(self) -> Measures:
         count = dropped = length = 0
         digest = hashlib.sha256()
         for _, source, target in self.cleaned():
@@ -80,16 +60,6 @@ class PairSource:
     def cleaned(self) -> Iterator[tuple[int, str, str]]:
         """Also those with an empty side."""
         return ((line, clean(source), clean(target)) for line, (source, target) in self._read())
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What one reading tells of all pairs."""
-
-    count: int
-    dropped: int
-    bytes: int
-    hash: str
 
 
 class SourceTexts:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from seqloom.core.errors import UserError
 from seqloom.data.conll import Sentence, looks_like_columns, read_columns
 from seqloom.data.files import check_file, read_lines, suffix
+from seqloom.data.measured import Measured, Measures
 from seqloom.data.pairs import part_of
 from seqloom.data.samples import find_sample
 from seqloom.data.schemes import TagSurvey, parse, to_bio
@@ -26,7 +26,13 @@ COLUMNS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv"}  # never plain 
 Read = Callable[[], Iterator[Sentence]]
 
 
-class TaggedSource:
+@dataclass(frozen=True)
+class TaggedMeasures(Measures):
+    words: int
+    survey: TagSurvey
+
+
+class TaggedSource(Measured[TaggedMeasures]):
     """Sentences with tags; those without a word are left out."""
 
     def __init__(self, name: str, read: Read, entities: bool | None = None) -> None:
@@ -50,30 +56,11 @@ class TaggedSource:
 
     @property
     def survey(self) -> TagSurvey:
-        return self._measured.survey
-
-    @property
-    def count(self) -> int:
-        return self._measured.count
+        return self.measures.survey
 
     @property
     def words(self) -> int:
-        return self._measured.words
-
-    @property
-    def dropped(self) -> int:
-        """Sentences without a word."""
-        return self._measured.dropped
-
-    @property
-    def bytes(self) -> int:
-        """Length of all words and tags in UTF-8."""
-        return self._measured.bytes
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of words and tags as they were written."""
-        return self._measured.hash
+        return self.measures.words
 
     @property
     def remark(self) -> str:
@@ -88,8 +75,7 @@ class TaggedSource:
         count, lines = self.survey.broken if self.entities else (0, [])
         return f"{count:,} tags where they cannot stand (as in line {lines[0]}), read as beginnings" if count else ""
 
-    @cached_property
-    def _measured(self) -> Measures:
+    def measure(self) -> TaggedMeasures:
         count = dropped = words = length = 0
         digest, survey = hashlib.sha256(), TagSurvey()
         for row in self._read():
@@ -100,19 +86,7 @@ class TaggedSource:
             digest.update(data)
             survey.add(row.line, row.tags)
             count, words, length = count + 1, words + len(row.words), length + len(data)
-        return Measures(count, words, dropped, length, digest.hexdigest(), survey)
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What one reading tells of all sentences."""
-
-    count: int
-    words: int
-    dropped: int
-    bytes: int
-    hash: str
-    survey: TagSurvey
+        return TaggedMeasures(count, dropped, length, digest.hexdigest(), words, survey)
 
 
 def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> TaggedSource:

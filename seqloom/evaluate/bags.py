@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.batch import IGNORE
+from seqloom.core.words import CJK
 
 _ROWS, _CHARACTERS, _FEATURES = 100_000, 10_000, 200_000  # most that are learned from; of each text; kept
 _SHORT = 30  # characters of a text, on average, below which it is hardly made of words
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_CJK = re.compile(f"[{CJK}]")
 
 Found = tuple[str, dict[str, np.ndarray], str]  # its name, the chances (rows, labels) of each part, and how
 

@@ -15,11 +15,11 @@ from functools import cache, cached_property
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.words import CJK
 from seqloom.tokenizers.characters import utf8
 from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, describe
 
 MOST_WORDS = 4_000_000  # counted at once; beyond it, words seen a single time so far are forgotten
-CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # written without blanks
 LONGEST_CJK_WORD = 3.0  # on average; segmented Chinese and Japanese stay near 2, unsegmented clauses are longer
 
 NO_BLANK_BEFORE = frozenset(".,;:!?%)]}”’…»'-/_，。！？；：、）】》」』\n")
