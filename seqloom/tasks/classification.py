@@ -148,16 +148,16 @@ class Classification(Task):
         return np.concatenate(([self.known.bos], *parts))
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        inputs = self._with_gaps(batch.inputs, batch.mask) if model.training else batch.inputs
+        inputs = self._with_gaps(batch.inputs) if model.training else batch.inputs
         scores = model.encode(inputs, batch.mask).float()
         weights = None if self.balance is None else self.balance.to(scores.device)
+        smoothing = self.config.smoothing if model.training else 0.0
         if self.multi:
             asked = batch.targets[:, 0] != IGNORE
-            wanted = batch.targets * (1 - self.config.smoothing) + 0.5 * self.config.smoothing
+            wanted = batch.targets * (1 - smoothing) + 0.5 * smoothing
             each = F.binary_cross_entropy_with_logits(scores, wanted, weights, reduction="none").sum(1)
             loss, count = (each * asked).sum(), int(asked.sum())
         else:
-            smoothing = self.config.smoothing if model.training else 0.0
             loss = F.cross_entropy(scores, batch.targets, weights, None, IGNORE, None, "sum", smoothing)
             count = int((batch.targets != IGNORE).sum())
         assert batch.mask is not None
@@ -275,7 +275,7 @@ class Classification(Task):
         best = self.labels[order[0]]
         return {"label": best, "probability": every[best], "probabilities": every}
 
-    def _with_gaps(self, inputs: Tensor, mask: Tensor | None) -> Tensor:
+    def _with_gaps(self, inputs: Tensor) -> Tensor:
         """Some tokens as if they were unknown, never the marks."""
         if not self.config.word_dropout or self.config.input == "measurements":
             return inputs
