@@ -89,6 +89,15 @@ def compare(
     trial_share: Annotated[float, typer.Option("--trial-share", help="Share of the budget that a trial gets.")] = 0.5,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every model that count; may grow when issued again.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Other seeds: counted from here.")] = 0,
+    pretrain: Annotated[
+        str | None, typer.Option(help="Raw text: also measure what pre-training on it brings (tasks of understanding).")
+    ] = None,
+    pretrain_budget: Annotated[
+        str | None, typer.Option("--pretrain-budget", help="Of every pre-training; default: as --budget.")
+    ] = None,
+    examples: Annotated[
+        str, typer.Option(help="With --pretrain: numbers of labelled rows, taught with it and without.")
+    ] = "100,400,1600",
     jobs: Annotated[int, typer.Option(min=1, help="Processes at once; the cores are divided among them.")] = 1,
     on: Annotated[str, typer.Option(help="local, or ray: on a Ray cluster.")] = "local",
     prefer: Annotated[str, typer.Option(help="What matters most: quality, latency, memory or training.")] = "quality",
@@ -108,7 +117,8 @@ def compare(
 
     found = conduct(
         data=data, models=models, out=out, task=task, valid=valid, test=test, params=params, count=count, budget=budget,
-        trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, jobs=jobs, on=on, prefer=prefer,
+        trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
+        pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
         max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, overrides=override or (),
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip

@@ -12,8 +12,9 @@ import pytest
 
 from seqloom.core.errors import UserError
 from seqloom.data.doctor import examine
-from seqloom.data.frames import open_frames, split_frames
-from seqloom.data.labelled import open_labelled, open_unlabelled, split_labelled
+from seqloom.data.frames import open_frames
+from seqloom.data.labelled import open_labelled, open_unlabelled
+from seqloom.data.portions import draw_rows, split_rows
 
 ROWS = [("good film", "pos"), ("bad film", "neg"), ("so-so", "pos")]
 
@@ -94,12 +95,12 @@ def test_empty_texts_are_left_out_and_counted_and_no_text_is_in_two_parts(tmp_pa
     rows = [(f"text {n % 60}", "ab"[n % 2]) for n in range(120)] + [("", "a")]
     source = open_labelled(str(table(tmp_path / "a.csv", rows)))
     assert source.count == 120 and source.dropped == 1
-    parts = split_labelled(source, 0.2, 0.2)
+    parts = split_rows(source, 0.2, 0.2)
     texts = [{row.texts for row in part.rows()} for part in parts.values()]
     assert sum(map(len, texts)) == len(set.union(*texts)) == 60
     assert sum(part.count for part in parts.values()) == 120
     with pytest.raises(UserError, match=r"too few rows \(1\) for a valid part"):
-        split_labelled(open_labelled(str(table(tmp_path / "b.csv", [("x", "a")]))), 0.1)
+        split_rows(open_labelled(str(table(tmp_path / "b.csv", [("x", "a")]))), 0.1)
 
 
 FRAMES = [np.arange(2 * n, dtype=np.float32).reshape(n, 2) for n in (3, 1, 5)]
@@ -183,7 +184,7 @@ def test_a_broken_archive_and_strange_files_are_refused(tmp_path: Path) -> None:
 
 def test_empty_sequences_are_left_out_and_counted_and_parts_are_stable() -> None:
     source = open_frames("sample:waves")
-    parts = split_frames(source, 0.1, 0.1)
+    parts = split_rows(source, 0.1, 0.1)
     assert sum(part.count for part in parts.values()) == source.count == 2000
     assert 140 < parts["valid"].count < 260
 
@@ -227,3 +228,24 @@ def test_the_doctor_knows_measurements(tmp_path: Path) -> None:
     found = said(examine("classification", path))
     assert "measurements that never change: [0]" in found and "1 sequences are empty" in found
     assert "no array 'kind'" in said(examine("classification", path, label="kind", valid_data=path), "error")
+
+
+def test_rows_are_drawn_by_a_number_and_no_more_than_there_are(tmp_path: Path) -> None:
+    rows = [(f"text {n}", "ab"[n % 2]) for n in range(50)] + [("", "a")]
+    source = open_labelled(str(table(tmp_path / "a.csv", rows)))
+    first, same, other = (draw_rows(source, 20, draw) for draw in (1, 1, 2))
+    texts = [row.texts for row in first.rows()]
+    assert first.count == len(set(texts)) == 20 and texts == sorted(texts, key=lambda text: int(text[0].split()[1]))
+    assert first.hash == same.hash != other.hash and set(texts) <= {row.texts for row in source.rows()}
+    with pytest.raises(UserError, match=r"data.examples=51: .*a.csv has 50"):
+        draw_rows(source, 51, 0)
+
+
+def test_quotes_of_a_tsv_hold_cells_together_or_are_letters(tmp_path: Path) -> None:
+    quoted, plain = tmp_path / "quoted.tsv", tmp_path / "plain.tsv"
+    quoted.write_text('label\ttext\na\t"one\ttwo ""three"""\nb\t"four\nfive"\n')
+    plain.write_text('label\ttext\na\t"one" two\nb\tthree\nb\t"four\n')
+    assert [row.texts for row in open_labelled(str(quoted)).rows()] == [('one\ttwo "three"',), ("four\nfive",)]
+    assert [row.texts for row in open_labelled(str(plain)).rows()] == [('"one" two',), ("three",), ('"four',)]
+    plain.write_text('label\ttext\na\t"one\ttwo"\n')
+    assert next(open_labelled(str(plain)).rows()).texts == ("one\ttwo",), "a file that changes is read anew"

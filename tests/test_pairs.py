@@ -11,7 +11,8 @@ from test_data import write
 
 from seqloom.core.errors import UserError
 from seqloom.data.catalogues import read_catalogue
-from seqloom.data.pairs import PairSource, open_pairs, open_sources, split_pairs
+from seqloom.data.pairs import PairSource, open_pairs, open_sources
+from seqloom.data.portions import split_rows
 from seqloom.data.samples import SAMPLES
 from seqloom.data.text import open_text
 
@@ -267,7 +268,7 @@ def numbered(count: int, copies: int = 1) -> PairSource:
 
 def test_a_split_gives_every_pair_to_one_part_and_keeps_sources_apart():
     pairs = numbered(6000, copies=3)
-    parts = split_pairs(pairs, valid=0.2, test=0.1)
+    parts = split_rows(pairs, valid=0.2, test=0.1)
     assert sorted(row for part in parts.values() for row in part.rows()) == sorted(pairs.rows())
     sources = [{source for _, source, _ in part.rows()} for part in parts.values()]
     assert not any(one & other for one in sources for other in sources if one is not other)
@@ -276,16 +277,16 @@ def test_a_split_gives_every_pair_to_one_part_and_keeps_sources_apart():
 
 
 def test_a_source_stays_in_its_part_when_the_file_grows():
-    small, large = (split_pairs(numbered(count), valid=0.3)["valid"] for count in (100, 200))
+    small, large = (split_rows(numbered(count), valid=0.3)["valid"] for count in (100, 200))
     assert texts(small) == texts(large)[: small.count]
 
 
 def test_a_split_that_cannot_be_is_refused():
-    assert list(split_pairs(numbered(3), valid=0.0)) == ["train"]
+    assert list(split_rows(numbered(3), valid=0.0)) == ["train"]
     for shares, message in [
         ((0.6, 0.4), "leave nothing to train on"),
         ((1.0, 0.0), "valid=1.0: a share of the pairs is wanted"),
         ((0.0001, 0.0), r"some: too few pairs \(3\) for a valid part; give more pairs"),
     ]:
         with pytest.raises(UserError, match=message):
-            split_pairs(numbered(3), *shares)
+            split_rows(numbered(3), *shares)

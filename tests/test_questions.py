@@ -15,7 +15,8 @@ from seqloom.core.errors import UserError
 from seqloom.data.asked import QuestionRows, characters_of, tokens_of
 from seqloom.data.doctor import examine
 from seqloom.data.facts import ASKED, PASSAGES, facts
-from seqloom.data.questions import open_asked, open_questions, split_questions
+from seqloom.data.portions import split_rows
+from seqloom.data.questions import open_asked, open_questions
 from seqloom.data.samples import find_sample
 from seqloom.tokenizers import train_tokenizer
 
@@ -127,15 +128,15 @@ def test_the_passage_is_kept_as_it_stands(tmp_path: Path) -> None:
 
 def test_no_passage_is_in_two_parts_and_parts_do_not_depend_on_the_order(tmp_path: Path) -> None:
     rows = [line(f"q{n}", context=f"{PASSAGE} {n % 100}") for n in range(300)]
-    one = split_questions(open_questions(written(tmp_path / "a.jsonl", *rows)), 0.2, 0.2)
-    two = split_questions(open_questions(written(tmp_path / "b.jsonl", *rows[::-1])), 0.2, 0.2)
+    one = split_rows(open_questions(written(tmp_path / "a.jsonl", *rows)), 0.2, 0.2)
+    two = split_rows(open_questions(written(tmp_path / "b.jsonl", *rows[::-1])), 0.2, 0.2)
     contexts = {name: {row.context for row in part.rows()} for name, part in one.items()}
     assert sum(map(len, contexts.values())) == 100 == len(set.union(*contexts.values()))
     assert contexts == {name: {row.context for row in part.rows()} for name, part in two.items()}
     assert sum(part.counts.questions for part in one.values()) == 300
     assert len({part.hash for part in one.values()}) == 3 and "(valid)" in one["valid"].name
     with pytest.raises(UserError, match=r"too few passages \(1\) for a valid part; give more passages"):
-        split_questions(open_questions(written(tmp_path / "c.jsonl", line())), 1e-9)
+        split_rows(open_questions(written(tmp_path / "c.jsonl", line())), 1e-9)
 
 
 def test_the_hash_knows_every_part_of_a_row(tmp_path: Path) -> None:

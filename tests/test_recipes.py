@@ -52,8 +52,11 @@ def write_questions(folder: Path, data: DataConfig) -> Path:
 
 
 def write_labelled(folder: Path, data: DataConfig) -> Path:
-    """Columns by their numbers, without a header."""
-    rows = [{int(data.column): f"film number {n}", int(data.label): str(n % 3)} for n in range(90)]
+    """With a header, unless the columns are numbers."""
+    named = not data.column.isdigit()
+    text, label = (1, 2) if named else (int(data.column), int(data.label))
+    rows = [{text: f"film number {n}", label: str(n % 3)} for n in range(90)]
+    rows = [{text: data.column, label: data.label}, *rows] if named else rows
     lines = ["\t".join(row.get(number, "-") for number in range(1, max(row) + 1)) for row in rows]
     (folder / "rows.tsv").write_text("\n".join(lines))
     return folder / "rows.tsv"

@@ -19,9 +19,10 @@ from seqloom.core.words import cut_characters, cut_words, join_words
 from seqloom.data.conll import Sentence, looks_like_columns
 from seqloom.data.doctor import examine
 from seqloom.data.findings import Finding
+from seqloom.data.portions import split_rows
 from seqloom.data.schemes import TagSurvey, spans_to_bio, to_bio
 from seqloom.data.spans import of_spans
-from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged, split_tagged
+from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged
 from seqloom.evaluate.entities import count_names, f1_pieces, f1_score, names_of, score_names, told_names
 from seqloom.tokenizers import train_tokenizer
 from seqloom.tokenizers.tagged import LONGEST, TagVocabulary, training_text
@@ -256,13 +257,13 @@ def test_folders_missing_files_and_other_samples_are_refused(tmp_path: Path) -> 
 def test_parts_are_told_by_the_sentence_and_share_nothing(tmp_path: Path) -> None:
     lines = [f"word{n % 90} O\nAda B-PER\n" for n in range(300)]
     source = open_tagged(write(tmp_path / "a.txt", "\n".join(lines)))
-    parts = split_tagged(source, 0.2, 0.2)
+    parts = split_rows(source, 0.2, 0.2)
     found = {name: {" ".join(row.words) for row in part.rows()} for name, part in parts.items()}
     assert sum(part.count for part in parts.values()) == 300
     assert not found["train"] & found["valid"] and not found["train"] & found["test"]
     assert len({part.hash for part in parts.values()}) == 3 and parts["valid"].name == f"{source.name} (valid)"
     with pytest.raises(UserError, match=r"too few sentences \(1\) for a (train|valid) part"):
-        split_tagged(open_tagged(write(tmp_path / "b.txt", "Ada B-PER\n")), 0.5)
+        split_rows(open_tagged(write(tmp_path / "b.txt", "Ada B-PER\n")), 0.5)
 
 
 def test_a_part_without_names_still_has_tags_of_names() -> None:
@@ -270,7 +271,7 @@ def test_a_part_without_names_still_has_tags_of_names() -> None:
     source = TaggedSource("x", lambda: iter(rows))
     none = TaggedSource("y", lambda: iter([Sentence(1, ["a"], ["O"])]))
     assert source.entities and none.entities and none.survey.scheme == "BIO"
-    assert all(part.entities for part in split_tagged(source, 0.1).values())
+    assert all(part.entities for part in split_rows(source, 0.1).values())
 
 
 def test_the_hash_knows_words_and_tags() -> None:

@@ -15,7 +15,7 @@ from toys import accepted, translator
 from seqloom import runs
 from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
-from seqloom.data.pairs import part_of
+from seqloom.data.portions import part_of
 from seqloom.fitting import fit
 from seqloom.tasks.translation import Translation
 

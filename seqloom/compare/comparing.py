@@ -9,7 +9,6 @@ Issued again, it keeps what is finished, continues what is not, and writes the r
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -24,25 +23,25 @@ from pathlib import Path
 from typing import Any
 
 from seqloom import fitting, runs
-from seqloom.compare import results, search
+from seqloom.compare import record, results, search
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.field import Field
 from seqloom.compare.jobs import Jobs, override
-from seqloom.compare.plan import Budget, Plan, Sized, parse_amount
+from seqloom.compare.plan import Budget, Plan, Pretraining, Sized, parse_amount
 from seqloom.compare.pool import Cluster, Local, Pool
 from seqloom.compare.report.html import write_report
 from seqloom.compare.results import Found
+from seqloom.compare.transfer import Transfer
 from seqloom.compare.watch import Watch, watcher
 from seqloom.compare.worker import Job, Result, known
-from seqloom.core import durable
 from seqloom.core.errors import UserError
 from seqloom.core.run import RunFolder
 from seqloom.train.loop import Interrupted
 from seqloom.train.progress import Silent, reporter
 
 PLACES = ("local", "ray")
+EXAMPLES = "100,400,1600"  # labelled rows by which transfer is measured
 COUNTS = ("all", "backbone")
-_GROWING = {"seeds"}  # what may change when a comparison goes on
 _MEASURING = 0.01  # share of the training time that each measurement of all entries may take
 
 
@@ -68,6 +67,9 @@ def compare(
     trial_share: float = 0.5,
     seeds: int = 3,
     seed: int = 0,
+    pretrain: str | None = None,
+    pretrain_budget: str | None = None,
+    examples: str = EXAMPLES,
     jobs: int = 1,
     on: str = "local",
     overrides: Sequence[str] = (),
@@ -100,6 +102,7 @@ def compare(
         seed=seed,
         overrides=tuple(overrides),
         threads=max(1, _cores() // jobs),
+        pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )
     wishes = {
         "prefer": prefer,
@@ -116,14 +119,14 @@ def conduct(
     """All of it; `wishes` matter to the recommendation alone."""
     watch = watcher(quiet)
     folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines start elsewhere
-    out, before = folder.path, _before(folder)
-    plan = _agreed(plan, before.get("plan"), out)
+    out, before = folder.path, record.known(folder)
+    plan = record.agreed(plan, before.get("plan"), out)
     try:
         with folder.lock():
             field = _field(plan, folder, on, quiet)
-            _check_data(field.data, before.get("data"), out)
+            record.check_data(field.data, before.get("data"), out)
             comparing = _Comparing(plan, field, out, jobs, watch)
-            _write(out, "comparison.json", {"plan": _plain(plan), "data": field.data})
+            record.write(out, "comparison.json", {"plan": record.plain(plan), "data": field.data})
             with comparing.working(on):
                 found = comparing.work()
             timing = comparing.timing()
@@ -135,7 +138,7 @@ def conduct(
                 "started": comparing.began,
             }
             result = results.assemble(found, protocol, wishes, timing)
-            _write(out, "result.json", result)
+            record.write(out, "result.json", result)
             write_report(result, out)
     finally:
         watch.close()
@@ -159,6 +162,7 @@ class _Comparing:
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
         self.jobs = Jobs(plan, out, field.task, field.data)
+        self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.task.higher_is_better else min
         self.pool: Pool | None = None
@@ -184,14 +188,17 @@ class _Comparing:
 
     def work(self) -> Found:
         plan, entries, counting = self.plan, self.field.entries, self.field.baselines
-        planned = len(entries) * (plan.trials + plan.seeds + 1) + len(counting) + 1
+        more = self.transfer.count if self.transfer else 0
+        planned = len(entries) * (plan.trials + plan.seeds + 1 + more) + len(counting) + 1
         names = [sized.entry.name for sized in entries]
-        self.watch.plan(names, planned, self.jobs.amount(len(entries)), self.parallel)
+        self.watch.plan(names, planned, self.jobs.amount(len(entries), more), self.parallel)
         found = Found(self.field.task, self.jobs.seeds)
         counted = self._submit([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
         with ThreadPoolExecutor(len(entries)) as threads:
             courses = list(threads.map(self._compete, entries, range(len(entries))))
         measuring = self._measure(courses)
+        if self.transfer:
+            found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
         found.baselines = dict(zip([sized.entry.name for sized in counting], self._wait(counted), strict=True))
@@ -296,47 +303,6 @@ def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool) -> Field:
         talk.close()
 
 
-def _before(folder: RunFolder) -> dict[str, Any]:
-    """What was asked here before; nothing in a new folder."""
-    if (folder.path / "run.json").exists():
-        raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
-    try:
-        found = json.loads((folder.path / "comparison.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _agreed(plan: Plan, before: dict[str, Any] | None, out: Path) -> Plan:
-    """Threads are part of a run: those of the beginning are kept. Little else may change when a comparison goes on."""
-    if before is None:
-        return plan
-    plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
-    now = _plain(plan)
-    changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
-    if blocked := [text for key, text in changed.items() if key not in _GROWING]:
-        raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
-    return plan
-
-
-def _check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Path) -> None:
-    changed = [part for part in now if before and before.get(part, {}).get("hash") != now[part]["hash"]]
-    if changed:
-        raise UserError(
-            f"{now[changed[0]]['name']}: the {changed[0]} text has changed since the comparison in {out} began; "
-            "restore it, or choose another --out"
-        )
-
-
 def _cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _plain(plan: Plan) -> dict[str, Any]:
-    return json.loads(plan.model_dump_json())
-
-
-def _write(folder: Path, name: str, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, indent=1, ensure_ascii=False)
-    durable.write_file(folder / name, text.encode("utf-8", "backslashreplace") + b"\n")

@@ -11,6 +11,7 @@ import gc
 import resource
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,8 +27,9 @@ from seqloom.core.state import State, flatten_state
 from seqloom.core.task import Task
 from seqloom.train.memory import keep_memory
 
-CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": (8, 16, 32, 64, 128, 256)}
-LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": (8, 16, 32, 64, 128, 256)}
+_SHORT = (8, 16, 32, 64, 128, 256)
+CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": _SHORT, "row": _SHORT}
+LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": _SHORT, "row": _SHORT}
 TOKENS = 2048  # of one training step, however long its sequences
 TURNS = 8  # of each model at each context
 STEPS = 3  # tokens in one turn; of whole outputs one
@@ -41,12 +43,13 @@ def measure_costs(
     models: Mapping[str, SequenceModel], task: Task, contexts: Sequence[int] = (), seconds: float = 6.0
 ) -> dict[str, dict[str, Points]]:
     """For every model, by the tokens it has read: `latency`, seconds for what one waits for, and `state`, the bytes it
-    remembers. One waits for one more token, or, where a source is read first, for an output as long as the source.
+    remembers. One waits for one more token; where a source is read first, for an output as long as the source; or for
+    the answer to a row that is seen whole, of which nothing is kept.
 
     No figure where a model cannot read so much, or where reading would take it more than `seconds` altogether.
     """
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
-    readers: dict[tuple[str, int], _Reader | _Writer] = {}
+    readers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
         for context in sorted(contexts or CONTEXTS[task.waits]):
             for name, model in models.items():
@@ -56,7 +59,8 @@ def measure_costs(
         times = _take_turns(readers)
     for (name, context), reader in readers.items():
         found[name]["latency"].append({"context": context, "seconds": min(times[name, context])})
-        found[name]["state"].append({"context": context, "bytes": reader.bytes})
+        if reader.bytes is not None:
+            found[name]["state"].append({"context": context, "bytes": reader.bytes})
     return found
 
 
@@ -119,7 +123,18 @@ def peak_memory() -> Iterator[Peak]:
     peak.bytes = taken if taken > 0 else None
 
 
-class _Reader:
+class _Timed(ABC):
+    """What is timed, and has been timed once."""
+
+    steps: int  # in one turn
+    seconds: float  # that it takes before, or altogether
+    bytes: int | None  # of state
+
+    @abstractmethod
+    def step(self) -> float: ...
+
+
+class _Reader(_Timed):
     """A model that has read a context and goes on, a token at a time."""
 
     steps = STEPS
@@ -146,7 +161,7 @@ class _Reader:
         return time.perf_counter() - started
 
 
-class _Writer:
+class _Writer(_Timed):
     """A model that reads a source and writes as many tokens, the likeliest each time: one row, as a user waits."""
 
     steps = 1
@@ -166,8 +181,27 @@ class _Writer:
         return time.perf_counter() - started
 
 
-def _begin(model: SequenceModel, task: Task, context: int) -> _Reader | _Writer | None:
+class _Answerer(_Timed):
+    """A model that sees a row whole and answers: one row, as a user waits."""
+
+    steps, bytes = STEPS, None
+
+    def __init__(self, model: SequenceModel, inputs: Tensor) -> None:
+        self.model, self.inputs = model, inputs
+        self.seconds = (1 + TURNS * STEPS) * self.step()
+
+    def step(self) -> float:
+        started = time.perf_counter()
+        self.model.encode(self.inputs)
+        _finish(self.model)
+        return time.perf_counter() - started
+
+
+def _begin(model: SequenceModel, task: Task, context: int) -> _Timed | None:
     """None: it cannot read so much, or there is nothing to read."""
+    if task.waits == "row":
+        batch = task.example(1, context)
+        return _Answerer(model, batch.inputs.to(model.device)) if batch and _can_read(model, context) else None
     if task.waits == "source":
         batch = task.example(1, context)
         if batch is None or batch.context is None or not _can_read(model, _read_in_a_row(model, batch)):
@@ -185,7 +219,7 @@ def _read_in_a_row(model: SequenceModel, batch: Batch) -> int:
     return batch.inputs.size(1) + given if model.joins else max(batch.inputs.size(1), given)
 
 
-def _take_turns(readers: Mapping[tuple[str, int], _Reader | _Writer]) -> dict[tuple[str, int], list[float]]:
+def _take_turns(readers: Mapping[tuple[str, int], _Timed]) -> dict[tuple[str, int], list[float]]:
     """The median time of a step in every turn."""
     times: dict[tuple[str, int], list[float]] = {key: [] for key in readers}
     for _ in range(TURNS):

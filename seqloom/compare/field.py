@@ -95,7 +95,7 @@ class Field:
             for part, s in sources.items()
         }
         self.task = task.build(tokenizer)
-        self.length = self.task.typical_length(rows["train"])
+        self.length, self.rows = self.task.typical_length(rows["train"]), len(rows["train"])
 
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""

@@ -27,21 +27,24 @@ class Jobs:
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [plan.seed + n for n in range(1, plan.seeds + 1)]  # the search has plan.seed for itself
 
-    def amount(self, entries: int) -> float:
-        """All the work there is, in whole runs."""
-        return entries * (self.plan.trials * self.plan.trial_share + self.plan.seeds + _SMALL) + _SMALL
+    def amount(self, entries: int, others: int = 0) -> float:
+        """All the work there is, in whole runs; `others`: further runs of each entry, as long as a trial."""
+        short = (self.plan.trials + others) * self.plan.trial_share
+        return entries * (short + self.plan.seeds + _SMALL) + _SMALL
 
     def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
         """One of the search: scored on validation alone, given up when behind `reference`."""
         tried = override(sized, search.as_overrides(settings, sized.config.train))
-        job = self._fit(tried, f"trial-{number:02d}", self.plan.seed, self.plan.trial_share, ["valid"])
+        config = self.configured(tried, self.plan.seed, self.plan.trial_share)
+        job = self.fit(config, sized, f"trial-{number:02d}", ["valid"], self.hashes)
         title = f"trial {number} of {self.plan.trials}"
         return job | {"title": title, "size": self.plan.trial_share, "reference": reference, "turn": [_TRIALS, number]}
 
     def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
         """One that counts: scored on the test part too. Its place among the entries moves on with every seed: not
         always the same one has the machine for itself at the end."""
-        job = self._fit(sized, f"seed-{seed}", seed, 1.0, ["valid", "test"])
+        config = self.configured(sized, seed, 1.0)
+        job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
             return job | {"title": "counting", "size": 0.0, "turn": [_TRIALS]}
         round_ = self.seeds.index(seed)
@@ -55,7 +58,7 @@ class Jobs:
             "title": "recall probe",
             "size": _SMALL,
             "turn": [_PROBES],
-            "folder": str(self.out / "runs" / sized.entry.folder / "probe"),
+            "folder": str(self.folder(sized, "probe")),
             "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
             "seed": self.plan.seed,
             "steps": PROBE_STEPS,
@@ -64,7 +67,7 @@ class Jobs:
 
     def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
         """Cost and aspects of all of them, in one process, by turns; about so many seconds for each."""
-        folders = {s.entry.name: self.out / "runs" / s.entry.folder / f"seed-{self.seeds[0]}" for s in sized}
+        folders = {s.entry.name: self.folder(s, f"seed-{self.seeds[0]}") for s in sized}
         return {
             "kind": "measure",
             "entry": "all",
@@ -79,18 +82,30 @@ class Jobs:
             "threads": self.plan.threads,
         }
 
-    def _fit(self, sized: Sized, name: str, seed: int, share: float, scored: list[str]) -> Job:
+    @property
+    def tokenizer(self) -> Path:
+        """That of all of them."""
+        return durable.locate(self.out / "tokenizer")
+
+    def folder(self, sized: Sized, name: str) -> Path:
+        return self.out / "runs" / sized.entry.folder / name
+
+    def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
+        """All settings of one of its runs, with that share of the budget."""
         budget = {} if sized.counts else sized.budget(self.plan.budget, share)
         train = changed(sized.config.train, seed=seed, threads=self.plan.threads, keep=1, **budget)
-        config = sized.config.model_copy(update={"train": train})
-        folder = self.out / "runs" / sized.entry.folder / name
+        return sized.config.model_copy(update={"train": train})
+
+    def fit(self, config: RunConfig, sized: Sized, name: str, scored: list[str], data: Mapping[str, str]) -> Job:
+        """`data`: hashes of the parts; one that is not named may be any."""
+        folder = self.folder(sized, name)
         return {
             "kind": "fit",
             "entry": sized.entry.name,
             "folder": str(folder),
             "config": json.loads(config.model_dump_json()),
-            "tokenizer": str(durable.locate(self.out / "tokenizer")),
-            "data": self.hashes,
+            "tokenizer": str(self.tokenizer),
+            "data": dict(data),
             "scored": scored,
             "metric": self.task.metric,
             "lower": not self.task.higher_is_better,

@@ -42,7 +42,7 @@ def measure(job: Job) -> dict[str, Any]:
             "trained_length": length,
             "throughput": speeds[name],
             "taps": taps(run.model),
-            "sample": task.sample(run.model, test) or _continuation(run, test),
+            "sample": _continuation(run, test) if task.verb == "generate" else task.sample(run.model, test),
         }
         for name, run in loaded.items()
     }

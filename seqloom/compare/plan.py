@@ -37,6 +37,20 @@ class Budget(Strict):
         return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
 
 
+class Pretraining(Strict):
+    """What transfer is measured by."""
+
+    text: str
+    budget: Budget
+    examples: tuple[int, ...]  # numbers of labelled rows, rising
+
+    @classmethod
+    def parse(cls, text: str, budget: str, examples: str) -> Pretraining:
+        """`examples`: 100,400,1600"""
+        numbers = {round(parse_amount(each.strip(), "--examples")) for each in examples.split(",")}
+        return cls(text=text, budget=Budget.parse(budget), examples=tuple(sorted(numbers)))
+
+
 class Plan(Strict):
     """All that makes two comparisons the same one; how fast and where it is worked off is not part of it."""
 
@@ -52,6 +66,7 @@ class Plan(Strict):
     seed: int = Field(ge=0)
     overrides: tuple[str, ...]
     threads: int = Field(ge=1)
+    pretraining: Pretraining | None = None
 
 
 def parse_amount(text: str, option: str) -> float:

@@ -31,6 +31,7 @@ class Found:
     probes: dict[str, Result] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
     naive: dict[str, Any] = field(default_factory=dict)  # baselines that need the training part: their scores
+    transfer: dict[str, Any] = field(default_factory=dict)
 
     def add(
         self, sized: Sized, trials: list[dict[str, Any]], jobs: list[Job], runs: list[Result], probe: Result
@@ -121,6 +122,7 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
             "chance": probe.get("chance"),
             "throughput": measured.get("throughput", []),
             "taps": measured.get("taps"),
+            "transfer": found.transfer.get(name),
         },
         "sample": measured.get("sample"),
     }

@@ -106,7 +106,8 @@ def _clear_another(job: Job) -> None:
     folder = RunFolder(Path(job["folder"]))
     try:
         record = folder.record()
-        same = record["config"] == job["config"] and {k: v["hash"] for k, v in record["data"].items()} == job["data"]
+        known = {part: record["data"][part]["hash"] for part in job["data"]}
+        same = record["config"] == job["config"] and known == job["data"]
     except (UserError, KeyError, TypeError):
         same = False
     if not same:

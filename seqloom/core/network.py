@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from seqloom.core.task import Task
 
 
+# Where rows with labels are few, rare words are seen a few times only: vectors that begin small are soon what they were
+# taught, and no longer what they were by chance (TREC, same BiLSTM: 85 to 87 % from 0.03 to 0.1, 76 % from 1).
+_SMALL_TABLES = 0.05
+
+
 class Summary(nn.Module, ABC):
     """A head that answers once for a whole sequence, and so must know which positions are real."""
 
@@ -154,7 +159,8 @@ class ModelConfig(Strict):
         network = Network(
             task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie and task.writes
         )
+        spread = self.tables or (_SMALL_TABLES if task.encodes else None)
         for part in network.modules():
-            if self.tables and isinstance(part, nn.Embedding):
-                nn.init.normal_(part.weight, std=self.tables)
+            if spread and isinstance(part, nn.Embedding):
+                nn.init.normal_(part.weight, std=spread)
         return network

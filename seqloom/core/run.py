@@ -54,6 +54,8 @@ class DataConfig(Strict):
     tag: int = Field(-1, description="CoNLL columns: that of the tags")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="part of train set aside when valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="part of train set aside when test is not given")
+    examples: int = Field(0, ge=0, description="learn from so many rows only, drawn from the training part; 0: all")
+    draw: int = Field(0, ge=0, description="which rows are drawn: another number, others")
 
     @model_validator(mode="after")
     def _leave_something_to_learn_from(self) -> DataConfig:

@@ -86,7 +86,8 @@ class Task(ABC):
     unit: ClassVar[str] = ""  # of the metric: nats per token
     higher_is_better: ClassVar[bool] = False
     verb: ClassVar[str] = "predict"  # the command that uses what was learned
-    waits: ClassVar[Literal["token", "source"]] = "token"  # for what its user waits: one more token, or a whole output
+    waits: ClassVar[Literal["token", "source", "row"]] = "token"  # its user waits for one more token, for what becomes
+    # of a whole source, or for the answer to a row
     surprises: ClassVar[bool] = True  # its loss is that of tokens in their order, so its exponential is a perplexity
     writes: ClassVar[bool] = True  # its head scores the tokens that are read, so that one table can serve both
     encodes: ClassVar[bool] = False  # it sees every sequence whole, and nothing is written
@@ -163,7 +164,7 @@ class Task(ABC):
         return model.flops(length)
 
     def sample(self, model: SequenceModel, rows: Any) -> dict[str, str] | None:
-        """What a model makes of a row: prompt, text and wanted; None: there is nothing to show but a continuation."""
+        """What a model makes of a row: prompt, text and wanted; None: nothing to show."""
         return None
 
     def example(self, rows: int, length: int) -> Batch | None:

@@ -11,8 +11,9 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Lines
-from seqloom.data.frames import FrameSource, open_frames, split_frames
-from seqloom.data.labelled import Labelled, LabelledSource, open_labelled, split_labelled
+from seqloom.data.frames import FrameSource, open_frames
+from seqloom.data.labelled import Labelled, LabelledSource, open_labelled
+from seqloom.data.portions import split_rows
 
 FEW = 20  # rows of a label
 UNEVEN = 10  # times as many rows of one label as of another
@@ -69,7 +70,7 @@ def examine_labelled(
         if valid_data:
             train, valid = whole, open_labelled(valid_data, column, label, second, separator)
         else:
-            train, valid = split_labelled(whole, 0.1).values()
+            train, valid = split_rows(whole, 0.1).values()
         survey = Survey()
         for row in train.rows():
             survey.add(row)
@@ -89,7 +90,7 @@ def examine_frames(
         if valid_data:
             train, valid = whole, open_frames(valid_data, label, row, separator=separator)
         else:
-            train, valid = split_frames(whole, 0.1).values()
+            train, valid = split_rows(whole, 0.1).values()
     except UserError as error:
         return [Finding("error", str(error))]
     lengths, every = sorted(map(len, train.frames)), np.concatenate(train.frames)

@@ -12,7 +12,7 @@ import hashlib
 import math
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,16 @@ from seqloom.core.errors import UserError
 from seqloom.data.files import check_file, suffix
 from seqloom.data.rows import READERS
 from seqloom.data.samples import SAMPLES, find_sample
-from seqloom.data.split import shares_of
 
 FRAMES, OFFSETS, LENGTHS = "frames", "offsets", "lengths"
 
+Sequenced = tuple[np.ndarray, tuple[str, ...]]  # measurements, labels
+
 
 class FrameSource:
-    """Sequences (time, features) in float32, each with its label; empty ones are left out, and counted."""
+    """Sequences (time, features) in float32, each with its label; empty ones are left out, and counted in all."""
+
+    unit = "sequences"
 
     def __init__(
         self,
@@ -65,8 +68,18 @@ class FrameSource:
             digest.update(str(frames.shape).encode() + np.ascontiguousarray(frames).tobytes())
         return digest.hexdigest()
 
-    def chosen(self, name: str, rows: Sequence[int]) -> FrameSource:
-        return FrameSource(name, [self.frames[n] for n in rows], [self.row_labels[n] for n in rows], self.multi)
+    def rows(self) -> Iterator[Sequenced]:
+        return zip(self.frames, self.row_labels, strict=True)
+
+    all = rows
+
+    def key(self, row: Sequenced) -> str:
+        return hashlib.blake2b(np.ascontiguousarray(row[0]).tobytes()).hexdigest()
+
+    def like(self, name: str, read: Callable[[], Iterator[Sequenced]]) -> FrameSource:
+        chosen = list(read())
+        labels = [labels for _, labels in chosen]
+        return FrameSource(name, [frames for frames, _ in chosen], labels, self.multi, self.dropped)
 
 
 def open_frames(
@@ -100,24 +113,6 @@ def holds_frames(spec: str) -> bool:
         known = SAMPLES.get(spec.removeprefix("sample:"))
         return known is not None and known.kind == "frames"
     return suffix(Path(spec)) in (".npz", ".parquet")
-
-
-def split_frames(source: FrameSource, valid: float = 0.1, test: float = 0.0) -> dict[str, FrameSource]:
-    """Parts of about these shares, by a hash of the measurements; a part of share 0 is left out."""
-    places = [
-        int.from_bytes(hashlib.blake2b(np.ascontiguousarray(frames).tobytes(), digest_size=8).digest()) / 2**64
-        for frames in source.frames
-    ]
-    names = ["valid" if place < valid else "test" if place < valid + test else "train" for place in places]
-    parts = {}
-    for name in shares_of("sequences", valid, test):
-        rows = [n for n, part in enumerate(names) if part == name]
-        if not rows:
-            way_out = "give more sequences, a larger share, or a file of its own"
-            raise UserError(f"{source.name}: too few sequences ({source.count:,}) for a {name} part; {way_out}")
-        parts[name] = source.chosen(f"{source.name} ({name})", rows)
-    parts["train"].dropped = source.dropped  # empty ones belong nowhere else
-    return parts
 
 
 def _read_npz(path: Path, label: str | None, column: str) -> Iterator[tuple[np.ndarray, str]]:

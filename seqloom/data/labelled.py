@@ -17,9 +17,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines
 from seqloom.data.measured import Measured, Measures
-from seqloom.data.pairs import part_of
 from seqloom.data.samples import find_sample
-from seqloom.data.split import shares_of
 from seqloom.data.text import Marked, Source, as_documents
 
 
@@ -39,6 +37,8 @@ class LabelledMeasures(Measures):
 class LabelledSource(Measured[LabelledMeasures]):
     """Rows without white space at their ends; one with an empty text is left out, and counted."""
 
+    unit = "rows"
+
     def __init__(self, name: str, read: Callable[[], Iterator[Labelled]], multi: bool = False) -> None:
         self.name = name  # what the user typed
         self.multi = multi  # whether a row may have any number of labels, not exactly one
@@ -48,8 +48,13 @@ class LabelledSource(Measured[LabelledMeasures]):
         return (row for row in self.all() if all(row.texts))
 
     def all(self) -> Iterator[Labelled]:
-        """Also those with an empty text."""
         return self._read()
+
+    def key(self, row: Labelled) -> str:
+        return "\0".join(row.texts)
+
+    def like(self, name: str, read: Callable[[], Iterator[Labelled]]) -> LabelledSource:
+        return LabelledSource(name, read, self.multi)
 
     def side(self, which: int) -> Source:
         """The first or second text of all rows, as documents in order."""
@@ -109,23 +114,6 @@ def open_unlabelled(spec: str, text: str = "text", second: str | None = None) ->
     columns = [text, second] if second else [text]
     rows = _find(spec, columns, None)()
     return ((line, tuple(map(clean, texts))) for line, texts in rows)
-
-
-def split_labelled(source: LabelledSource, valid: float = 0.1, test: float = 0.0) -> dict[str, LabelledSource]:
-    """Parts of about these shares, by a hash of the texts: no text is in two; a part of share 0 is left out."""
-
-    def part(name: str) -> LabelledSource:
-        def read() -> Iterator[Labelled]:
-            return (row for row in source.all() if part_of("\0".join(row.texts), valid, test) == name)
-
-        return LabelledSource(f"{source.name} ({name})", read, source.multi)
-
-    parts = {name: part(name) for name in shares_of("rows", valid, test)}
-    for name, found in parts.items():
-        if next(found.rows(), None) is None:
-            way_out = "give more rows, a larger share, or a file of its own"
-            raise UserError(f"{source.name}: too few rows ({source.count:,}) for a {name} part; {way_out}")
-    return parts
 
 
 def _labels(cell: str, separator: str | None) -> tuple[str, ...]:

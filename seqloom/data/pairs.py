@@ -19,10 +19,11 @@ from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
-from seqloom.data.split import shares_of
 from seqloom.data.text import Marked, Source, as_documents
 
 CATALOGUES = {".po", ".pot"}
+
+Pair = tuple[int, str, str]  # line, source, target
 
 
 class PairSource(Measured[Measures]):
@@ -33,8 +34,19 @@ class PairSource(Measured[Measures]):
         self.name = name  # what the user typed
         self._read = read
 
-    def rows(self) -> Iterator[tuple[int, str, str]]:
-        return (row for row in self.cleaned() if row[1] and row[2])
+    unit = "pairs"
+
+    def rows(self) -> Iterator[Pair]:
+        return (row for row in self.all() if row[1] and row[2])
+
+    def all(self) -> Iterator[Pair]:
+        return ((line, clean(source), clean(target)) for line, (source, target) in self._read())
+
+    def key(self, row: Pair) -> str:
+        return row[1]
+
+    def like(self, name: str, read: Callable[[], Iterator[Pair]]) -> PairSource:
+        return PairSource(name, lambda: ((line, [source, target]) for line, source, target in read()))
 
     def side(self, which: Literal["source", "target"]) -> Source:
         """One side as a text of many documents: one for each row, in order."""
@@ -47,7 +59,7 @@ class PairSource(Measured[Measures]):
     def measure(self) -> Measures:
         count = dropped = length = 0
         digest = hashlib.sha256()
-        for _, source, target in self.cleaned():
+        for _, source, target in self.all():
             if not (source and target):
                 dropped += 1
                 continue
@@ -56,10 +68,6 @@ class PairSource(Measured[Measures]):
             count += 1
             length += len(data) - 2
         return Measures(count, dropped, length, digest.hexdigest())
-
-    def cleaned(self) -> Iterator[tuple[int, str, str]]:
-        """Also those with an empty side."""
-        return ((line, clean(source), clean(target)) for line, (source, target) in self._read())
 
 
 class SourceTexts:
@@ -100,31 +108,6 @@ def open_sources(spec: str, source: str = "source", target: str | None = None) -
     if next(texts.rows(), None) is None:
         raise UserError(f"{spec}: no text in it")
     return texts
-
-
-def split_pairs(pairs: PairSource, valid: float = 0.1, test: float = 0.0) -> dict[str, PairSource]:
-    """Parts of about these shares, by a hash of the source text: no source is in two; a part of share 0 is left out."""
-
-    def part(name: str) -> PairSource:
-        def read() -> Cells:
-            return ((n, [s, t]) for n, s, t in pairs.cleaned() if part_of(s, valid, test) == name)
-
-        return PairSource(f"{pairs.name} ({name})", read)
-
-    parts = {name: part(name) for name in shares_of("pairs", valid, test)}
-    for name, found in parts.items():
-        if next(found.rows(), None) is None:
-            way_out = "give more pairs, a larger share, or a file of its own"
-            raise UserError(f"{pairs.name}: too few pairs ({pairs.count:,}) for a {name} part; {way_out}")
-    return parts
-
-
-def part_of(source: str, valid: float, test: float) -> str:
-    """Where a source belongs, whatever else is in the file: train, valid or test."""
-    place = int.from_bytes(hashlib.blake2b(source.encode(), digest_size=8).digest()) / 2**64
-    if place < valid:
-        return "valid"
-    return "test" if place < valid + test else "train"
 
 
 def _find(spec: str, columns: list[str], perhaps: str | None = None) -> Callable[[], Cells]:

@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import check_file, read_text, suffix
-from seqloom.data.pairs import part_of
 from seqloom.data.rows import read_jsonl, text_of
 from seqloom.data.samples import find_sample
-from seqloom.data.split import shares_of
 
 LINES = {".jsonl", ".ndjson"}
 FORM = '{"context": "...", "question": "...", "answers": {"text": ["..."], "answer_start": [0]}}'
@@ -44,6 +42,8 @@ Read = Callable[[], Iterator[tuple[int, str, dict[str, Any]]]]  # (line, place t
 class QuestionSource:
     """Questions in order; one without a text, or with an empty passage, is left out."""
 
+    unit = "passages"
+
     def __init__(self, name: str, read: Callable[[], Iterator[Question]]) -> None:
         self.name = name  # what the user typed
         self._read = read
@@ -51,9 +51,14 @@ class QuestionSource:
     def rows(self) -> Iterator[Question]:
         return (row for row in self._read() if row.question and row.context.strip())
 
-    def all_rows(self) -> Iterator[Question]:
-        """Also those that are left out."""
+    def all(self) -> Iterator[Question]:
         return self._read()
+
+    def key(self, row: Question) -> str:
+        return row.context
+
+    def like(self, name: str, read: Callable[[], Iterator[Question]]) -> QuestionSource:
+        return QuestionSource(name, read)
 
     def texts(self) -> Iterator[str]:
         """Every passage once where it stands several times in a row, and every question."""
@@ -128,25 +133,6 @@ def open_asked(spec: str) -> Iterator[dict[str, Any]]:
             yield {"line": line} | id | {"question": question, "context": context}
     if not found:
         raise UserError(f"{spec}: no questions in it")
-
-
-def split_questions(source: QuestionSource, valid: float = 0.1, test: float = 0.0) -> dict[str, QuestionSource]:
-    """Parts of about these shares, by a hash of the passage: no passage is in two; a part of share 0 is left out."""
-
-    def part(name: str) -> QuestionSource:
-        def read() -> Iterator[Question]:
-            return (row for row in source.all_rows() if part_of(row.context, valid, test) == name)
-
-        return QuestionSource(f"{source.name} ({name})", read)
-
-    parts = {name: part(name) for name in shares_of("passages", valid, test)}
-    for name, found in parts.items():
-        if next(found.rows(), None) is None:
-            way_out = "give more passages, a larger share, or a file of its own"
-            raise UserError(
-                f"{source.name}: too few passages ({source.counts.passages:,}) for a {name} part; {way_out}"
-            )
-    return parts
 
 
 def _find(spec: str) -> Read:

@@ -6,6 +6,7 @@ import csv
 import difflib
 import json
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,20 @@ def read_jsonl(path: Path) -> Rows:
         yield number, row
 
 
-def read_csv(path: Path, delimiter: str = ",") -> Rows:
+def read_csv(path: Path) -> Rows:
+    return _under_header(path, read_fields(path))
+
+
+def read_tsv(path: Path) -> Rows:
+    """Quotes hold cells together, unless the file makes no sense that way: then they are ordinary characters."""
+    known = path.stat()
+    quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns)
+    return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path))
+
+
+def _under_header(path: Path, rows: Fields) -> Rows:
     header: list[str] | None = None
-    for number, fields in read_fields(path, delimiter):
+    for number, fields in rows:
         if header is None:
             header = fields
             continue
@@ -67,8 +79,13 @@ def read_tabbed(path: Path) -> Fields:
             yield number, text.split("\t")
 
 
-def read_tsv(path: Path) -> Rows:
-    return read_csv(path, "\t")
+@lru_cache(maxsize=64)
+def _reads_as_quoted(path: Path, size: int, changed: int) -> bool:
+    """Whether every row has as many cells as the header; a file that changes is asked again."""
+    try:
+        return len({len(fields) for _, fields in read_fields(path, "\t")}) < 2
+    except UserError:
+        return False
 
 
 READERS: dict[str, Callable[[Path], Rows]] = {

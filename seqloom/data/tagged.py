@@ -15,11 +15,9 @@ from seqloom.core.errors import UserError
 from seqloom.data.conll import Sentence, looks_like_columns, read_columns
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
-from seqloom.data.pairs import part_of
 from seqloom.data.samples import find_sample
 from seqloom.data.schemes import TagSurvey, parse, to_bio
 from seqloom.data.spans import of_spans, read_json, untagged
-from seqloom.data.split import shares_of
 
 JSON = {".jsonl", ".ndjson"}
 COLUMNS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv"}  # never plain text
@@ -35,6 +33,8 @@ class TaggedMeasures(Measures):
 class TaggedSource(Measured[TaggedMeasures]):
     """Sentences with tags; those without a word are left out."""
 
+    unit = "sentences"
+
     def __init__(self, name: str, read: Read, entities: bool | None = None) -> None:
         """`entities`: whether the tags are those of names; None: they tell themselves."""
         self.name = name  # what the user typed
@@ -48,6 +48,15 @@ class TaggedSource(Measured[TaggedMeasures]):
     def raw(self) -> Iterator[Sentence]:
         """Tags as they were written."""
         return (row for row in self._read() if row.words)
+
+    def all(self) -> Iterator[Sentence]:
+        return self._read()
+
+    def key(self, row: Sentence) -> str:
+        return " ".join(row.words)
+
+    def like(self, name: str, read: Read) -> TaggedSource:
+        return TaggedSource(name, read, self.entities)
 
     @property
     def entities(self) -> bool:
@@ -116,23 +125,6 @@ def open_untagged(spec: str, word: int = 1, tag: int = -1, column: str = "text")
         yield from rows
 
     return all_rows()
-
-
-def split_tagged(source: TaggedSource, valid: float = 0.1, test: float = 0.0) -> dict[str, TaggedSource]:
-    """Parts of about these shares, by a hash of the sentence: none is in two; a part of share 0 is left out."""
-
-    def part(name: str) -> TaggedSource:
-        def read() -> Iterator[Sentence]:
-            return (row for row in source.raw() if part_of(" ".join(row.words), valid, test) == name)
-
-        return TaggedSource(f"{source.name} ({name})", read, source.entities)
-
-    parts = {name: part(name) for name in shares_of("sentences", valid, test)}
-    for name, found in parts.items():
-        if not found.count:
-            way_out = "give more sentences, a larger share, or a file of its own"
-            raise UserError(f"{source.name}: too few sentences ({source.count:,}) for a {name} part; {way_out}")
-    return parts
 
 
 def _find(spec: str, word: int, tag: int | None, column: str) -> Read:

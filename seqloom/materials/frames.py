@@ -12,7 +12,7 @@ import numpy as np
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
-from seqloom.data.frames import FrameSource, open_frames, split_frames
+from seqloom.data.frames import FrameSource, open_frames
 from seqloom.materials.labelled import check_labels
 from seqloom.materials.material import Material
 from seqloom.tokenizers.labelled import LabelledScale
@@ -48,9 +48,6 @@ class Frames(Material):
     def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
         found = open_frames(spec, None, data.row, data.column)
         return ({"line": n, "frames": frames} for n, frames in enumerate(found.frames, 1))
-
-    def split(self, part: FrameSource, valid: float, test: float) -> dict[str, FrameSource]:
-        return split_frames(part, valid, test)
 
     def make_tokenizer(self, config: Any, train: FrameSource, known: Any = None) -> LabelledScale:
         """A feature that never changes stays as it is, but for its mean."""

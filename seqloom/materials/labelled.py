@@ -12,7 +12,7 @@ import numpy as np
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
-from seqloom.data.labelled import LabelledSource, open_labelled, open_unlabelled, split_labelled
+from seqloom.data.labelled import LabelledSource, open_labelled, open_unlabelled
 from seqloom.data.paired import Documents
 from seqloom.materials.material import Material, prepared
 from seqloom.tokenizers import Tokenizer, train_tokenizer
@@ -58,9 +58,6 @@ class LabelledTexts(Material):
     def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
         for line, texts in open_unlabelled(spec, data.column, data.second):
             yield {"line": line, "source": texts[0]} | ({"second": texts[1]} if len(texts) > 1 else {})
-
-    def split(self, part: LabelledSource, valid: float, test: float) -> dict[str, LabelledSource]:
-        return split_labelled(part, valid, test)
 
     def make_tokenizer(self, config: Any, train: LabelledSource, known: Tokenizer | None = None) -> LabelledTokenizer:
         c = config

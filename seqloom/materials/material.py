@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
+from seqloom.data.portions import draw_rows, split_rows
 from seqloom.data.stream import TokenStream, prepare
 from seqloom.data.text import Source
 from seqloom.tokenizers import Tokenizer
@@ -49,8 +50,12 @@ class Material(ABC):
         """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, the target where there is one."""
         raise UserError(f"{spec}: this task does not read sources")
 
-    @abstractmethod
-    def split(self, part: Any, valid: float, test: float) -> dict[str, Any]: ...
+    def split(self, part: Any, valid: float, test: float) -> dict[str, Any]:
+        return split_rows(part, valid, test)
+
+    def draw(self, part: Any, count: int, draw: int) -> Any:
+        """So many rows of a part, to see what fewer would have taught."""
+        return draw_rows(part, count, draw)
 
     @abstractmethod
     def make_tokenizer(self, config: Any, train: Any, known: Tokenizer | None = None) -> Any:
@@ -81,6 +86,8 @@ class Material(ABC):
         share = {"valid": data.valid_fraction, "test": data.test_fraction}
         shares = {part: 0.0 if given[part] else share[part] for part in given}
         parts = self.split(whole, **shares) if any(shares.values()) else {"train": whole}
+        if data.examples:
+            parts["train"] = self.draw(parts["train"], data.examples, data.draw)
         return parts | {part: self.open(spec, data) for part, spec in given.items() if spec}
 
     def prepare_parts(self, parts: Mapping[str, Any], tokenizer: Any, talk: Reporter) -> dict[str, Any]:

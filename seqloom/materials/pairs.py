@@ -10,7 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
 from seqloom.data.paired import PairRows
-from seqloom.data.pairs import PairSource, open_pairs, open_sources, split_pairs
+from seqloom.data.pairs import PairSource, open_pairs, open_sources
 from seqloom.materials.material import Material, prepared
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.pair import TokenizerPair
@@ -24,9 +24,6 @@ class Pairs(Material):
     def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
         rows = open_sources(spec, data.source, data.target).answered()
         return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
-
-    def split(self, part: PairSource, valid: float, test: float) -> dict[str, PairSource]:
-        return split_pairs(part, valid, test)
 
     def make_tokenizer(self, config: Any, train: PairSource, known: Tokenizer | None = None) -> TokenizerPair:
         if known is not None:

@@ -10,7 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
 from seqloom.data.asked import QuestionRows
-from seqloom.data.questions import QuestionSource, open_asked, open_questions, split_questions
+from seqloom.data.questions import QuestionSource, open_asked, open_questions
 from seqloom.materials.material import Material
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.train.progress import Reporter
@@ -22,9 +22,6 @@ class Questions(Material):
 
     def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
         return open_asked(spec)
-
-    def split(self, part: QuestionSource, valid: float, test: float) -> dict[str, QuestionSource]:
-        return split_questions(part, valid, test)
 
     def make_tokenizer(self, config: Any, train: QuestionSource, known: Tokenizer | None = None) -> Tokenizer:
         c = config

@@ -9,7 +9,7 @@ from typing import Any
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.core.task import Row
-from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged, split_tagged
+from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged
 from seqloom.materials.material import Material
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.tagged import TagVocabulary, training_text
@@ -23,9 +23,6 @@ class Tagged(Material):
 
     def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
         return (row._asdict() for row in open_untagged(spec, data.word, data.tag, data.column))
-
-    def split(self, part: TaggedSource, valid: float, test: float) -> dict[str, TaggedSource]:
-        return split_tagged(part, valid, test)
 
     def make_tokenizer(self, config: Any, train: TaggedSource, known: Tokenizer | None = None) -> TagVocabulary:
         c = config

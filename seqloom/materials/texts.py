@@ -29,6 +29,9 @@ class Texts(Material):
     def split(self, part: Source, valid: float, test: float) -> dict[str, Source]:
         return split_text(part, valid, test)
 
+    def draw(self, part: Source, count: int, draw: int) -> Source:
+        raise UserError(f"data.examples={count}: a text has no rows to draw from; give a shorter text, or leave it out")
+
     def make_tokenizer(self, config: Any, train: Source, known: Tokenizer | None = None) -> Tokenizer:
         c = config
         if known is not None:

@@ -81,7 +81,7 @@ class Classification(Task):
     metric = "accuracy"
     higher_is_better = True
     unit = "share of rows"
-    waits = "source"
+    waits = "row"
     surprises = False
     writes = False
     encodes = True

@@ -67,7 +67,7 @@ class MaskedLM(Task):
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     metric = "loss"
     unit = "nats per masked token"
-    waits = "source"
+    waits = "row"
     surprises = False
     encodes = True
 

@@ -97,7 +97,7 @@ class QuestionAnswering(Task):
     metric = "f1"
     higher_is_better = True
     unit = "share of what agrees with the answer"
-    waits = "source"
+    waits = "row"
     surprises = False
     writes = False
     encodes = True

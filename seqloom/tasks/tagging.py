@@ -90,7 +90,7 @@ class Tagging(Task):
     columns = ("words", "tags")
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     higher_is_better = True
-    waits = "source"
+    waits = "row"
     surprises = False
     writes = False
     encodes = True

@@ -118,6 +118,10 @@ SENTENCES: dict[str, Pair] = {
         "{name} is left out: {value} ms per token at a context of {context}, more than the {limit} ms allowed.",
         "{name} 不符合条件：上下文为 {context} 时每词元 {value} 毫秒，超过上限 {limit} 毫秒。",
     ),
+    "max_latency_ms.row": (
+        "{name} is left out: {value} ms for a row of {context} tokens, more than the {limit} ms allowed.",
+        "{name} 不符合条件：{context} 词元的样本需 {value} 毫秒，超过上限 {limit} 毫秒。",
+    ),
     "max_latency_ms.source": (
         "{name} is left out: {value} ms for a source of {context} tokens, more than the {limit} ms allowed.",
         "{name} 不符合条件：{context} 词元的源文本需 {value} 毫秒，超过上限 {limit} 毫秒。",
@@ -188,6 +192,7 @@ SENTENCES: dict[str, Pair] = {
     "training": ("{value} tokens/s", "{value} 词元/秒"),
     "latency at": ("{value} ms per token at a context of {context}", "上下文为 {context} 时每词元 {value} 毫秒"),
     "memory at": ("{value} of state at a context of {context}", "上下文为 {context} 时状态 {value}"),
+    "latency at.row": ("{value} ms for a row of {context} tokens", "{context} 词元的样本需 {value} 毫秒"),
     "latency at.source": ("{value} ms for a source of {context} tokens", "{context} 词元的源文本需 {value} 毫秒"),
     "memory at.source": (
         "{value} of state after a source of {context} tokens",

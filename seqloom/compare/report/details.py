@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seqloom.compare.report import charts, facts, formats
+from seqloom.compare.report import charts, facts, formats, transfer
 from seqloom.compare.report.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import Speaker
@@ -30,18 +30,21 @@ def search(result: Result, say: Speaker) -> list[Block | None]:
 
 
 def aspects(result: Result, say: Speaker) -> list[Block | None]:
-    """The seven aspects as a table, a row each, and the charts that three of them need."""
+    """The seven aspects as a table, a row each, and the charts that some of them need."""
     shown = facts.scored(result)
     if not shown:
         return []
     rows = {
         "structure": _structure, "length": _length, "dependency": _dependency, "size": _size,
-        "training": _training, "interpretability": _interpretability, "transfer": lambda entry, say: Cell(""),
+        "training": _training, "interpretability": _interpretability,
     }  # fmt: skip
     table = Table(
         say("aspects caption"),
         [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
-        [_aspect(say, key, cell, shown, facts.waits(result)) for key, cell in rows.items()],
+        [
+            *(_aspect(say, key, cell, shown, facts.waits(result)) for key, cell in rows.items()),
+            _transfer(result, say, shown),
+        ],
         even=True,
     )
     return [
@@ -49,6 +52,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         Text(say("reach remark"), "muted"),
         charts.aspects(result, say),
         charts.forgetting(result, say),
+        transfer.chart(result, say),
     ]
 
 
@@ -124,9 +128,14 @@ def _aspect(
     say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]], waits: str
 ) -> Row:
     name = Cell(say(f"aspect {key}"), say.by(waits, f"aspect {key} small"))
-    if key == "transfer":
-        return Row([name, Cell(say("transfer"), span=len(shown))], "muted")
     return Row([name, *(cell(entry, say) for _, entry in shown)])
+
+
+def _transfer(result: Result, say: Speaker, shown: list[tuple[int, Entry]]) -> Row:
+    name = Cell(say("aspect transfer"), say("aspect transfer small"))
+    if not transfer.measured(result):
+        return Row([name, Cell(say("transfer"), span=len(shown))], "muted")
+    return Row([name, *(transfer.cell(entry, say) for _, entry in shown)])
 
 
 def _structure(entry: Entry, say: Speaker) -> Cell:

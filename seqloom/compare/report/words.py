@@ -1,8 +1,10 @@
-"""Every text of the report, in English and Chinese side by side."""
+"""What the report says, in English and Chinese side by side."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from seqloom.compare.report.terms import TERMS
 
 LANGUAGES = ("en", "zh")
 
@@ -30,6 +32,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "learning": ("Learning curves", "学习曲线"),
     "quality and cost": ("Quality against cost", "质量与代价"),
     "cost": ("Cost against context", "代价随上下文的变化"),
+    "cost.row": ("Cost against the length of a row", "代价随样本长度的变化"),
     "cost.source": ("Cost against the length of the source", "代价随源文本长度的变化"),
     "recipes": ("What the recipe gives and what the architecture gives", "配方的作用与架构的作用"),
     "search": ("The search", "超参数搜索"),
@@ -49,6 +52,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "prefer.training": ("quick training", "训练快"),
     "constraint.max_params": ("at most {value} parameters", "参数量不超过 {value}"),
     "constraint.max_latency_ms": ("at most {value} ms per token", "每词元不超过 {value} 毫秒"),
+    "constraint.max_latency_ms.row": ("at most {value} ms per row", "每条样本不超过 {value} 毫秒"),
     "constraint.max_latency_ms.source": ("at most {value} ms per source", "每条源文本不超过 {value} 毫秒"),
     "constraint.streaming": ("streaming: constant state", "流式：状态大小恒定"),
     # the main table
@@ -64,6 +68,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "peak memory": ("Peak memory", "内存峰值"),
     "latency": ("Latency", "延迟"),
     "at context": ("at {context} tokens", "上下文 {context}"),
+    "at context.row": ("row of {context} tokens", "样本 {context} 词元"),
     "at context.source": ("source of {context} tokens", "源文本 {context} 词元"),
     "baseline": ("baseline", "基线"),
     "p value": ("p, Holm", "p，Holm"),
@@ -109,6 +114,14 @@ WORDS: dict[str, tuple[str, str]] = {
     "on the front": ("✓ on the front", "✓ 位于前沿"),
     "training seconds": ("Training seconds", "训练秒数"),
     "latency axis": ("Milliseconds per generated token", "每生成一个词元的毫秒数"),
+    "latency axis.row": ("Milliseconds per row", "每条样本的毫秒数"),
+    "latency at.row": ("ms per row of {context} tokens", "{context} 词元样本的毫秒数"),
+    "context.row": ("Row in tokens", "样本（词元）"),
+    "time per token.row": ("Time per answer", "每次回答的用时"),
+    "cost remark.row": (
+        "How long the answer to one row takes, read by itself. A row is seen whole: nothing is kept after it.",
+        "单独处理一条样本所需的时间。样本被整体读取，读完后不保存任何状态。",
+    ),
     "latency axis.source": ("Milliseconds per source", "每条源文本的毫秒数"),
     "latency at.source": ("ms per source of {context} tokens", "{context} 词元源文本的毫秒数"),
     "context.source": ("Source in tokens", "源文本（词元）"),
@@ -223,7 +236,21 @@ WORDS: dict[str, tuple[str, str]] = {
     "work": ("{work} FLOPs per token", "每词元 {work} FLOPs"),
     "speed at": ("{speed} tokens/s at {length}", "长度 {length}：{speed} 词元/秒"),
     "taps": ("named tensors: {count}", "有名张量：{count} 个"),
-    "transfer": ("not measured yet: joins when pre-training exists", "尚未测量：有了预训练后加入"),
+    "transfer": (
+        "not measured: --pretrain TEXT measures it, for tasks of understanding",
+        "未测量：理解类任务可用 --pretrain 文本 测量",
+    ),
+    "transfer gain": ("{before} → {after} with {examples} examples", "{examples} 条样例：{before} → {after}"),
+    "transfer chart": ("With and without pre-training", "有无预训练的对照"),
+    "with pre-training": ("with pre-training", "有预训练"),
+    "without pre-training": ("from scratch", "从零开始"),
+    "labelled examples": ("Labelled examples", "标注样例数"),
+    "gain": ("Gain", "提升"),
+    "transfer remark": (
+        "Filled: begun with an encoder that was pre-trained on raw text. Hollow: from scratch, with the same rows, "
+        "settings and budget. Taught before: {taught}.",
+        "实心：以在原始文本上预训练过的编码器开始。空心：从零开始；样例、设置与预算相同。预训练方式：{taught}。",
+    ),
     "reach remark": (
         "Dependency: the longest distance at which recall is above half-way between chance and 1.",
         "依赖距离：回忆准确率仍高于随机水平与 1 之中点的最长距离。",
@@ -292,31 +319,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "tuned": ("Found by the search", "搜索所得"),
     "whole command": ("The whole comparison", "整个比较"),
     "first run of": ("{name}, its first run", "{name} 的第一次训练"),
-    # names that results use
-    "task.language_model": ("language modelling", "语言模型"),
-    "task.translation": ("text to text", "文本到文本"),
-    "score.bits_per_byte": ("Bits per byte", "每字节比特数"),
-    "score.bleu": ("BLEU", "BLEU"),
-    "score.chrf": ("chrF", "chrF"),
-    "score.rouge1": ("ROUGE-1", "ROUGE-1"),
-    "score.rouge2": ("ROUGE-2", "ROUGE-2"),
-    "score.rougeL": ("ROUGE-L", "ROUGE-L"),
-    "score.error_rate": ("Error rate, %", "错误率（%）"),
-    "score.exact": ("Exact match", "完全匹配"),
-    "metric.loss": ("loss", "损失"),
-    "metric.accuracy": ("accuracy", "准确率"),
-    "metric.f1": ("F1", "F1"),
-    "unit.nats per token": ("nats per token", "每词元奈特数"),
-    "unit.entity F1": ("entity F1", "实体 F1"),
-    "unit.word accuracy": ("word accuracy", "词准确率"),
-    "unit.nats per target token": ("nats per target token", "每目标词元奈特数"),
-    "baseline.copy": ("copy of the source", "照抄源文本"),
-    "baseline.frequent": ("most frequent target", "最常见的目标"),
-    "baseline.frequent tag": ("most frequent tag of each word", "每个词最常见的标签"),
-    "baseline.nearest": ("nearest training pair", "最相近的训练对"),
-    "baseline.uniform": ("uniform guess", "均匀猜测"),
-    "baseline.unigram": ("unigram guess", "按词频猜测"),
-    "baseline.ngram": ("n-gram", "n-gram"),
+    **TERMS,
 }
 
 

@@ -1,0 +1,56 @@
+"""What was asked in the folder of a comparison, and whether it is the same that is asked now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seqloom.compare.plan import Plan
+from seqloom.core import durable
+from seqloom.core.errors import UserError
+from seqloom.core.run import RunFolder
+
+_GROWING = {"seeds", "pretraining"}  # what may change when a comparison goes on
+
+
+def known(folder: RunFolder) -> dict[str, Any]:
+    """What was asked here before; nothing in a new folder."""
+    if (folder.path / "run.json").exists():
+        raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
+    try:
+        found = json.loads((folder.path / "comparison.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def agreed(plan: Plan, before: dict[str, Any] | None, out: Path) -> Plan:
+    """Threads are part of a run: those of the beginning are kept. Little else may change when a comparison goes on."""
+    if before is None:
+        return plan
+    plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
+    now = plain(plan)
+    changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
+    if blocked := [text for key, text in changed.items() if key not in _GROWING]:
+        raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
+    return plan
+
+
+def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Path) -> None:
+    changed = [part for part in now if before and before.get(part, {}).get("hash") != now[part]["hash"]]
+    if changed:
+        raise UserError(
+            f"{now[changed[0]]['name']}: the {changed[0]} text has changed since the comparison in {out} began; "
+            "restore it, or choose another --out"
+        )
+
+
+def plain(plan: Plan) -> dict[str, Any]:
+    return json.loads(plan.model_dump_json())
+
+
+def write(folder: Path, name: str, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    durable.write_file(folder / name, text.encode("utf-8", "backslashreplace") + b"\n")

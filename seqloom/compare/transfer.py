@@ -1,0 +1,129 @@
+"""Transfer: what pre-training brings, as the score against the number of labelled examples, with it and without.
+
+Every entry is pre-trained once on raw text, in the way its kind allows: to go on writing, or else to fill gaps. Then,
+for each number of examples and each seed, the same few rows teach a model that begins there and one that begins with
+nothing, with the same settings and the same budget.
+
+    DIR/runs/ENTRY/pretrained            the run on raw text
+    DIR/runs/ENTRY/100-seed-1            from scratch, on 100 examples; 100-seed-1-pretrained: the same, begun there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from seqloom import runs
+from seqloom.compare import statistics
+from seqloom.compare.jobs import Jobs, changed
+from seqloom.compare.plan import Pretraining, Sized
+from seqloom.compare.worker import Job, Result
+from seqloom.core.config import merge
+from seqloom.core.errors import UserError
+from seqloom.core.run import RunConfig
+from seqloom.materials import material_of
+from seqloom.tokenizers import Tokenizer
+
+_TEACHERS = ("language_model", "masked_lm")  # the first that accepts a kind of model teaches it
+_CUTTING = ("tokenizer", "vocabulary", "min_count", "split")  # options that say what a token is
+_WAYS = ("scratch", "pretrained")
+
+Submit = Callable[[Sequence[Job]], list[Future[Result]]]
+Wait = Callable[[Sequence[Future[Result]]], list[Result]]
+
+
+class Transfer:
+    def __init__(self, jobs: Jobs, pretraining: Pretraining, entries: Sequence[Sized], rows: int) -> None:
+        """Refuses what cannot be done before anything is; `rows`: of the training part."""
+        self.jobs, self.pretraining = jobs, pretraining
+        if not jobs.task.encodes:
+            raise UserError(f"--pretrain: {jobs.task.name} does not begin with an encoder; tasks of understanding do")
+        if (most := pretraining.examples[-1]) > rows:
+            raise UserError(f"--examples {most}: the training part has {rows:,} rows")
+        try:
+            tokenizer = Tokenizer.load(jobs.tokenizer)
+        except UserError:
+            raise UserError("--pretrain: this comparison reads measurements; text teaches nothing about them") from None
+        self.teachers = {name: runs.find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
+        self.configs = {sized.entry.name: self._configure(sized) for sized in entries}
+        config = next(iter(self.configs.values()))
+        parts = material_of(runs.task_config(config)).open_parts(config.data)
+        self.raw = {part: source.hash for part, source in parts.items()}
+
+    @property
+    def count(self) -> int:
+        """Runs of one entry."""
+        return 1 + len(_WAYS) * len(self.pretraining.examples) * len(self.jobs.seeds)
+
+    def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, dict[str, Any]]:
+        """By name of the entry: its teacher, and its scores for each number of examples."""
+        teaching = submit([self._pretrain(sized) for sized in entries])
+        alone = [submit(self._few(sized, "scratch")) for sized in entries]
+        taught = wait(teaching)
+        begun = [
+            submit(self._few(sized, "pretrained")) if result["state"] == "done" else []
+            for sized, result in zip(entries, taught, strict=True)
+        ]
+        found = {}
+        for sized, result, *futures in zip(entries, taught, alone, begun, strict=True):
+            ways = [wait(each) for each in futures]
+            found[sized.entry.name] = self._summary(sized, result, dict(zip(_WAYS, ways, strict=True)))
+        return found
+
+    def _configure(self, sized: Sized) -> RunConfig:
+        """How an entry is pre-trained: its model, its tokens, and what suits the task that teaches it."""
+        kind, limit = sized.blueprint.kind, sized.blueprint.limit
+        teacher = next(name for name, task in self.teachers.items() if kind in task.accepts)
+        task = runs.find_config("tasks", teacher)
+        own = {option: sized.config.task[option] for option in _CUTTING if option in sized.config.task}
+        length = min(limit or task.model_fields["length"].default, task.model_fields["length"].default)
+        flags: dict[str, Any] = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
+        flags |= {f"model.{option}": value for option, value in sized.config.model.items()}
+        flags |= {f"task.{option}": value for option, value in own.items()}
+        config = runs.configure(None, merge(task.shared, flags))
+        budget = sized.budget(self.pretraining.budget)
+        train = changed(config.train, seed=self.jobs.plan.seed, threads=self.jobs.plan.threads, keep=1, **budget)
+        return config.model_copy(update={"train": train})
+
+    def _pretrain(self, sized: Sized) -> Job:
+        config = self.configs[sized.entry.name]
+        teacher = self.teachers[config.task["name"]]
+        job = self.jobs.fit(config, sized, "pretrained", ["valid"], self.raw)
+        return job | {"title": "pre-training", "size": 1.0, "turn": [0], "metric": teacher.metric, "lower": True}
+
+    def _few(self, sized: Sized, way: str) -> list[Job]:
+        return [self._fit(sized, way, few, seed) for seed in self.jobs.seeds for few in self.pretraining.examples]
+
+    def _fit(self, sized: Sized, way: str, examples: int, seed: int) -> Job:
+        plan, name = self.jobs.plan, f"{examples}-seed-{seed}"
+        config = self.jobs.configured(sized, seed, plan.trial_share)
+        update: dict[str, Any] = {"data": config.data.model_copy(update={"examples": examples, "draw": seed})}
+        if way == "pretrained":
+            update["train"] = changed(config.train, start=str(self._folder(sized)))
+            name += "-pretrained"
+        known = {part: hash for part, hash in self.jobs.hashes.items() if part != "train"}
+        job = self.jobs.fit(config.model_copy(update=update), sized, name, ["test"], known)
+        title = f"{examples:,} examples, seed {seed}" + (", pre-trained" if way == "pretrained" else "")
+        return job | {"title": title, "size": plan.trial_share, "turn": [2], "drawn from": self.jobs.hashes["train"]}
+
+    def _folder(self, sized: Sized) -> Path:
+        return self.jobs.folder(sized, "pretrained")
+
+    def _summary(self, sized: Sized, taught: Result, ways: Mapping[str, list[Result]]) -> dict[str, Any]:
+        teacher = self.configs[sized.entry.name].task["name"]
+        every = [taught, *(result for results in ways.values() for result in results)]
+        if failed := next((result for result in every if result["state"] != "done"), None):
+            return {"teacher": teacher, "error": failed.get("error"), "points": []}
+        scores = {way: [r["summary"]["scores"]["test"][self.jobs.task.metric] for r in results]
+                  for way, results in ways.items()}  # fmt: skip
+        points = []
+        for place, examples in enumerate(self.pretraining.examples):
+            by_seed = {way: found[place :: len(self.pretraining.examples)] for way, found in scores.items()}
+            gains = [after - before for before, after in zip(*by_seed.values(), strict=True)]
+            known = {way: asdict(statistics.interval(found)) for way, found in by_seed.items()}
+            points.append({"examples": examples} | known | {"gain": asdict(statistics.interval(gains))})
+        summary = taught["summary"]
+        return {"teacher": teacher, "tokens": summary["tokens"], "seconds": summary["seconds"], "points": points}

@@ -1,0 +1,138 @@
+"""`compare` where rows are seen whole: costs of an answer, and what pre-training brings with few labels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compare_example import example
+from test_compare_report import Page
+
+import seqloom
+from seqloom.compare.comparing import Comparison
+from seqloom.compare.report.content import document
+from seqloom.compare.report.html import html
+from seqloom.compare.report.markdown import markdown
+from seqloom.core.errors import UserError
+from seqloom.runs import load
+
+SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
+ASKED: dict[str, Any] = {
+    "task": "classification",
+    "models": "gru,bert:heads=2:depth=1",
+    "params": "12k",
+    "budget": "tokens=2k",
+    "trials": 0,
+    "seeds": 2,
+    "jobs": 2,
+    "pretrain_budget": "tokens=30k",
+    "examples": "20,60",
+    "overrides": SMALL,
+    "quiet": True,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows whose label is said by one word of them, and raw text of the same words."""
+    place, rng = tmp_path_factory.mktemp("data"), random.Random(0)
+    kinds = {"good": ["sun", "sea", "joy"], "bad": ["mud", "fog", "woe"]}
+    rows = [(kind, f"{rng.choice('abcde')} {rng.choice(words)} {rng.choice('vwxyz')} {n}")
+            for n in range(400) for kind, words in [rng.choice(list(kinds.items()))]]  # fmt: skip
+    (place / "rows.tsv").write_text("label\ttext\n" + "".join(f"{kind}\t{text}\n" for kind, text in rows))
+    (place / "raw.txt").write_text("\n".join(text for _, text in rows) * 3)
+    return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_probes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    out = tmp_path_factory.mktemp("out") / "compare"
+    return seqloom.compare(data=str(folder / "rows.tsv"), pretrain=str(folder / "raw.txt"), out=out, **ASKED)
+
+
+def test_everyone_is_scored_with_the_baselines_beside_and_an_answer_is_timed(done: Comparison) -> None:
+    assert {entry["state"] for entry in done.result["entries"]} == {"done"}
+    assert {row["name"] for row in done.result["baselines"]} == {"majority", "tf-idf"}
+    for entry in done.result["entries"]:
+        assert entry["cost"]["latency"][0]["context"] == 8 and entry["cost"]["state"] == []
+        assert entry["aspects"]["throughput"] and entry["sample"] is None
+
+
+def test_each_is_pre_trained_as_its_kind_allows_and_taught_with_the_same_few_rows(done: Comparison) -> None:
+    found = {entry["name"]: entry["aspects"]["transfer"] for entry in done.result["entries"]}
+    assert [transfer["teacher"] for transfer in found.values()] == ["language_model", "masked_lm"]
+    for transfer in found.values():
+        assert [point["examples"] for point in transfer["points"]] == [20, 60] and transfer["tokens"] >= 30_000
+        for point in transfer["points"]:
+            gain = point["pretrained"]["mean"] - point["scratch"]["mean"]
+            assert point["gain"]["mean"] == pytest.approx(gain) and point["gain"]["low"] is not None
+    runs = done.folder / "runs" / "gru"
+    without, begun = (load(runs / name) for name in ("20-seed-1", "20-seed-1-pretrained"))
+    assert without.config.data == begun.config.data and begun.config.data.examples == 20
+    assert begun.config.train.start == str(runs / "pretrained") and without.config.train.start is None
+    assert without.tokenizer.hash == begun.tokenizer.hash
+    other = load(runs / "20-seed-2")
+    hashes = [run.folder.record()["data"]["train"]["hash"] for run in (without, begun, other)]
+    assert hashes[0] == hashes[1] != hashes[2], "every seed draws rows of its own"
+
+
+def test_the_report_draws_it_in_both_languages(done: Comparison) -> None:
+    page = Page(html(done.result))
+    assert "en-transfer-0" in page.scripts[0] and "With and without pre-training" in page.text
+    assert "with 20 examples" in page.text and "有无预训练的对照" in page.text and "masked" not in page.text
+    assert "| gru | 20 |" in markdown(done.result, "en").replace("  ", " ")
+    assert "not measured: --pretrain" in Page(html(example())).text
+
+
+def test_what_was_not_taught_to_the_end_says_why(done: Comparison) -> None:
+    result = example()
+    result["entries"][0]["aspects"]["transfer"] = {"teacher": "masked_lm", "error": "out of luck", "points": []}
+    assert "out of luck" in str(document(result, "en").sections)
+
+
+def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, tmp_path: Path) -> None:
+    asked = ASKED | {"models": "gru", "seeds": 1, "examples": "20", "out": tmp_path / "c"}
+    first = seqloom.compare(data=str(folder / "rows.tsv"), **asked)
+    assert first.result["entries"][0]["aspects"]["transfer"] is None
+    again = seqloom.compare(data=str(folder / "rows.tsv"), pretrain=str(folder / "raw.txt"), **asked)
+    assert again.result["entries"][0]["aspects"]["transfer"]["points"][0]["gain"]["low"] is None
+    assert first.result["entries"][0]["runs"] == again.result["entries"][0]["runs"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"examples": "9000"}, r"--examples 9000: the training part has 3\d\d rows"),
+        ({"examples": "few"}, "--examples few: a number is wanted"),
+        ({"pretrain_budget": "hours=2"}, "--budget hours=2: write tokens=2M"),
+        ({"pretrain": "nowhere.txt"}, "nowhere.txt"),
+        (
+            {"task": "language_model", "overrides": [], "models": "gru", "params": None, "budget": "tokens=100k"},
+            "--pretrain: language_model does not begin with an encoder",
+        ),
+        (
+            {
+                "data": "sample:waves",
+                "overrides": ["task.input=measurements"],
+                "models": "gru",
+                "budget": "tokens=100k",
+            },
+            "--pretrain: this comparison reads measurements",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_measured_is_refused(folder: Path, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    asked = {"data": str(folder / "rows.tsv"), "pretrain": str(folder / "raw.txt"), **ASKED} | change
+    with pytest.raises(UserError, match=message):
+        seqloom.compare(out=tmp_path / "c", **asked)
