@@ -297,3 +297,14 @@ def test_the_command_line_from_a_file_to_a_prediction(
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2 and "a classification run has no such option" in capsys.readouterr().err
+
+
+def test_a_part_of_a_sorted_file_has_every_label_in_its_share() -> None:
+    asked, known = task(scored=30, validation=12), rows(300)
+    known.labels = [[n // 100] for n in range(300)]
+    model = model_of("gru", {}).eval()
+    whole, quick = asked.evaluate(model, known), asked.evaluate(model, known, quick=True)
+    assert [row["count"] for row in whole["classes"].values()] == [10, 10, 10]
+    assert "30 of 300 rows, evenly spread" in whole["protocol"] and "12 of 300 rows" in quick["protocol"]
+    found = asked.baselines(known, {"test": known})["test"]["tf-idf"]
+    assert [row["count"] for row in found["classes"].values()] == [10, 10, 10]

@@ -19,6 +19,11 @@ def shuffled(index: np.ndarray, count: int, key: int) -> np.ndarray:
     return place.astype(np.int64)
 
 
+def spread(count: int, total: int) -> np.ndarray:
+    """So many places of range(total), evenly: rows of a file may be sorted by what is asked of them."""
+    return np.arange(count) * total // max(1, count)
+
+
 def cut_by_length(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
     """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
     sizes, pieces, start = lengths[order], [], 0

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.batch import IGNORE
+from seqloom.core.order import spread
 from seqloom.core.words import CJK
 
 _ROWS, _CHARACTERS, _FEATURES = 100_000, 10_000, 200_000  # most that are learned from; of each text; kept
@@ -32,11 +33,12 @@ def bag_of_words(train: Sequence[str], wanted: np.ndarray, parts: Mapping[str, S
     words: dict[str, Any] = {"token_pattern": r"(?u)\b\w+\b|[^\w\s]", "ngram_range": (1, 2)}
     how = {"analyzer": "char_wb", "ngram_range": (1, 3)} if characters else words
     counts = TfidfVectorizer(sublinear_tf=True, max_features=_FEATURES, **how)
-    kept, wanted = [text[:_CHARACTERS] for text in train[:_ROWS]], wanted[:_ROWS]
+    rows = spread(min(len(train), _ROWS), len(train))
+    kept, wanted = [train[n][:_CHARACTERS] for n in rows], wanted[rows]
     features = counts.fit_transform(kept)
     bags = {part: counts.transform([text[:_CHARACTERS] for text in texts]) for part, texts in parts.items()}
     name = "characters 1 to 3" if characters else "words 1 to 2"
-    of = "" if len(train) <= _ROWS else f", the first {_ROWS:,} rows"
+    of = "" if len(train) <= _ROWS else f", {_ROWS:,} rows"
     return "tf-idf", _regression(features, wanted, bags), f"TF-IDF of {name}, logistic regression (scikit-learn){of}"
 
 

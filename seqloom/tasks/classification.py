@@ -22,7 +22,7 @@ from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import SequenceModel
-from seqloom.core.order import cut_by_length
+from seqloom.core.order import cut_by_length, spread
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.bags import bag_of_frames, bag_of_words
@@ -166,21 +166,23 @@ class Classification(Task):
     def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
         """Options: `quick` (while training: a part), `naive` (facts from training)."""
         count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
-        scores, right = self._judged(self._chances(self._read(model, rows, count)), rows.labels[:count])
-        scores["protocol"] = self._protocol(rows, count)
+        chosen = spread(count, len(rows))
+        labels = [rows.labels[n] for n in chosen]
+        scores, right = self._judged(self._chances(self._read(model, rows, chosen)), labels)
+        scores["protocol"] = self._protocol(rows, chosen)
         if options.get("quick"):
             return {key: scores[key] for key in ("loss", "accuracy", "macro_f1", "protocol")}
         scores["pieces"] = [float(piece.sum() * min(_PIECES, count) / count) for piece in
                             np.array_split(right.astype(float), min(_PIECES, count))]  # fmt: skip
         if naive := options.get("naive"):
             chances = np.tile(np.array(naive["counts"]) / naive["rows"], (count, 1))
-            scores["baselines"] = {"majority": self._judged(chances, rows.labels[:count])[0]}
+            scores["baselines"] = {"majority": self._judged(chances, labels)[0]}
         return scores
 
     def settle(self, model: SequenceModel, valid: Rows) -> None:
         if self.config.calibrate:
-            count = min(len(valid), self.config.scored or len(valid))
-            scores, wanted = self._read(model, valid, count), self._targets(valid.labels[:count])
+            chosen = self._scored(valid)
+            scores, wanted = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
             model.get_submodule("head").temperature.fill_(fit_temperature(scores, wanted))  # type: ignore[operator]
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
@@ -202,15 +204,16 @@ class Classification(Task):
 
     def baselines(self, train: Rows, parts: Mapping[str, Rows]) -> dict[str, dict[str, Any]]:
         """Logistic regression on a bag of words, or on mean and deviation of measurements: often hard to beat."""
-        sizes = {part: min(len(rows), self.config.scored or len(rows)) for part, rows in parts.items()}
+        chosen = {part: self._scored(rows) for part, rows in parts.items()}
         wanted = self._targets(train.labels).numpy()
         if self.config.input == "text":
-            texts = {part: [" ".join(row) for row in islice(rows.texts(), sizes[part])] for part, rows in parts.items()}
-            name, found, told = bag_of_words([" ".join(row) for row in train.texts()], wanted, texts)
+            texts = {part: _texts(rows, chosen[part]) for part, rows in parts.items()}
+            name, found, told = bag_of_words(_texts(train, np.arange(len(train))), wanted, texts)
         else:
-            frames = {part: [rows.parts(n)[0] for n in range(sizes[part])] for part, rows in parts.items()}
+            frames = {part: [rows.parts(n)[0] for n in chosen[part]] for part, rows in parts.items()}
             name, found, told = bag_of_frames([train.parts(n)[0] for n in range(len(train))], wanted, frames)
-        scores = {part: self._judged(chances, parts[part].labels[: sizes[part]])[0] for part, chances in found.items()}
+        labels = {part: [rows.labels[n] for n in chosen[part]] for part, rows in parts.items()}
+        scores = {part: self._judged(chances, labels[part])[0] for part, chances in found.items()}
         return {part: {name: score | {"protocol": told}} for part, score in scores.items()}
 
     @property
@@ -241,9 +244,12 @@ class Classification(Task):
             wanted[row, [n for n in numbers if n >= 0]] = 1.0
         return wanted if len(labels) else torch.full((1, len(self.labels)), float(IGNORE))
 
-    def _read(self, model: SequenceModel, rows: Rows, count: int) -> Tensor:
-        lengths = np.minimum(rows.lengths[:count], self.config.longest)
-        return self._scores(model, lengths, lambda n: self.sequence(rows.parts(n)))
+    def _scored(self, rows: Rows) -> np.ndarray:
+        return spread(min(len(rows), self.config.scored or len(rows)), len(rows))
+
+    def _read(self, model: SequenceModel, rows: Rows, chosen: np.ndarray) -> Tensor:
+        lengths = np.minimum(rows.lengths[chosen], self.config.longest)
+        return self._scores(model, lengths, lambda n: self.sequence(rows.parts(chosen[n])))
 
     @torch.inference_mode()
     def _scores(self, model: SequenceModel, lengths: np.ndarray, row: Callable[[int], np.ndarray]) -> Tensor:
@@ -291,13 +297,20 @@ class Classification(Task):
         counts = torch.tensor(self.naive(rows)["counts"], dtype=torch.float32).clamp(min=1)
         return len(rows) / (len(counts) * counts)
 
-    def _protocol(self, rows: Rows, count: int) -> str:
-        of = f"{count:,} rows" if count == len(rows) else f"the first {count:,} of {len(rows):,} rows"
-        cut_off = int((rows.lengths[:count] > self.config.longest).sum())
+    def _protocol(self, rows: Rows, chosen: np.ndarray) -> str:
+        count = len(chosen)
+        of = f"{count:,} rows" if count == len(rows) else f"{count:,} of {len(rows):,} rows, evenly spread"
+        cut_off = int((rows.lengths[chosen] > self.config.longest).sum())
         parts = [of, "nats per row"]
         parts += [f"{cut_off:,} longer than {self.config.longest} tokens, of which the {self.config.keep} is read"] * (
             cut_off > 0
         )
-        strange = sum(-1 in labels for labels in rows.labels[:count])
+        strange = sum(-1 in labels for labels in (rows.labels[n] for n in chosen))
         parts += [f"{strange:,} with a label unknown to training, counted as wrong"] * (strange > 0)
         return "; ".join(parts)
+
+
+def _texts(rows: Rows, chosen: np.ndarray) -> list[str]:
+    """Of the rows at these places, in rising order."""
+    wanted = set(chosen.tolist())
+    return [" ".join(texts) for n, texts in enumerate(rows.texts()) if n in wanted]

@@ -23,7 +23,7 @@ from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import SequenceModel
-from seqloom.core.order import cut_by_length
+from seqloom.core.order import cut_by_length, spread
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.core.windows import cut_windows
@@ -190,7 +190,7 @@ class QuestionAnswering(Task):
         """Options: `quick` (while training: of a part), `brief` (without baselines)."""
         quick = options.get("quick")
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
-        chosen = [rows[n] for n in range(count)]
+        chosen = [rows[int(n)] for n in spread(count, len(rows))]
         reading = self.read(model, chosen)
         answers = [self._text(one, found) for one, found in zip(chosen, reading.answers, strict=True)]
         exact, f1 = agreements(answers, chosen, self.config.rules)
@@ -302,7 +302,7 @@ class QuestionAnswering(Task):
 
     def _protocol(self, chosen: Sequence[Asked], total: int) -> str:
         c = self.config
-        of = "" if len(chosen) == total else f" (the first of {total:,})"
+        of = "" if len(chosen) == total else f" of {total:,}, evenly spread"
         none = sum(one.impossible for one in chosen)
         without = f", {none:,} of them without an answer" if none else ""
         return (
