@@ -58,6 +58,7 @@ def shortened(command: str) -> list[str]:
     if words[1] == "compare":
         words += ["--params", "9k", "--budget", "tokens=2k", "--trials", "1", "--seeds", "1"]
         words += settings(BRIEF)
+        words += ["--pretrain-budget", "tokens=30k", "--examples", "20"] if "--pretrain" in words else []
     if words[1] == "generate":
         words += ["--max-new", "5"]
     return words
