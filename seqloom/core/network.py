@@ -45,6 +45,10 @@ class SequenceModel(nn.Module, ABC):
         """The vectors behind these predictions, (B, T, width): for who asks of a few positions only."""
         raise NotImplementedError
 
+    def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The one prediction, (B, ...), when all has been read."""
+        raise NotImplementedError
+
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
 
@@ -84,6 +88,9 @@ class Network(SequenceModel):
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.backbone.encode(self.embed(inputs), mask)
+
+    def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.head(self.backbone.final(self.embed(inputs), mask))
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)

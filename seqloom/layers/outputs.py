@@ -1,0 +1,164 @@
+"""What a forecaster says of a value: a number, some of its quantiles, or a distribution; and what that costs when the
+value comes.
+
+point      one number; squared or absolute error
+quantiles  one number for each level; pinball loss (Koenker & Bassett 1978). Lines that cross are sorted when asked
+gauss      mean and deviation; negative log likelihood
+student    the same with heavier tails: also the degrees of freedom, above 2
+
+Whatever it is, it has a best guess, quantiles, and draws: a draw is the quantile of an even random number.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.linear import Linear
+
+_LEAST = 1e-4  # of a deviation, in scaled units: a value that is known exactly must not end the learning
+_HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+class Output(ABC):
+    """Parameters (..., size) of values (...)."""
+
+    size: int
+    spreads: bool = True  # it says how sure it is
+
+    @abstractmethod
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        """Of each value."""
+
+    @abstractmethod
+    def guess(self, said: Tensor) -> Tensor:
+        """The best guess of each value."""
+
+    @abstractmethod
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        """The quantile of each value at a level of its own."""
+
+    def quantiles(self, said: Tensor, levels: Sequence[float]) -> Tensor:
+        """(..., levels), in ascending order."""
+        return torch.stack([self.at(said, torch.full_like(said[..., 0], level)) for level in levels], dim=-1)
+
+
+class Point(Output):
+    size = 1
+    spreads = False
+
+    def __init__(self, error: str = "squared") -> None:
+        self.squared = error == "squared"
+
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        error = said[..., 0] - values
+        return error.square() if self.squared else error.abs()
+
+    def guess(self, said: Tensor) -> Tensor:
+        return said[..., 0]
+
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        return said[..., 0]
+
+
+class Quantiles(Output):
+    def __init__(self, levels: Sequence[float]) -> None:
+        self.levels, self.size = tuple(levels), len(levels)
+
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        return pinball(said, values, self.levels).mean(-1)
+
+    def guess(self, said: Tensor) -> Tensor:
+        return self.at(said, torch.full_like(said[..., 0], 0.5))
+
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        """Between two levels a straight line, beyond the last the line goes on."""
+        ordered = said.sort(-1).values
+        if self.size == 1:
+            return ordered[..., 0]
+        levels = torch.tensor(self.levels, dtype=said.dtype, device=said.device)
+        right = torch.searchsorted(levels, chances.contiguous()).clamp(1, self.size - 1)
+        low, high = levels[right - 1], levels[right]
+        share = (chances - low) / (high - low)
+        below, above = (ordered.gather(-1, place[..., None])[..., 0] for place in (right - 1, right))
+        return below + share * (above - below)
+
+
+class Gauss(Output):
+    size = 2
+
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        deviation = _deviation(said[..., 1])
+        return 0.5 * ((values - said[..., 0]) / deviation).square() + deviation.log() + _HALF_LOG_2_PI
+
+    def guess(self, said: Tensor) -> Tensor:
+        return said[..., 0]
+
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        return said[..., 0] + _deviation(said[..., 1]) * torch.special.ndtri(chances)
+
+
+class Student(Output):
+    size = 3
+
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        spread, freedom = _deviation(said[..., 1]), _freedom(said[..., 2])
+        z = (values - said[..., 0]) / spread
+        scale = torch.lgamma(freedom / 2) - torch.lgamma((freedom + 1) / 2) + 0.5 * (freedom * math.pi).log()
+        return scale + spread.log() + 0.5 * (freedom + 1) * torch.log1p(z.square() / freedom)
+
+    def guess(self, said: Tensor) -> Tensor:
+        return said[..., 0]
+
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        """Not for learning: it has no gradient in the degrees of freedom."""
+        from scipy.special import stdtrit
+
+        freedom = _freedom(said[..., 2]).detach().cpu().double().numpy()
+        z = torch.from_numpy(stdtrit(freedom, chances.detach().cpu().double().numpy()))
+        return said[..., 0] + _deviation(said[..., 1]) * z.to(said)
+
+
+class ForecastHead(nn.Module):
+    """(..., width) -> (..., block, targets, size): for each of the next points what is said of it."""
+
+    def __init__(self, width: int, block: int, targets: int, size: int) -> None:
+        super().__init__()
+        self.shape = block, targets, size
+        self.out = Linear(width, block * targets * size)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.out(hidden).unflatten(-1, self.shape)
+
+
+def make_output(kind: str, error: str, levels: Sequence[float]) -> Output:
+    if kind == "point":
+        return Point(error)
+    return {"quantiles": lambda: Quantiles(levels), "gauss": Gauss, "student": Student}[kind]()
+
+
+def pinball(said: Tensor, values: Tensor, levels: Sequence[float]) -> Tensor:
+    """(..., levels): what misses upwards weighs the level, what misses downwards the rest."""
+    error = values[..., None] - said
+    weight = torch.tensor(levels, dtype=said.dtype, device=said.device)
+    return torch.maximum(weight * error, (weight - 1) * error)
+
+
+def gauss_crps(mean: Tensor, deviation: Tensor, values: Tensor) -> Tensor:
+    """The continuous ranked probability score in closed form (Gneiting & Raftery 2007, equation 5)."""
+    z = (values - mean) / deviation
+    density = (-0.5 * z.square() - _HALF_LOG_2_PI).exp()
+    return deviation * (z * (2 * torch.special.ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
+
+
+def _deviation(raw: Tensor) -> Tensor:
+    return F.softplus(raw) + _LEAST
+
+
+def _freedom(raw: Tensor) -> Tensor:
+    return 2.0 + F.softplus(raw) + _LEAST

@@ -1,0 +1,408 @@
+"""Forecasting: what comes next in a series of numbers, and how sure is that?
+
+Three strategies. Recursive: one step at a time, each forecast read as if it had come. Direct: all steps at once, from
+one vector after the history (by head), or at positions that hold no value (by steps). Combined: a block of steps at
+once, read before the next block. While it learns, a recursive model reads what came (forced), what it said itself
+(free), or now one and now the other (mixed).
+Inputs and windows are those of core/series.py; what is missing is read as 0 and never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Kind
+from seqloom.core.batch import Batch
+from seqloom.core.errors import UserError
+from seqloom.core.linear import Linear
+from seqloom.core.network import SequenceModel
+from seqloom.core.order import shuffled
+from seqloom.core.series import Layout, Places, SeriesWindows, Windows, WindowScale
+from seqloom.core.state import State
+from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
+from seqloom.evaluate.naive_forecasts import Autoregression, fit_autoregression, naive2, simple_forecasts
+from seqloom.generate.forecast import follow, read_forced, read_history
+from seqloom.generate.forecaster import Forecaster, Origins
+from seqloom.layers.outputs import ForecastHead, make_output
+
+_INSIDE = 500  # windows before a part that are scored beside it
+_AT_ONCE = 256  # windows whose naive forecasts are made together
+_JUDGED = 5_000  # histories that naive2 is asked about, at most
+
+Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
+
+
+class Config(TaskConfig):
+    horizon: int = Field(24, ge=1, description="points that are forecast")
+    context: int = Field(96, ge=1, description="points of history that a forecast is made from")
+    strategy: Literal["recursive", "direct", "combined"] = Field(
+        "direct", description="one step, read before the next; all steps at once; a block at once, read before the next"
+    )
+    block: int = Field(8, ge=1, description="combined: steps at once")
+    direct: Literal["head", "steps"] = Field(
+        "head", description="direct: from one vector after the history; or at one empty position for each step"
+    )
+    training: Literal["forced", "free", "mixed"] = Field(
+        "forced", description="what is read of the future while learning: what came; what was said; both by turns"
+    )
+    share: float = Field(0.5, gt=0, le=1, description="mixed: share of what was said")
+    asked: Literal["auto", "all", "full"] = Field(
+        "auto", description="which positions learn: all, or those with the whole history behind them; auto: all if they can"
+    )
+    output: Literal["point", "quantiles", "gauss", "student"] = Field("point", description="what is said of a value")
+    error: Literal["squared", "absolute"] = Field("squared", description="point: the error that is made small")
+    levels: tuple[float, ...] = Field(
+        (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95), description="levels of the quantiles, ascending"
+    )
+    paths: int = Field(100, ge=2, description="recursive, combined: paths that intervals are drawn from")
+    window_scale: WindowScale = Field(
+        "none", description="each window: minus its last value, or in deviations from its mean; undone afterwards"
+    )
+    channels: Literal["joint", "apart"] = Field(
+        "joint", description="all targets in one vector, or each as a series of its own through one model"
+    )
+    flags: bool | None = Field(None, description="tell which values are there; none: if training data has gaps")
+    stride: int = Field(1, ge=1, description="points between two origins that are scored")
+    metric: Literal["mse", "mae", "smape", "mase"] = Field("mse", description="what runs are judged by")
+    validation: int = Field(500, ge=1, description="windows of the validation part scored while training")
+    scored: int = Field(0, ge=0, description="windows of each part that are scored at the end; 0: all")
+    drawn: int = Field(200, ge=0, description="windows of each part whose intervals are drawn by paths; 0: all")
+
+    reads = "series"
+    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 1e-3}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 300, "task.scored": 1000}
+    whole = True
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        if list(self.levels) != sorted(set(self.levels)) or not all(0 < level < 1 for level in self.levels):
+            raise ValueError(f"levels={list(self.levels)} must ascend between 0 and 1")
+        if self.strategy == "combined" and self.block > self.horizon:
+            raise ValueError(f"block={self.block} is longer than horizon={self.horizon}")
+        if self.asked == "all" and self.window_scale != "none":
+            raise ValueError("asked=all would scale early positions by what came later; window_scale=none, or asked=full")
+        if self.asked == "all" and self.blank:
+            raise ValueError("asked=all: with direct=steps only the future has positions to ask")
+        if self.training != "forced" and self.strategy == "direct":
+            raise ValueError(f"training={self.training} is for strategies that read what they said; direct does not")
+        if self.training != "forced" and self.output == "student":
+            raise ValueError("training: student has no gradient for what it says itself; use forced, or output=gauss")
+        return self
+
+    @property
+    def blank(self) -> bool:
+        return self.strategy == "direct" and self.direct == "steps"
+
+    @property
+    def by_head(self) -> bool:
+        return self.strategy == "direct" and self.direct == "head"
+
+    @property
+    def size(self) -> int:
+        """Points that every position is asked for."""
+        return {"recursive": 1, "combined": self.block, "direct": 1 if self.blank else self.horizon}[self.strategy]
+
+    @property
+    def tokens_per_row(self) -> int:
+        return self.context + (-(-self.horizon // self.size) - 1) * self.size
+
+    def build(self, tokenizer: Any) -> Forecasting:
+        return Forecasting(self, tokenizer)
+
+
+class Forecasting(Task):
+    name = "forecasting"
+    columns = ("time", "value")
+    unit = "scaled units"
+    surprises = False
+    writes = False
+
+    def __init__(self, config: Config, scale: Any) -> None:
+        """`scale`: the names of what is forecast and known, how values were scaled, and the season."""
+        self.config, self.scale = config, scale
+        c, self.apart = config, config.channels == "apart"
+        flags = bool(scale.gaps) if c.flags is None else c.flags
+        targets = 1 if self.apart else len(scale.targets)
+        self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
+        self.output = make_output(c.output, c.error, c.levels)
+        self.forecaster = Forecaster(
+            self.output, self.apart, c.by_head, c.blank, c.levels, c.paths
+        )
+        self._cuts: list[tuple[Rows, SeriesWindows]] = []
+
+    @property
+    def accepts(self) -> frozenset[Kind]:  # type: ignore[override]
+        return frozenset({"causal", "encoder-decoder", *(["bidirectional"] if self.config.by_head else [])})
+
+    @property
+    def encodes(self) -> bool:  # type: ignore[override]
+        return self.config.by_head
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return self.config.metric
+
+    def embed(self, width: int) -> nn.Module:
+        return Linear(self.layout.size, width)
+
+    def head(self, width: int) -> nn.Module:
+        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+        """Refuse what is too short; say what is left out, and what is missing."""
+        c, remarks = self.config, []
+        needed = c.tokens_per_row if model.joins else max(c.context, c.tokens_per_row - c.context + 1)
+        if model.limit is not None and needed > model.limit:
+            raise UserError(
+                f"task.context={c.context} and task.horizon={c.horizon} need {needed:,} positions, more than the model's "
+                f"context {model.limit:,}; set model.context={needed}"
+            )
+        if c.asked == "all" and not model.joins:
+            raise UserError("task.asked=all: this model sees the history whole, so only its end can be asked; use full")
+        for part, rows in parts.items():
+            windows = self._windows(rows)
+            places = windows.trained() if part == "train" else windows.scored(c.stride)
+            remarks += self._short(part, windows, places)
+            values = sum(series.size for series in rows.values)
+            missing = sum(int(np.isnan(series).sum()) for series in rows.values)
+            if missing and part == "train":
+                remarks.append(f"{missing:,} of {values:,} values are missing: read as 0, and not asked for")
+        return "; ".join(remarks) or None
+
+    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        """Windows in an order of their own each epoch; where targets go apart, each window once for each."""
+        windows = self._windows(rows)
+        places = windows.trained()
+        count = len(places) * (len(self.scale.targets) if self.apart else 1)
+        if not count:
+            raise UserError(f"no series of the training part is longer than task.horizon={self.config.horizon}")
+        steps, epoch, skip = max(1, count // order.batch), 0, order.start
+        while True:
+            key = int(np.random.default_rng((order.seed, epoch)).integers(2**62))
+            for step in range(skip, steps):
+                index = np.arange(step * order.batch, (step + 1) * order.batch) % count
+                index = shuffled(index, count, key)
+                yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
+            epoch, skip = epoch + 1, max(0, skip - steps)
+
+    def collate(self, windows: SeriesWindows, places: Places, index: np.ndarray) -> Windows:
+        """The windows of these numbers, with what came."""
+        channels = index // len(places) if self.apart else None
+        series, ends = places.locate(index % len(places))
+        return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self._dense)
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        assert isinstance(batch, Windows) and batch.context is not None
+        before, said, targets = self._said(model, batch)
+        loss, count = self._cost(said, targets)
+        if before is not None and batch.before is not None:
+            more, others = self._cost(before, batch.before)
+            loss, count = loss + more, count + others
+        history = batch.context.size(0) * batch.context.size(1) if batch.context_mask is None else batch.context_mask.sum()
+        return Step(loss, count, tokens=int(history) + batch.inputs.size(0) * (batch.inputs.size(1) - 1))
+
+    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
+        """A rolling backtest. Options: `quick` (while training: some windows, guesses alone), `brief` (no baselines),
+        `naive` (facts from training)."""
+        c, windows = self.config, self._windows(rows)
+        places = windows.scored(c.stride)
+        if not len(places):
+            raise UserError(self._too_short(windows))
+        chosen = places.some(c.validation if options.get("quick") else c.scored)
+        origins = places.locate(chosen)
+        test = self._backtest(model, windows, rows, origins, bands=not options.get("quick"))
+        scores = test.scores() | {"protocol": self._protocol(windows, len(chosen), len(places))}
+        scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
+        if options.get("quick"):
+            return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
+        scores["pieces"] = test.pieces(self.metric)
+        if options.get("brief"):
+            return scores
+        scores["horizon"] = test.by_horizon()
+        if len(before := windows.inside(c.stride)):
+            inside = before.locate(before.some(min(_INSIDE, len(chosen))))
+            scores["horizon"]["inside"] = self._backtest(model, windows, rows, inside).by_horizon()["rmse"]
+        naive = self._naive(windows, rows, origins, options.get("naive") or {})
+        scores["baselines"] = {name: found.scores() for name, found in naive.items()}
+        scores["horizon"]["baselines"] = {name: found.by_horizon()["rmse"] for name, found in naive.items()}
+        if known := scores["baselines"].get("naive2"):
+            for each in (scores, *scores["baselines"].values()):
+                each["owa"] = owa(each, known)
+        return scores
+
+    def forecast(
+        self, model: SequenceModel, rows: Rows, origins: Origins, quantiles: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Guesses (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
+        return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
+
+    def naive(self, rows: Rows) -> dict[str, Any]:
+        """What the autoregression has learned, and how far the seasonal naive forecast misses on each series."""
+        c = self.config
+        block = 1 if c.blank else c.size
+        fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else block, c.window_scale)
+        errors = naive_errors(rows.values, [len(values) for values in rows.values], self.scale.season)
+        known = {name: [None if np.isnan(x) else float(x) for x in row] for name, row in zip(rows.names, errors, strict=True)}
+        return {"errors": known} | ({"autoregression": fitted.facts()} if fitted else {})
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        beside = ("mse", "mae", "mase", "smape", *(("crps",) if self.output.spreads else ()))
+        return {name: False for name in beside if name != self.metric}
+
+    def typical_length(self, rows: Rows) -> int:
+        return self.config.tokens_per_row
+
+    def example(self, rows: int, length: int) -> Windows:
+        draw = torch.Generator().manual_seed(0)
+        shape = self.layout.block, self.layout.targets
+        inputs = 1 if self.config.by_head else length
+        return Windows(
+            torch.randn(rows, inputs if rows > 1 else length, self.layout.size, generator=draw),
+            None,
+            torch.randn(rows, inputs if rows > 1 else length, *shape, generator=draw),
+            torch.randn(rows, length, self.layout.size, generator=draw),
+            origin="random values",
+        )
+
+    @property
+    def _dense(self) -> bool:
+        c = self.config
+        return c.asked == "all" or (c.asked == "auto" and c.window_scale == "none" and c.strategy != "direct")
+
+    def _windows(self, rows: Rows) -> SeriesWindows:
+        """Made once for the same rows."""
+        for known, windows in self._cuts:
+            if known is rows:
+                return windows
+        c = self.config
+        windows = SeriesWindows(rows, self.layout, c.context, c.horizon, c.window_scale)
+        self._cuts = [*self._cuts[-3:], (rows, windows)]
+        return windows
+
+    def _said(self, model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Of the history's positions, of those that are asked, and what came there."""
+        c = self.config
+        assert batch.context is not None
+        if c.by_head and (batch.before is None or not model.joins):
+            return None, model.final(batch.context, batch.context_mask)[:, None], batch.targets
+        if c.training == "forced" or not model.training:
+            before, said = read_forced(model, batch)
+            return before, said, batch.targets
+        before, last, state = read_history(model, batch)
+        said = torch.stack(follow(model, batch.inputs, self.layout, last, state, self._taught(batch)), dim=1)
+        return before, said, batch.targets[:, :: c.size]
+
+    def _taught(self, batch: Windows) -> Any:
+        """What is read of a block: what was said of it, or, row by row, what came (Bengio et al. 2015)."""
+        share = 1.0 if self.config.training == "free" else self.config.share
+        came = batch.targets[:, :: self.config.size]
+
+        def feed(said: Tensor, number: int) -> Tensor:
+            guess, truth = self.output.guess(said), came[:, number].to(said.dtype)
+            own = torch.rand(len(guess), 1, 1, device=guess.device) < share
+            return torch.where(own | truth.isnan(), guess, truth)
+
+        return feed
+
+    def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
+        asked = targets.isfinite()
+        each = self.output.loss(said.float() if said.dtype != torch.float64 else said, targets.nan_to_num().to(said.device))
+        return torch.where(asked, each, 0.0).sum(), int(asked.sum())
+
+    def _backtest(
+        self, model: SequenceModel, windows: SeriesWindows, rows: Rows, origins: Origins, bands: bool = False
+    ) -> Backtest:
+        c, errors = self.config, self._errors(rows)
+        test = Backtest(self.scale, c.horizon, c.levels)
+        at_once = bands and not self.forecaster.draws
+        for part in _parts(origins, _AT_ONCE):
+            found, quantiles = self.forecaster.forecast(model, windows, part, at_once)
+            came = windows.future(*part)
+            test.add(found, came, errors[part[0]])
+            if quantiles is not None:
+                test.add_bands(quantiles, came)
+        if bands and self.output.spreads and self.forecaster.draws:
+            some = np.arange(len(origins[0])) if not c.drawn else np.unique(np.linspace(0, len(origins[0]) - 1, c.drawn).astype(int))
+            for part in _parts((origins[0][some], origins[1][some]), _AT_ONCE):
+                quantiles = self.forecaster.forecast(model, windows, part, True)[1]
+                if quantiles is not None:
+                    test.add_bands(quantiles, windows.future(*part))
+        return test
+
+    def _naive(
+        self, windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]
+    ) -> dict[str, Backtest]:
+        errors, season = self._errors(rows), max(1, self.scale.season)
+        fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
+        tests: dict[str, Backtest] = {}
+        judged = len(origins[0]) * len(self.scale.targets) <= _JUDGED
+        for part in _parts(origins, _AT_ONCE):
+            found = simple_forecasts(windows, *part, season)
+            if fitted is not None:
+                found["autoregression"] = fitted.forecast(windows, *part)
+            if judged:
+                found["naive2"] = self._naive2(rows, part, season)
+            for name, values in found.items():
+                test = tests.setdefault(name, Backtest(self.scale, self.config.horizon))
+                test.add(values, windows.future(*part), errors[part[0]])
+        return tests
+
+    def _naive2(self, rows: Rows, origins: Origins, season: int) -> np.ndarray:
+        found = []
+        for series, end in zip(*origins, strict=True):
+            raw = self.scale.undo(rows.values[series][:end])
+            found.append(np.stack([naive2(raw[:, n], season, self.config.horizon) for n in range(raw.shape[1])], axis=1))
+        return self.scale.apply(np.stack(found))
+
+    def _errors(self, rows: Rows) -> np.ndarray:
+        """Of the seasonal naive forecast on what came before this part."""
+        ends = [begin or len(values) for begin, values in zip(rows.begins, rows.values, strict=True)]
+        return naive_errors(rows.values, ends, max(1, self.scale.season))
+
+    def _short(self, part: str, windows: SeriesWindows, places: Places) -> list[str]:
+        c, remarks, count = self.config, [], len(windows.lengths)
+        if not len(places):
+            raise UserError(
+                f"no series of the training part has more than task.horizon={c.horizon} points; lower it"
+                if part == "train"
+                else f"the {part} part: {self._too_short(windows)}"
+            )
+        if none := int((places.counts == 0).sum()):
+            what = "trained on" if part == "train" else "scored"
+            remarks.append(f"{none:,} of {count:,} {part} series are shorter than task.horizon={c.horizon}, not {what}")
+        if part == "train":
+            short = int(((windows.lengths < c.context + c.horizon) & (places.counts > 0)).sum())
+            if short:
+                remarks.append(f"{short:,} of {count:,} training series are shorter than context + horizon = "
+                               f"{c.context + c.horizon}: one window each, with the history there is")  # fmt: skip
+        return remarks
+
+    def _too_short(self, windows: SeriesWindows) -> str:
+        longest = int((windows.lengths - windows.begins).max()) if len(windows.lengths) else 0
+        return f"at most {longest:,} points, fewer than task.horizon={self.config.horizon}; lower it, or give more points"
+
+    def _protocol(self, windows: SeriesWindows, count: int, total: int) -> str:
+        c = self.config
+        named = {"recursive": "recursive, one step at a time", "combined": f"combined, {c.block} steps at a time",
+                 "direct": "direct, all steps at once"}[c.strategy]  # fmt: skip
+        of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly chosen"
+        parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, every {c.stride}", of]
+        parts += [f"each window scaled by its {c.window_scale}"] * (c.window_scale != "none")
+        parts += ["errors in deviations of the training part"]
+        if self.output.spreads and self.forecaster.draws:
+            parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
+        return "; ".join(parts)
+
+
+def _parts(origins: Origins, size: int) -> Iterator[Origins]:
+    series, ends = origins
+    for start in range(0, len(series), size):
+        yield series[start : start + size], ends[start : start + size]
