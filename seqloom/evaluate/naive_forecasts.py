@@ -61,16 +61,15 @@ class Autoregression:
         return len(self.weights) - 1
 
     def forecast(self, windows: SeriesWindows, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """(W, H, targets), block after block, each read before the next."""
-        seen = fill_forward(windows.history(series, ends, self.lags))
-        centre, spread = window_scale(seen, self.rule)
-        read = np.nan_to_num((seen - centre) / spread).transpose(0, 2, 1).astype(np.float64)  # (W, N, lags)
-        found = read
-        while found.shape[2] < self.lags + windows.horizon:
-            block = found[..., found.shape[2] - self.lags :] @ self.weights[:-1] + self.weights[-1]
-            found = np.concatenate((found, block), axis=2)
-        ahead = found[..., self.lags : self.lags + windows.horizon].transpose(0, 2, 1)
-        return ahead * spread + centre
+        """(W, H, targets), block after block, each read before the next; every step scales its own window."""
+        found = np.nan_to_num(fill_forward(windows.history(series, ends, self.lags))).astype(np.float64)
+        while found.shape[1] < self.lags + windows.horizon:
+            near = found[:, found.shape[1] - self.lags :]
+            centre, spread = window_scale(near, self.rule)
+            scaled = ((near - centre) / spread).transpose(0, 2, 1)  # (W, N, lags)
+            block = (scaled @ self.weights[:-1] + self.weights[-1]).transpose(0, 2, 1)
+            found = np.concatenate((found, block * spread + centre), axis=1)
+        return found[:, self.lags : self.lags + windows.horizon]
 
     def facts(self) -> dict[str, Any]:
         return {"weights": base64.b64encode(self.weights.astype("<f4").tobytes()).decode(), "lags": self.lags,
