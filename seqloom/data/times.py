@@ -34,7 +34,8 @@ def parse_times(cells: Sequence[Any], kind: str | None = None) -> tuple[np.ndarr
             numbers = None
         if numbers is not None:
             if not (good := np.isfinite(numbers)).all():
-                raise OffClock(int(good.argmin()), f"{cells[good.argmin()]!r} is no time")
+                row = int(good.argmin())
+                raise OffClock(row, f"{cells[row]!r} is no time")
             return numbers, "number"
         if kind == "number" or _is_number(cells[0]):
             row = next(n for n, cell in enumerate(cells) if not _is_number(cell))
