@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.data.files import check_file, suffix
+from seqloom.data.files import check_file, read_text, suffix
 from seqloom.data.rows import read_fields, read_jsonl
 from seqloom.data.samples import find_sample
 from seqloom.data.times import OffClock, as_whole, parse_times
@@ -57,10 +57,9 @@ def read_table(spec: str, data: DataConfig) -> Table:
         raise UserError(f"{path}: a folder; series stand in one file: CSV, TSV, JSONL or parquet")
     separators = {".csv": ",", ".tsv": "\t", ".txt": ","}
     if kind in separators:
-        rows = read_fields(path, separators[kind])
-        return (
-            _read_wide(spec, rows, data) if data.layout == "wide" else _read_long(spec, _csv_blocks(spec, rows), data)
-        )
+        if data.layout == "wide":
+            return _read_wide(spec, read_fields(path, separators[kind]), data)
+        return _read_long(spec, _csv_blocks(path, separators[kind]), data)
     if data.layout == "wide":
         raise UserError(f"{path}: data.layout=wide, a line for each series, is for CSV and TSV files")
     if kind in (".jsonl", ".ndjson"):
@@ -78,7 +77,8 @@ def listed(names: str | None) -> list[str]:
 def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.ndarray:
     """Cells as float64, NaN where one is missing; one that is no number, or infinite, is named."""
     try:
-        numbers = np.array(cells, dtype=np.float64)
+        ready = isinstance(cells, np.ndarray)
+        numbers = cells.astype(np.float64) if ready else np.fromiter(map(float, cells), np.float64, len(cells))
     except (ValueError, TypeError):
         numbers = np.array([_number(spec, column, cell, lines[n]) for n, cell in enumerate(cells)])
     if (infinite := np.isinf(numbers)).any():
@@ -209,29 +209,67 @@ def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfi
     )
 
 
-def _csv_blocks(spec: str, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Block]:
+def _csv_blocks(path: Path, separator: str) -> Iterator[Block]:
     """A first line of nothing but numbers is no header: the columns are called 1, 2, ..."""
     header: list[str] = []
-    while block := list(islice(rows, BLOCK)):
+    for lines, columns in _fields(path, separator):
         if not header:
-            first = block[0][1]
+            first = [cells[0] for cells in columns]
             bare = all(_is_number(cell) or _is_missing(cell) for cell in first)
             header = [str(n) for n in range(1, len(first) + 1)] if bare else [name.strip() for name in first]
-            _check_header(spec, header)
-            block = block if bare else block[1:]
+            _check_header(path, header)
+            if not bare:
+                lines, columns = lines[1:], [cells[1:] for cells in columns]
+        if lines:
+            yield lines, dict(zip(header, columns, strict=True))
+
+
+def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Lines and columns of each block. Without quotes all cells of a block are cut at once, three times as fast."""
+    done = width = 0
+    for lines, texts in _plain_lines(path):
+        if not lines:
+            break
+        width = width or texts[0].count(separator) + 1
+        for line, text in zip(lines, texts, strict=True):
+            if text.count(separator) + 1 != width:
+                raise _uneven(path, line, text.count(separator) + 1, width)
+        cells = separator.join(texts).split(separator)
+        yield lines, [cells[n::width] for n in range(width)]
+        done += len(lines)
+    else:
+        return
+    rows = islice(read_fields(path, separator), done, None)
+    while block := list(islice(rows, BLOCK)):
+        width = width or len(block[0][1])
         for line, fields in block:
-            if len(fields) != len(header):
-                raise UserError(f"{spec}:{line}: {len(fields)} fields where the header has {len(header)}")
-        if block:
-            yield (
-                [line for line, _ in block],
-                dict(zip(header, zip(*(fields for _, fields in block), strict=True), strict=True)),
-            )
+            if len(fields) != width:
+                raise _uneven(path, line, len(fields), width)
+        yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
 
 
-def _check_header(spec: str, header: list[str]) -> None:
+def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
+    """Lines that are not empty, with their numbers, in blocks; an empty one where a quote has come."""
+    number, rest = 1, ""
+    for text in chain(read_text(path), ["\n"]):
+        if '"' in text:
+            yield [], []
+            return
+        *texts, rest = (rest + text).split("\n")
+        found = [(line, text) for line, text in enumerate(texts, number) if text]
+        number += len(texts)
+        if found:
+            lines, whole = zip(*found, strict=True)
+            yield list(lines), list(whole)
+
+
+def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
+    return UserError(f"{path}:{line}: {count} fields where the header has {width}")
+
+
+def _check_header(path: Path, header: list[str]) -> None:
     if twice := [name for name in header if header.count(name) > 1]:
-        raise UserError(f"{spec}: two columns are called {twice[0]!r}; give each a name of its own")
+        raise UserError(f"{path}: two columns are called {twice[0]!r}; give each a name of its own")
 
 
 def _json_blocks(spec: str, rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[Block]:
