@@ -28,7 +28,7 @@ app = typer.Typer(
 _SCORES = (
     "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
     "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
-    "calibration_error",
+    "calibration_error", "mse", "mae", "rmse", "mase", "smape", "owa", "crps", "coverage",
 )  # fmt: skip
 
 

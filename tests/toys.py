@@ -127,7 +127,7 @@ class ToyScale:
 
     def __init__(self, targets: int = 1, past: int = 0, known: int = 0, season: int = 1, gaps: bool = False) -> None:
         self.targets, self.past, self.known = ([f"{k}{n}" for n in range(m)] for k, m in zip("xpk", (targets, past, known), strict=True))
-        self.season, self.gaps, self.frequency = season, gaps, "number"
+        self.season, self.missing, self.frequency = season, self.targets if gaps else [], "number"
         self.centre, self.spread = 5.0 + np.arange(targets), 2.0 + np.arange(targets)
 
     def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:

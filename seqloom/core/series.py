@@ -12,6 +12,7 @@ Sizes: B windows, C context, H horizon, N targets of a row (one, if each goes by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,9 +78,9 @@ class SeriesWindows:
     """All series of some rows, ready to cut windows from: one after the other, missing points after each."""
 
     def __init__(
-        self, rows: Rows, layout: Layout, context: int, horizon: int, scale: WindowScale = "none", beyond: bool = False
+        self, rows: Rows, layout: Layout, context: int, horizon: int, scale: WindowScale = "none", beyond: int = 0
     ) -> None:
-        """`beyond`: what is known ahead of the end is needed for a whole horizon."""
+        """`beyond`: so many points after the end something must be known ahead."""
         self.layout, self.context, self.horizon, self.scale = layout, context, horizon, scale
         self.blocks = -(-horizon // layout.block)
         self.lengths = np.array([len(values) for values in rows.values], dtype=np.int64)
@@ -204,13 +205,30 @@ class SeriesWindows:
         found[wanted >= (ends + self.horizon)[:, None, None]] = np.nan
         return (found - centre[:, :, None]) / spread[:, :, None]
 
-    def _known(self, rows: Rows, series: int, beyond: bool) -> np.ndarray:
+    def _known(self, rows: Rows, series: int, beyond: int) -> np.ndarray:
         length, known = int(self.lengths[series]), np.asarray(rows.known[series])
         if beyond:
-            known = np.concatenate((known[:length], rows.future_known(series, self.horizon)))
+            known = np.concatenate((known[:length], rows.future_known(series, beyond)))
         wanted = length + (self.blocks + 1) * self.layout.block
         known = known[:wanted]
         return np.concatenate((known, np.zeros((wanted - len(known), known.shape[1]), np.float32)))
+
+
+class JoinedRows:
+    """Several SeriesRows as one."""
+
+    def __init__(self, rows: Sequence[Rows]) -> None:
+        self._owners = [(one, n) for one in rows for n in range(len(one.values))]
+        for name in ("names", "values", "past", "known", "times", "begins"):
+            setattr(self, name, [part for one in rows for part in getattr(one, name)])
+
+    def future_known(self, series: int, steps: int) -> np.ndarray:
+        one, n = self._owners[series]
+        return one.future_known(n, steps)
+
+    def future_times(self, series: int, steps: int) -> np.ndarray:
+        one, n = self._owners[series]
+        return one.future_times(n, steps)
 
 
 def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.ndarray]:

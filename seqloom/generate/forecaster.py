@@ -42,15 +42,21 @@ class Forecaster:
     def forecast(
         self, model: SequenceModel, windows: SeriesWindows, origins: Origins, quantiles: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Guesses (W, H, N); quantiles (W, H, N, levels) if they are wanted and there are some; in scaled units."""
+        """Guesses (W, H, N); quantiles (W, H, N, levels) if they are wanted and there are some; in scaled units.
+
+        A model that says one number has as quantiles those of its errors on the validation part, step by step.
+        """
         training = model.training
         model.eval()
         guesses, bands = [], []
-        wanted = quantiles and self.output.spreads
+        wanted, margins = quantiles and self.output.spreads, _margins(model) if quantiles else None
         for part in _parts(origins, self._rows_at_once(windows, 1)):
             batch = self.cut(windows, part).to(model.device)
             said = self._said(model, batch, windows)
-            guesses.append(self._undone(self.output.guess(said)[..., None], batch, windows)[..., 0])
+            guess = self.output.guess(said)[..., None]
+            guesses.append(self._undone(guess, batch, windows)[..., 0])
+            if margins is not None:
+                bands.append(guesses[-1][..., None] + margins * self._spreads(batch, windows))
             if wanted and not self.draws:
                 bands.append(self._undone(self.output.quantiles(said, self.levels), batch, windows))
         if wanted and self.draws:
@@ -114,9 +120,20 @@ class Forecaster:
         targets = windows.values.shape[1]
         return found[:, :, 0].reshape(-1, targets, *found.shape[1:2], found.shape[-1]).swapaxes(1, 2)
 
+    def _spreads(self, batch: Windows, windows: SeriesWindows) -> np.ndarray:
+        """By how much each window was shrunk, (W, 1, N, 1)."""
+        assert batch.spread is not None
+        return batch.spread.cpu().numpy().reshape(-1, 1, windows.values.shape[1], 1)
+
     def _rows_at_once(self, windows: SeriesWindows, copies: int) -> int:
         targets = windows.values.shape[1] if self.apart else 1
         return max(1, _AT_ONCE // ((windows.context + windows.horizon) * targets * copies))
+
+
+def _margins(model: SequenceModel) -> np.ndarray | None:
+    """Of a model that says one number for each value: how far these numbers were off, if that is known."""
+    margins = getattr(getattr(model, "head", None), "margins", None)
+    return None if margins is None or not margins.any() else margins.cpu().numpy()
 
 
 def _parts(origins: Origins, size: int) -> Iterator[Origins]:

@@ -125,12 +125,18 @@ class Student(Output):
 
 
 class ForecastHead(nn.Module):
-    """(..., width) -> (..., block, targets, size): for each of the next points what is said of it."""
+    """(..., width) -> (..., block, targets, size): for each of the next points what is said of it.
 
-    def __init__(self, width: int, block: int, targets: int, size: int) -> None:
+    `margins`: how far what came lay from the guesses, (steps, variables, levels), once that has been measured; else 0.
+    """
+
+    margins: Tensor
+
+    def __init__(self, width: int, block: int, targets: int, size: int, margins: tuple[int, ...] = (0,)) -> None:
         super().__init__()
         self.shape = block, targets, size
         self.out = Linear(width, block * targets * size)
+        self.register_buffer("margins", torch.zeros(margins))
 
     def forward(self, hidden: Tensor) -> Tensor:
         return self.out(hidden).unflatten(-1, self.shape)

@@ -9,7 +9,7 @@ Inputs and windows are those of core/series.py; what is missing is read as 0 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,18 +23,19 @@ from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
-from seqloom.core.series import Layout, Places, SeriesWindows, Windows, WindowScale
+from seqloom.core.series import Layout, Places, SeriesWindows, Windows, WindowScale, window_scale
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, TaskConfig
-from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
-from seqloom.evaluate.naive_forecasts import Autoregression, fit_autoregression, naive2, simple_forecasts
+from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.evaluate.backtests import naive_tests, rolling
+from seqloom.evaluate.forecasts import owa
+from seqloom.evaluate.naive_forecasts import fit_autoregression
 from seqloom.generate.forecast import follow, read_forced, read_history
+from seqloom.generate.forecast_rows import ForecastRows
 from seqloom.generate.forecaster import Forecaster, Origins
 from seqloom.layers.outputs import ForecastHead, make_output
 
+_MEASURED = 2_000  # windows of the validation part whose errors make the intervals
 _INSIDE = 500  # windows before a part that are scored beside it
-_AT_ONCE = 256  # windows whose naive forecasts are made together
-_JUDGED = 5_000  # histories that naive2 is asked about, at most
 
 Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
 
@@ -128,7 +129,7 @@ class Forecasting(Task):
         """`scale`: the names of what is forecast and known, how values were scaled, and the season."""
         self.config, self.scale = config, scale
         c, self.apart = config, config.channels == "apart"
-        flags = bool(scale.gaps) if c.flags is None else c.flags
+        flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
         targets = 1 if self.apart else len(scale.targets)
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels)
@@ -153,7 +154,9 @@ class Forecasting(Task):
         return Linear(self.layout.size, width)
 
     def head(self, width: int) -> nn.Module:
-        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size)
+        c = self.config
+        margins = (0,) if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
+        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, margins)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
         """Refuse what is too short; say what is left out, and what is missing."""
@@ -217,7 +220,12 @@ class Forecasting(Task):
             raise UserError(self._too_short(windows))
         chosen = places.some(c.validation if options.get("quick") else c.scored)
         origins = places.locate(chosen)
-        test = self._backtest(model, windows, rows, origins, bands=not options.get("quick"))
+
+        def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, windows, some, quantiles)
+
+        drawn = c.drawn if self.output.spreads and self.forecaster.draws else 0
+        test = rolling(forecast, windows, rows, origins, () if options.get("quick") else c.levels, drawn)
         scores = test.scores() | {"protocol": self._protocol(windows, len(chosen), len(places))}
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
         if options.get("quick"):
@@ -228,8 +236,8 @@ class Forecasting(Task):
         scores["horizon"] = test.by_horizon()
         if len(before := windows.inside(c.stride)):
             inside = before.locate(before.some(min(_INSIDE, len(chosen))))
-            scores["horizon"]["inside"] = self._backtest(model, windows, rows, inside).by_horizon()["rmse"]
-        naive = self._naive(windows, rows, origins, options.get("naive") or {})
+            scores["horizon"]["inside"] = rolling(forecast, windows, rows, inside).by_horizon()["rmse"]
+        naive = naive_tests(windows, rows, origins, options.get("naive") or {})
         scores["baselines"] = {name: found.scores() for name, found in naive.items()}
         scores["horizon"]["baselines"] = {name: found.by_horizon()["rmse"] for name, found in naive.items()}
         if known := scores["baselines"].get("naive2"):
@@ -237,20 +245,42 @@ class Forecasting(Task):
                 each["owa"] = owa(each, known)
         return scores
 
+    @torch.no_grad()
+    def settle(self, model: SequenceModel, valid: Rows) -> None:
+        """How far guesses are off on the validation part, step by step: the intervals of a model that says none."""
+        windows = self._windows(valid)
+        places = windows.scored(self.config.stride)
+        head = getattr(model, "head", None)
+        if self.output.spreads or head is None or not len(places):
+            return
+        origins = places.locate(places.some(_MEASURED))
+        head.margins.zero_()
+        found, _ = self.forecaster.forecast(model, windows, origins)
+        spread = window_scale(windows.history(*origins, self.config.context), self.config.window_scale)[1]
+        errors = (windows.future(*origins) - found) / spread
+        known = np.isfinite(errors).any(0)
+        errors[:, ~known] = 0.0
+        margins = np.nanquantile(errors, self.config.levels, axis=0)
+        head.margins.copy_(torch.from_numpy(np.moveaxis(margins, 0, -1)))
+
     def forecast(
         self, model: SequenceModel, rows: Rows, origins: Origins, quantiles: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Guesses (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
         return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
 
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        """Options: `back`, to begin so many points before the end."""
+        return self._answers(model, how).rows(rows)
+
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
+        return self._answers(model, how).each(rows)
+
     def naive(self, rows: Rows) -> dict[str, Any]:
-        """What the autoregression has learned, and how far the seasonal naive forecast misses on each series."""
+        """What the autoregression has learned."""
         c = self.config
-        block = 1 if c.blank else c.size
-        fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else block, c.window_scale)
-        errors = naive_errors(rows.values, [len(values) for values in rows.values], self.scale.season)
-        known = {name: [None if np.isnan(x) else float(x) for x in row] for name, row in zip(rows.names, errors, strict=True)}
-        return {"errors": known} | ({"autoregression": fitted.facts()} if fitted else {})
+        fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else c.size, c.window_scale)
+        return {"autoregression": fitted.facts()} if fitted else {}
 
     @property
     def shown(self) -> dict[str, bool]:
@@ -271,6 +301,18 @@ class Forecasting(Task):
             torch.randn(rows, length, self.layout.size, generator=draw),
             origin="random values",
         )
+
+    def _answers(self, model: SequenceModel, how: Mapping[str, Any]) -> ForecastRows:
+        self.refuse({name: value for name, value in how.items() if name != "back"})
+        c = self.config
+
+        def windows(rows: Rows, beyond: int) -> SeriesWindows:
+            return SeriesWindows(rows, self.layout, c.context, c.horizon, c.window_scale, beyond)
+
+        def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, some, origins, True)
+
+        return ForecastRows(self.scale, c.levels, windows, forecast, int(how.get("back", 0)))
 
     @property
     def _dense(self) -> bool:
@@ -317,56 +359,6 @@ class Forecasting(Task):
         each = self.output.loss(said.float() if said.dtype != torch.float64 else said, targets.nan_to_num().to(said.device))
         return torch.where(asked, each, 0.0).sum(), int(asked.sum())
 
-    def _backtest(
-        self, model: SequenceModel, windows: SeriesWindows, rows: Rows, origins: Origins, bands: bool = False
-    ) -> Backtest:
-        c, errors = self.config, self._errors(rows)
-        test = Backtest(self.scale, c.horizon, c.levels)
-        at_once = bands and not self.forecaster.draws
-        for part in _parts(origins, _AT_ONCE):
-            found, quantiles = self.forecaster.forecast(model, windows, part, at_once)
-            came = windows.future(*part)
-            test.add(found, came, errors[part[0]])
-            if quantiles is not None:
-                test.add_bands(quantiles, came)
-        if bands and self.output.spreads and self.forecaster.draws:
-            some = np.arange(len(origins[0])) if not c.drawn else np.unique(np.linspace(0, len(origins[0]) - 1, c.drawn).astype(int))
-            for part in _parts((origins[0][some], origins[1][some]), _AT_ONCE):
-                quantiles = self.forecaster.forecast(model, windows, part, True)[1]
-                if quantiles is not None:
-                    test.add_bands(quantiles, windows.future(*part))
-        return test
-
-    def _naive(
-        self, windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]
-    ) -> dict[str, Backtest]:
-        errors, season = self._errors(rows), max(1, self.scale.season)
-        fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
-        tests: dict[str, Backtest] = {}
-        judged = len(origins[0]) * len(self.scale.targets) <= _JUDGED
-        for part in _parts(origins, _AT_ONCE):
-            found = simple_forecasts(windows, *part, season)
-            if fitted is not None:
-                found["autoregression"] = fitted.forecast(windows, *part)
-            if judged:
-                found["naive2"] = self._naive2(rows, part, season)
-            for name, values in found.items():
-                test = tests.setdefault(name, Backtest(self.scale, self.config.horizon))
-                test.add(values, windows.future(*part), errors[part[0]])
-        return tests
-
-    def _naive2(self, rows: Rows, origins: Origins, season: int) -> np.ndarray:
-        found = []
-        for series, end in zip(*origins, strict=True):
-            raw = self.scale.undo(rows.values[series][:end])
-            found.append(np.stack([naive2(raw[:, n], season, self.config.horizon) for n in range(raw.shape[1])], axis=1))
-        return self.scale.apply(np.stack(found))
-
-    def _errors(self, rows: Rows) -> np.ndarray:
-        """Of the seasonal naive forecast on what came before this part."""
-        ends = [begin or len(values) for begin, values in zip(rows.begins, rows.values, strict=True)]
-        return naive_errors(rows.values, ends, max(1, self.scale.season))
-
     def _short(self, part: str, windows: SeriesWindows, places: Places) -> list[str]:
         c, remarks, count = self.config, [], len(windows.lengths)
         if not len(places):
@@ -401,8 +393,3 @@ class Forecasting(Task):
             parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
         return "; ".join(parts)
 
-
-def _parts(origins: Origins, size: int) -> Iterator[Origins]:
-    series, ends = origins
-    for start in range(0, len(series), size):
-        yield series[start : start + size], ends[start : start + size]

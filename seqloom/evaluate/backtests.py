@@ -1,0 +1,80 @@
+"""Rolling backtests: forecasts of many windows against what came, of a model and of what needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.series import SeriesWindows
+from seqloom.evaluate.forecasts import Backtest, naive_errors
+from seqloom.evaluate.naive_forecasts import Autoregression, naive2, simple_forecasts
+
+_AT_ONCE = 256  # windows that are forecast and scored together
+_JUDGED = 5_000  # histories that naive2 is asked about, at most
+
+Rows = Any  # SeriesRows
+Origins = tuple[np.ndarray, np.ndarray]  # series and origin of each window
+Forecast = Callable[[Origins, bool], tuple[np.ndarray, np.ndarray | None]]  # guesses, and quantiles if they are wanted
+
+
+def rolling(
+    forecast: Forecast, windows: SeriesWindows, rows: Rows, origins: Origins, levels: Sequence[float] = (), drawn: int = 0
+) -> Backtest:
+    """`levels`: of quantiles; none: guesses alone. `drawn`: so many windows have them, for they take long; 0: all."""
+    errors, test = _errors(rows), Backtest(rows.scale, windows.horizon, levels)
+    for part in parts(origins):
+        found, bands = forecast(part, bool(levels) and not drawn)
+        came = windows.future(*part)
+        test.add(found, came, errors[part[0]])
+        if bands is not None:
+            test.add_bands(bands, came)
+    if levels and drawn:
+        count = len(origins[0])
+        some = np.arange(min(count, drawn)) * count // min(count, drawn)
+        for part in parts((origins[0][some], origins[1][some])):
+            bands = forecast(part, True)[1]
+            if bands is not None:
+                test.add_bands(bands, windows.future(*part))
+    return test
+
+
+def naive_tests(
+    windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]
+) -> dict[str, Backtest]:
+    """Of every naive forecast; `facts`: what the autoregression has learned. naive2 only where there is time for it."""
+    errors, season = _errors(rows), max(1, rows.scale.season)
+    fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
+    judged = len(origins[0]) * len(rows.scale.targets) <= _JUDGED
+    tests: dict[str, Backtest] = {}
+    for part in parts(origins):
+        found = simple_forecasts(windows, *part, season)
+        if fitted is not None:
+            found["autoregression"] = fitted.forecast(windows, *part)
+        if judged:
+            found["naive2"] = _naive2(rows, part, season, windows.horizon)
+        came = windows.future(*part)
+        for name, values in found.items():
+            tests.setdefault(name, Backtest(rows.scale, windows.horizon)).add(values, came, errors[part[0]])
+    return tests
+
+
+def parts(origins: Origins, size: int = _AT_ONCE) -> Iterator[Origins]:
+    series, ends = origins
+    for start in range(0, len(series), size):
+        yield series[start : start + size], ends[start : start + size]
+
+
+def _naive2(rows: Rows, origins: Origins, season: int, horizon: int) -> np.ndarray:
+    found = []
+    for series, end in zip(*origins, strict=True):
+        raw = rows.scale.undo(rows.values[series][:end])
+        found.append(np.stack([naive2(raw[:, n], season, horizon) for n in range(raw.shape[1])], axis=1))
+    return rows.scale.apply(np.stack(found))
+
+
+def _errors(rows: Rows) -> np.ndarray:
+    """Of the seasonal naive forecast on what came before this part, (series, targets)."""
+    ends = [begin or len(values) for begin, values in zip(rows.begins, rows.values, strict=True)]
+    return naive_errors(rows.values, ends, max(1, rows.scale.season))
