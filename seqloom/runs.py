@@ -133,14 +133,19 @@ class Run:
         """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
-        `temperature`, `top_k`, `top_p`, `seed`. `columns` as in the data section: {"source": "en"}.
+        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "en"}.
         """
         self.task.check_verb("predict")
         rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
-        if data is not None:
-            config = self.config.data.model_copy(update=columns or {})
-            rows = material_of(task_config(self.config)).sources(data, config)
-        return self.task.predict(self.model, rows, **how)
+        return self.task.predict(self.model, rows if data is None else self._sources(data, columns), **how)
+
+    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **how: Any) -> Iterator[dict[str, Any]]:
+        """The same as what a chart shows: of a forecast its history, its bands and what came."""
+        return self.task.pictures(self.model, self._sources(data, columns), **how)
+
+    def _sources(self, data: str, columns: Mapping[str, str] | None) -> Iterator[dict[str, Any]]:
+        config = self.config.data.model_copy(update=columns or {})
+        return material_of(task_config(self.config)).sources(data, config)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.

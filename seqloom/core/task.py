@@ -132,6 +132,10 @@ class Task(ABC):
         """For each row, in order, what the model makes of it, as JSON."""
         raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
 
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
+        """For each row what a chart of its prediction shows."""
+        raise UserError(f"a {self.name} run has nothing to draw; leave --chart out")
+
     def refuse(self, how: Mapping[str, Any]) -> None:
         """Options of `predict` that this task has no use for."""
         if how:

@@ -81,5 +81,5 @@ def _shown(times: np.ndarray) -> list[Any]:
 
 
 def _short(value: float) -> float | None:
-    """Seven digits, as many as there are; None: missing."""
-    return float(f"{value:.7g}") if np.isfinite(value) else None
+    """Six digits, as many as are sure; None: missing."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None

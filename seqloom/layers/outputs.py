@@ -127,16 +127,19 @@ class Student(Output):
 class ForecastHead(nn.Module):
     """(..., width) -> (..., block, targets, size): for each of the next points what is said of it.
 
-    `margins`: how far what came lay from the guesses, (steps, variables, levels), once that has been measured; else 0.
+    `margins`: how far what came lay from the guesses, (steps, variables, levels), once that has been measured, before
+    that 0; None where the guesses say themselves how sure they are.
     """
 
-    margins: Tensor
+    margins: Tensor | None
 
-    def __init__(self, width: int, block: int, targets: int, size: int, margins: tuple[int, ...] = (0,)) -> None:
+    def __init__(
+        self, width: int, block: int, targets: int, size: int, margins: tuple[int, int, int] | None = None
+    ) -> None:
         super().__init__()
         self.shape = block, targets, size
         self.out = Linear(width, block * targets * size)
-        self.register_buffer("margins", torch.zeros(margins))
+        self.register_buffer("margins", None if margins is None else torch.zeros(margins))
 
     def forward(self, hidden: Tensor) -> Tensor:
         return self.out(hidden).unflatten(-1, self.shape)

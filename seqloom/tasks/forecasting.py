@@ -155,7 +155,7 @@ class Forecasting(Task):
 
     def head(self, width: int) -> nn.Module:
         c = self.config
-        margins = (0,) if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
+        margins = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
         return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, margins)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
