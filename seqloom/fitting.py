@@ -22,7 +22,7 @@ import seqloom
 from seqloom import runs
 from seqloom.adapt.transfer import freeze, transfer
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.core.network import CountingModel, SequenceModel, SolvingModel
 from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order, Task
 from seqloom.materials import Part, Vocabulary, material_of
@@ -209,6 +209,11 @@ class _Fit:
             started = time.perf_counter()
             count(model, train)
             self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
+            return
+        if isinstance(model, SolvingModel):
+            started = time.perf_counter()
+            solved = model.solve(task.lessons(train))
+            self.progress = Progress(tokens=solved, seconds=time.perf_counter() - started)
             return
         size = self.material.bytes_per_token(train, tokenizer) if task.surprises else None
         trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)

@@ -133,6 +133,17 @@ class CountingModel(SequenceModel):
         """Learn from token pieces that follow each other."""
 
 
+class SolvingModel(SequenceModel):
+    """A model that learns by solving equations, not by descent: it sees every example once, then it is done."""
+
+    @abstractmethod
+    def solve(self, lessons: Iterable[Lesson]) -> int:
+        """Learn from all of them; how many there were."""
+
+
+Lesson = tuple[Tensor, Tensor | None, Tensor]  # inputs (B, T, F), mask, what is wanted at the end (B, ...), NaN: nothing
+
+
 class ModelConfig(Strict):
     """The options of one architecture; each file in models/ has one subclass, named Config."""
 

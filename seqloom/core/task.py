@@ -13,7 +13,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
-from seqloom.core.network import SequenceModel
+from seqloom.core.network import Lesson, SequenceModel
 from seqloom.core.state import State
 
 Row = dict[str, Any]
@@ -116,6 +116,10 @@ class Task(ABC):
 
         `carry`: the model's state may be handed from one batch to the next.
         """
+
+    def lessons(self, rows: Any) -> Iterator[Lesson]:
+        """Every example once, for a model that solves equations."""
+        raise UserError(f"{self.name} has no numbers to solve equations from; choose a model that learns by descent")
 
     @abstractmethod
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step: ...

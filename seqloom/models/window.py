@@ -1,22 +1,27 @@
 """Window: an autoregressive model of the last `span` vectors, a perceptron (Bengio et al. 2003) or one linear map.
 
+The linear map of numbers to numbers need not be learned step by step: least squares gives the best one at once.
+
 state = the last span-1 input vectors (B, span-1, inputs), zeros before the beginning
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
-from seqloom.core.network import ModelConfig
+from seqloom.core.network import Lesson, ModelConfig, Network, SequenceModel, SolvingModel
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
+from seqloom.core.task import Task
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import RMSNorm
 
@@ -26,6 +31,8 @@ class Config(ModelConfig):
     inputs: int = Field(0, ge=0, description="size of the vectors in the window, if it is another; 0: the width")
     span: int = Field(16, ge=1, description="tokens looked at: the current one and those just before it")
     form: Literal["mlp", "linear"] = Field("mlp", description="mlp, or one linear map of the window and nothing else")
+    solve: bool = Field(False, description="linear, of numbers: by least squares at once, as wide as the task needs")
+    ridge: float = Field(0.0, ge=0, description="solve: pull of the weights towards zero, per example")
     hidden: int = Field(512, ge=1, description="size of the hidden layers (mlp)")
     depth: int = Field(2, ge=1, description="hidden layers (mlp); each after the first adds to the one before")
 
@@ -37,6 +44,20 @@ class Config(ModelConfig):
         {"form": "linear", "inputs": 3},
         {"inputs": 5},
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        if self.solve and self.form != "linear":
+            raise ValueError("solve=true belongs to form=linear")
+        return self
+
+    def assemble(self, task: Task) -> SequenceModel:
+        if not self.solve:
+            return super().assemble(task)
+        inputs, outputs = _sizes(task)
+        backbone = self.model_copy(update={"inputs": inputs, "width": outputs}).build()
+        task.check(backbone.kind)
+        return SolvedWindow(task.embed(inputs), backbone, task.head(outputs), self.ridge)
 
     def build(self) -> Backbone:
         reader: nn.Module
@@ -68,6 +89,60 @@ class Window(Backbone):
         """One window of each row, the last."""
         read = torch.cat([x.new_zeros(x.size(0), self.span, x.size(-1)), x], dim=1)
         return self.reader(keep_last(read, self.span, mask).flatten(1))
+
+
+class SolvedWindow(Network, SolvingModel):
+    """What enters and what leaves the window are the numbers of the task themselves."""
+
+    def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, ridge: float) -> None:
+        super().__init__(embed, backbone, head)
+        self.ridge = ridge
+        for part in (embed, head):
+            _make_identity(*_linear(part))
+
+    @torch.no_grad()
+    def solve(self, lessons: Iterable[Lesson]) -> int:
+        """Examples with something missing in what is wanted are left out."""
+        backbone: Any = self.backbone
+        reader, span = backbone.reader, backbone.span
+        size, count = reader.in_features + 1, 0
+        gram, moment = (torch.zeros(size, n, dtype=torch.float64) for n in (size, reader.out_features))
+        for inputs, mask, wanted in lessons:
+            read = torch.cat([inputs.new_zeros(inputs.size(0), span, inputs.size(-1)), inputs], dim=1)
+            there = wanted.flatten(1).isfinite().all(1)
+            x = keep_last(read, span, mask).flatten(1)[there].double()
+            x = torch.cat((x, x.new_ones(len(x), 1)), dim=1)
+            gram.addmm_(x.T, x)
+            moment.addmm_(x.T, wanted.flatten(1)[there].double())
+            count += len(x)
+        if not count:
+            raise UserError("model.solve: every training example has something missing; let the model learn by descent")
+        gram.diagonal()[:-1].add_(self.ridge * count)
+        solution = torch.linalg.lstsq(gram, moment, rcond=1e-12, driver="gelsd").solution
+        reader.weight.copy_(solution[:-1].T)
+        reader.bias.copy_(solution[-1])
+        return count
+
+
+def _linear(part: nn.Module) -> list[nn.Linear]:
+    found = [module for module in part.modules() if isinstance(module, nn.Linear)]
+    if len(found) != 1 or any(isinstance(module, nn.Embedding) for module in part.modules()):
+        raise UserError("model.solve: solves for numbers, and this task reads or writes something else; solve=false")
+    return found
+
+
+def _sizes(task: Task) -> tuple[int, int]:
+    """Numbers that a step of the task has, and numbers that are said of it."""
+    (reads,), (writes,) = _linear(task.embed(1)), _linear(task.head(1))
+    return reads.in_features, writes.out_features
+
+
+def _make_identity(linear: nn.Linear) -> None:
+    """Nothing to learn: it hands on what it gets."""
+    weight, bias = torch.eye(linear.out_features), torch.zeros(linear.out_features)
+    del linear.weight, linear.bias
+    linear.register_buffer("weight", weight)
+    linear.register_buffer("bias", bias)
 
 
 class Perceptron(nn.Module):

@@ -21,7 +21,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
-from seqloom.core.network import SequenceModel
+from seqloom.core.network import Lesson, SequenceModel
 from seqloom.core.order import shuffled
 from seqloom.core.series import Layout, Places, SeriesWindows, Windows, WindowScale, window_scale
 from seqloom.core.state import State
@@ -35,6 +35,7 @@ from seqloom.generate.forecaster import Forecaster, Origins
 from seqloom.layers.outputs import ForecastHead, make_output
 
 _MEASURED = 2_000  # windows of the validation part whose errors make the intervals
+_LESSONS = 256  # examples of a system of equations made together
 _INSIDE = 500  # windows before a part that are scored beside it
 
 Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
@@ -200,6 +201,24 @@ class Forecasting(Task):
         channels = index // len(places) if self.apart else None
         series, ends = places.locate(index % len(places))
         return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self._dense)
+
+    def lessons(self, rows: Rows) -> Iterator[Lesson]:
+        """Each history with the block that follows. In a window with a scale of its own, the newest value of a history
+        is always the same; a strategy that reads on from there must have seen others, so the last block comes too."""
+        c = self.config
+        if c.blank:
+            raise UserError("task.direct=steps asks at empty positions, of which no equations can be made; use head")
+        reach = c.size if c.window_scale == "none" else c.horizon
+        windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
+        places = windows.trained()
+        count = len(places) * (len(self.scale.targets) if self.apart else 1)
+        for start in range(0, count, _LESSONS):
+            batch = self.collate(windows, places, np.arange(start, min(count, start + _LESSONS)))
+            assert batch.context is not None
+            yield batch.context, batch.context_mask, batch.targets[:, 0]
+            if batch.inputs.size(1) > 1 and batch.context_mask is None:
+                whole = torch.cat((batch.context, batch.inputs[:, 1:]), dim=1)
+                yield whole, None, batch.targets[:, -1]
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         assert isinstance(batch, Windows) and batch.context is not None
