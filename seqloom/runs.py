@@ -133,7 +133,7 @@ class Run:
         """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
-        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "en"}.
+        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "a"}.
         """
         self.task.check_verb("predict")
         rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))

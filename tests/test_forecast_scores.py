@@ -50,7 +50,9 @@ def test_scores_are_their_definitions_however_the_windows_come() -> None:
     steps = tests[0].by_horizon()
     np.testing.assert_allclose(steps["rmse"], np.sqrt(np.nanmean((found - came) ** 2, axis=(0, 2))), rtol=1e-5)
     again = tests[1].scores()
-    assert {k: v for k, v in again.items() if k != "raw"} == pytest.approx({k: v for k, v in scores.items() if k != "raw"})
+    assert {k: v for k, v in again.items() if k != "raw"} == pytest.approx(
+        {k: v for k, v in scores.items() if k != "raw"}
+    )
     for metric in ("mse", "mae", "smape", "mase"):
         assert len(tests[0].pieces(metric)) == 30 and np.mean(tests[0].pieces(metric)) == pytest.approx(scores[metric])
 

@@ -11,7 +11,17 @@ import torch
 from scipy import stats
 from torch.distributions import Normal, StudentT
 
-from seqloom.layers.outputs import ForecastHead, Gauss, Output, Point, Quantiles, Student, gauss_crps, make_output, pinball
+from seqloom.layers.outputs import (
+    ForecastHead,
+    Gauss,
+    Output,
+    Point,
+    Quantiles,
+    Student,
+    gauss_crps,
+    make_output,
+    pinball,
+)
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 OUTPUTS: dict[str, Output] = {

@@ -34,7 +34,7 @@ def matrix_flops(module: nn.Module) -> float:
 
 
 def at_end(hidden: Tensor, mask: Tensor | None) -> Tensor:
-    """What stands at each row's last real step, (B, T, ...) -> (B, ...); a row of nothing but padding gives its first."""
+    """What stands at each row's last real step, (B, T, ...) -> (B, ...); of nothing but padding, at its first."""
     if mask is None:
         return hidden[:, -1]
     return hidden[torch.arange(len(hidden), device=hidden.device), (mask.sum(1) - 1).clamp(min=0)]

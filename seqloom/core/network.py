@@ -141,7 +141,9 @@ class SolvingModel(SequenceModel):
         """Learn from all of them; how many there were."""
 
 
-Lesson = tuple[Tensor, Tensor | None, Tensor]  # inputs (B, T, F), mask, what is wanted at the end (B, ...), NaN: nothing
+Lesson = tuple[
+    Tensor, Tensor | None, Tensor
+]  # inputs (B, T, F), mask, what is wanted at the end (B, ...), NaN: nothing
 
 
 class ModelConfig(Strict):

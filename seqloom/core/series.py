@@ -215,12 +215,20 @@ class SeriesWindows:
 
 
 class JoinedRows:
-    """Several SeriesRows as one."""
+    """Several SeriesRows as one; `chosen`: of all their series only these."""
 
-    def __init__(self, rows: Sequence[Rows]) -> None:
-        self._owners = [(one, n) for one in rows for n in range(len(one.values))]
+    names: list[str]
+    values: list[np.ndarray]
+    past: list[np.ndarray]
+    known: list[np.ndarray]
+    times: list[np.ndarray]
+    begins: list[int]
+
+    def __init__(self, rows: Sequence[Rows], chosen: Sequence[int] | None = None) -> None:
+        owners = [(one, n) for one in rows for n in range(len(one.values))]
+        self._owners = owners if chosen is None else [owners[n] for n in chosen]
         for name in ("names", "values", "past", "known", "times", "begins"):
-            setattr(self, name, [part for one in rows for part in getattr(one, name)])
+            setattr(self, name, [getattr(one, name)[n] for one, n in self._owners])
 
     def future_known(self, series: int, steps: int) -> np.ndarray:
         one, n = self._owners[series]

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.core.series import SeriesWindows
-from seqloom.evaluate.forecasts import Backtest, naive_errors
+from seqloom.core.errors import UserError
+from seqloom.core.series import Places, SeriesWindows
+from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
 from seqloom.evaluate.naive_forecasts import Autoregression, naive2, simple_forecasts
 
 _AT_ONCE = 256  # windows that are forecast and scored together
+_INSIDE = 500  # windows before a part that are scored beside it
 _JUDGED = 5_000  # histories that naive2 is asked about, at most
 
 Rows = Any  # SeriesRows
@@ -20,7 +22,12 @@ Forecast = Callable[[Origins, bool], tuple[np.ndarray, np.ndarray | None]]  # gu
 
 
 def rolling(
-    forecast: Forecast, windows: SeriesWindows, rows: Rows, origins: Origins, levels: Sequence[float] = (), drawn: int = 0
+    forecast: Forecast,
+    windows: SeriesWindows,
+    rows: Rows,
+    origins: Origins,
+    levels: Sequence[float] = (),
+    drawn: int = 0,
 ) -> Backtest:
     """`levels`: of quantiles; none: guesses alone. `drawn`: so many windows have them, for they take long; 0: all."""
     errors, test = _errors(rows), Backtest(rows.scale, windows.horizon, levels)
@@ -40,9 +47,32 @@ def rolling(
     return test
 
 
-def naive_tests(
-    windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]
-) -> dict[str, Backtest]:
+def beside(
+    forecast: Forecast,
+    windows: SeriesWindows,
+    rows: Rows,
+    origins: Origins,
+    test: Backtest,
+    facts: Mapping[str, Any],
+    stride: int = 1,
+) -> dict[str, Any]:
+    """What stands beside the scores of a test: errors by the steps ahead, also before this part, and the same of naive
+    forecasts."""
+    steps: dict[str, Any] = test.by_horizon()
+    if len(before := windows.inside(stride)):
+        inside = before.locate(before.some(min(_INSIDE, len(origins[0]))))
+        steps["inside"] = rolling(forecast, windows, rows, inside).by_horizon()["rmse"]
+    naive = naive_tests(windows, rows, origins, facts)
+    steps["baselines"] = {name: found.by_horizon()["rmse"] for name, found in naive.items()}
+    found: dict[str, Any] = {"horizon": steps, "baselines": {name: each.scores() for name, each in naive.items()}}
+    if known := found["baselines"].get("naive2"):
+        found["owa"] = owa(test.scores(), known)
+        for each in found["baselines"].values():
+            each["owa"] = owa(each, known)
+    return found
+
+
+def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]) -> dict[str, Backtest]:
     """Of every naive forecast; `facts`: what the autoregression has learned. naive2 only where there is time for it."""
     errors, season = _errors(rows), max(1, rows.scale.season)
     fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
@@ -58,6 +88,35 @@ def naive_tests(
         for name, values in found.items():
             tests.setdefault(name, Backtest(rows.scale, windows.horizon)).add(values, came, errors[part[0]])
     return tests
+
+
+def shortness(part: str, windows: SeriesWindows, places: Places) -> list[str]:
+    """What of a part has no window, or one with less history; refuses a part without any."""
+    horizon, window, count = windows.horizon, windows.context + windows.horizon, len(windows.lengths)
+    if not len(places):
+        if part == "train":
+            raise UserError(f"no series of the training part has more than task.horizon={horizon} points; lower it")
+        raise UserError(f"the {part} part: {too_short(windows)}")
+    remarks = []
+    if none := int((places.counts == 0).sum()):
+        what = "trained on" if part == "train" else "scored"
+        remarks.append(f"{none:,} of {count:,} {part} series are shorter than task.horizon={horizon}, not {what}")
+    short = int(((windows.lengths < window) & (places.counts > 0)).sum())
+    if part == "train" and short:
+        told = f"{short:,} of {count:,} training series are shorter than context + horizon = {window}"
+        remarks.append(f"{told}: one window each, with the history there is")
+    return remarks
+
+
+def too_short(windows: SeriesWindows) -> str:
+    longest = int((windows.lengths - windows.begins).max()) if len(windows.lengths) else 0
+    return f"at most {longest:,} points, fewer than task.horizon={windows.horizon}; lower it, or give more points"
+
+
+def gaps(rows: Rows) -> list[str]:
+    values = sum(series.size for series in rows.values)
+    missing = sum(int(np.isnan(series).sum()) for series in rows.values)
+    return [f"{missing:,} of {values:,} values are missing: read as 0, and not asked for"] if missing else []
 
 
 def parts(origins: Origins, size: int = _AT_ONCE) -> Iterator[Origins]:

@@ -25,7 +25,8 @@ class Leak:
 
     def __str__(self) -> str:
         if self.moved:
-            return f"LEAK: {self.moved} of {self.forecasts} forecasts moved (by up to {self.largest:.3g}) when the future changed"
+            moved = f"{self.moved} of {self.forecasts} forecasts moved, by up to {self.largest:.3g}"
+            return f"leakage: {moved}, when the future changed"
         return f"leakage probe: {self.forecasts} forecasts made again with another future, none moved"
 
 

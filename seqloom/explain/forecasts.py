@@ -47,14 +47,18 @@ def _facts(run: Any, found: Sequence[Found]) -> str:
         "model": run.config.model["name"],
         "strategy": c.strategy,
         "horizon": f"{c.horizon} steps from {c.context} points",
-        "series": ", ".join(str(one["series"]) for one in found[:5] if one["series"]) + (", ..." if len(found) > 5 else ""),
+        "series": ", ".join(str(one["series"]) for one in found[:5] if one["series"])
+        + (", ..." if len(found) > 5 else ""),
     }
     return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v)
 
 
 def _key(banded: bool, there: bool, levels: Sequence[float]) -> str:
     kinds = [("history", "history"), ("guess", "forecast")] + [("came", "what came")] * there
-    lines = [f'<span><svg viewBox="0 0 35 14"><path class="{k}" d="M0 7H35"/></svg>{escape(text)}</span>' for k, text in kinds]
+    lines = [
+        f'<span><svg viewBox="0 0 35 14"><path class="{k}" d="M0 7H35"/></svg>{escape(text)}</span>'
+        for k, text in kinds
+    ]
     if banded:
         text = ", ".join(f"{high - low:.0%}" for low, high in _pairs(levels))
         lines.append(f'<span><svg viewBox="0 0 35 14"><path class="band" d="M0 1H35V13H0Z"/></svg>{text} bands</span>')
@@ -94,9 +98,13 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
     for place in sorted({0, count, count + steps - 1}):
         where = "end" if place == count + steps - 1 else "" if place == 0 else "middle"
         if where != "middle" or 140 < x(place) - LEFT < WIDTH - LEFT - RIGHT - 140:
-            parts.append(f'<text class="{where}" x="{x(place):.1f}" y="{HEIGHT - 8}">{escape(str(times[place]))}</text>')
+            parts.append(
+                f'<text class="{where}" x="{x(place):.1f}" y="{HEIGHT - 8}">{escape(str(times[place]))}</text>'
+            )
     joined = np.concatenate((past[-1:], guess))
-    for below, above in _pairs(levels) if bands is not None else ():
+    for below, above in _pairs(levels):
+        if bands is None:
+            break
         lower, upper = bands[:, levels.index(below)], bands[:, levels.index(above)]
         edge = [(x(count + n), y(v)) for n, v in enumerate(upper)] + [
             (x(count + n), y(lower[n])) for n in reversed(range(steps))
@@ -129,7 +137,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _numbers(found: Sequence[Found], targets: Sequence[str], levels: Sequence[float], banded: bool, there: bool) -> str:
-    head = ["series", "variable", "time", "forecast", *(f"{level:g}" for level in levels if banded)] + ["what came"] * there
+    head = ["series", "variable", "time", "forecast", *(f"{level:g}" for level in levels if banded)] + [
+        "what came"
+    ] * there
     rows = []
     for one in found:
         for n, name in enumerate(targets):
@@ -141,7 +151,9 @@ def _numbers(found: Sequence[Found], targets: Sequence[str], levels: Sequence[fl
                 if len(rows) >= ROWS:
                     break
     body = "".join(f"<tr>{row}</tr>" for row in rows[:ROWS])
-    return f"<table><thead><tr>{''.join(f'<th>{escape(h)}</th>' for h in head)}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f"<table><thead><tr>{''.join(f'<th>{escape(h)}</th>' for h in head)}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _part(name: str) -> str:

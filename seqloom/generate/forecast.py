@@ -43,7 +43,7 @@ def read_forced(model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Te
 
 
 def run_on(model: SequenceModel, batch: Windows, layout: Layout, feed: Feed, copies: int = 1) -> Tensor:
-    """What is said of every block, (B * copies, blocks, block, N, size), when each is read before the next is asked for.
+    """What is said of every block, (B * copies, blocks, block, N, size), when each is read before the next is asked.
 
     `copies`: so many continuations of each row, side by side, which read the history once.
     """

@@ -21,7 +21,9 @@ Forecast = Callable[[SeriesWindows, tuple[np.ndarray, np.ndarray]], tuple[np.nda
 class ForecastRows:
     """`back`: begin so many points before the end; what came is then given beside."""
 
-    def __init__(self, scale: Any, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0) -> None:
+    def __init__(
+        self, scale: Any, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
+    ) -> None:
         self.scale, self.levels, self.windows, self.forecast, self.back = scale, levels, windows, forecast, back
 
     def rows(self, given: Iterable[Row]) -> Iterator[Row]:
@@ -32,7 +34,10 @@ class ForecastRows:
                 for n, name in enumerate(self.scale.targets):
                     row[name] = _short(found["guess"][step, n])
                     if found["bands"] is not None:
-                        row |= {f"{name}_{level:g}": _short(found["bands"][step, n, k]) for k, level in enumerate(self.levels)}
+                        row |= {
+                            f"{name}_{level:g}": _short(found["bands"][step, n, k])
+                            for k, level in enumerate(self.levels)
+                        }
                     if self.back:
                         row[f"{name}_came"] = _short(found["came"][step, n])
                 yield row
@@ -42,7 +47,7 @@ class ForecastRows:
         given = iter(given)
         while some := list(islice(given, _AT_ONCE)):
             rows = JoinedRows([row["rows"](self.scale) for row in some])
-            lengths = np.array([len(values) for values in rows.values])  # type: ignore[attr-defined]
+            lengths = np.array([len(values) for values in rows.values])
             ends = np.maximum(1, lengths - self.back)
             windows = self.windows(rows, 0)
             windows = self.windows(rows, max(0, windows.horizon - int((lengths - ends).min())))
@@ -52,7 +57,8 @@ class ForecastRows:
             if bands is not None:
                 bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
             for n, end in enumerate(ends):
-                times = self._times(rows, n, int(end), windows.horizon)
+                after = rows.future_times(n, windows.horizon)
+                times = _shown(np.concatenate((rows.times[n][end:], after))[: windows.horizon], self.scale.frequency)
                 first = max(0, int(end) - _HISTORY * windows.horizon)
                 yield {
                     "series": some[n].get("series"),
@@ -60,24 +66,17 @@ class ForecastRows:
                     "guess": guess[n],
                     "bands": None if bands is None else bands[n],
                     "came": came[n],
-                    "history": self.scale.undo(rows.values[n][first:end]),  # type: ignore[attr-defined]
-                    "history_times": _shown(rows.times[n][first:end]),  # type: ignore[attr-defined]
+                    "history": self.scale.undo(rows.values[n][first:end]),
+                    "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
                 }
 
-    @staticmethod
-    def _times(rows: Any, series: int, end: int, horizon: int) -> list[Any]:
-        known = rows.times[series]
-        after = rows.future_times(series, horizon)
-        return _shown(np.concatenate((known[end:], after))[:horizon])
 
-
-def _shown(times: np.ndarray) -> list[Any]:
-    """As people write them: days without hours where there are none."""
+def _shown(times: np.ndarray, frequency: str) -> list[Any]:
+    """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
     if not np.issubdtype(times.dtype, np.datetime64):
-        return [int(time) for time in times]
-    days = bool(len(times)) and bool((times == times.astype("datetime64[D]")).all())
-    texts = np.datetime_as_string(times, unit="D" if days else "s")
-    return [str(text).replace("T", " ") for text in texts]
+        return [time.item() for time in times]
+    unit = {"year": "Y", "month": "M", "week": "D", "day": "D"}.get(frequency, "s")
+    return [str(text).replace("T", " ") for text in np.datetime_as_string(times, unit=unit)]
 
 
 def _short(value: float) -> float | None:

@@ -60,7 +60,9 @@ class Forecaster:
             if wanted and not self.draws:
                 bands.append(self._undone(self.output.quantiles(said, self.levels), batch, windows))
         if wanted and self.draws:
-            bands = [self._drawn(model, windows, part) for part in _parts(origins, self._rows_at_once(windows, self.paths))]
+            bands = [
+                self._drawn(model, windows, part) for part in _parts(origins, self._rows_at_once(windows, self.paths))
+            ]
         model.train(training)
         return np.concatenate(guesses), np.concatenate(bands) if bands else None
 
@@ -68,10 +70,12 @@ class Forecaster:
         """Nothing that comes after an origin is looked at."""
         series, ends = origins
         if not self.apart:
-            return windows.cut(series, ends, truth=False, blank=self.blank)  # type: ignore[return-value]
+            return windows.cut(series, ends, truth=False, blank=self.blank)
         targets = windows.values.shape[1]
         channels = np.tile(np.arange(targets), len(series))
-        return windows.cut(np.repeat(series, targets), np.repeat(ends, targets), channels, truth=False, blank=self.blank)
+        return windows.cut(
+            np.repeat(series, targets), np.repeat(ends, targets), channels, truth=False, blank=self.blank
+        )
 
     def _said(self, model: SequenceModel, batch: Windows, windows: SeriesWindows) -> Tensor:
         """(B, H, n, size): of every step, when guesses are read as if they had come."""

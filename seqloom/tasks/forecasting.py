@@ -23,11 +23,11 @@ from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import Lesson, SequenceModel
 from seqloom.core.order import shuffled
-from seqloom.core.series import Layout, Places, SeriesWindows, Windows, WindowScale, window_scale
+from seqloom.core.series import JoinedRows, Layout, Places, SeriesWindows, Windows, WindowScale, window_scale
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
-from seqloom.evaluate.backtests import naive_tests, rolling
-from seqloom.evaluate.forecasts import owa
+from seqloom.evaluate.backtests import beside, gaps, rolling, shortness, too_short
+from seqloom.evaluate.leakage import Leak, probe
 from seqloom.evaluate.naive_forecasts import fit_autoregression
 from seqloom.generate.forecast import follow, read_forced, read_history
 from seqloom.generate.forecast_rows import ForecastRows
@@ -36,7 +36,8 @@ from seqloom.layers.outputs import ForecastHead, make_output
 
 _MEASURED = 2_000  # windows of the validation part whose errors make the intervals
 _LESSONS = 256  # examples of a system of equations made together
-_INSIDE = 500  # windows before a part that are scored beside it
+_PROBED = 4  # series whose future is changed
+_SHOWN = 12  # values of a sample
 
 Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
 
@@ -56,7 +57,8 @@ class Config(TaskConfig):
     )
     share: float = Field(0.5, gt=0, le=1, description="mixed: share of what was said")
     asked: Literal["auto", "all", "full"] = Field(
-        "auto", description="which positions learn: all, or those with the whole history behind them; auto: all if they can"
+        "auto",
+        description="which positions learn: all, or those with the whole history behind them; auto: all if they can",
     )
     output: Literal["point", "quantiles", "gauss", "student"] = Field("point", description="what is said of a value")
     error: Literal["squared", "absolute"] = Field("squared", description="point: the error that is made small")
@@ -89,7 +91,9 @@ class Config(TaskConfig):
         if self.strategy == "combined" and self.block > self.horizon:
             raise ValueError(f"block={self.block} is longer than horizon={self.horizon}")
         if self.asked == "all" and self.window_scale != "none":
-            raise ValueError("asked=all would scale early positions by what came later; window_scale=none, or asked=full")
+            raise ValueError(
+                "asked=all would scale early positions by what came later; window_scale=none, or asked=full"
+            )
         if self.asked == "all" and self.blank:
             raise ValueError("asked=all: with direct=steps only the future has positions to ask")
         if self.training != "forced" and self.strategy == "direct":
@@ -134,14 +138,13 @@ class Forecasting(Task):
         targets = 1 if self.apart else len(scale.targets)
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels)
-        self.forecaster = Forecaster(
-            self.output, self.apart, c.by_head, c.blank, c.levels, c.paths
-        )
+        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
         self._cuts: list[tuple[Rows, SeriesWindows]] = []
 
     @property
     def accepts(self) -> frozenset[Kind]:  # type: ignore[override]
-        return frozenset({"causal", "encoder-decoder", *(["bidirectional"] if self.config.by_head else [])})
+        one_way: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
+        return one_way | {"bidirectional"} if self.config.by_head else one_way
 
     @property
     def encodes(self) -> bool:  # type: ignore[override]
@@ -165,19 +168,17 @@ class Forecasting(Task):
         needed = c.tokens_per_row if model.joins else max(c.context, c.tokens_per_row - c.context + 1)
         if model.limit is not None and needed > model.limit:
             raise UserError(
-                f"task.context={c.context} and task.horizon={c.horizon} need {needed:,} positions, more than the model's "
-                f"context {model.limit:,}; set model.context={needed}"
+                f"task.context={c.context} and task.horizon={c.horizon} need {needed:,} positions, more than the "
+                f"model's context {model.limit:,}; set model.context={needed}"
             )
         if c.asked == "all" and not model.joins:
             raise UserError("task.asked=all: this model sees the history whole, so only its end can be asked; use full")
         for part, rows in parts.items():
             windows = self._windows(rows)
             places = windows.trained() if part == "train" else windows.scored(c.stride)
-            remarks += self._short(part, windows, places)
-            values = sum(series.size for series in rows.values)
-            missing = sum(int(np.isnan(series).sum()) for series in rows.values)
-            if missing and part == "train":
-                remarks.append(f"{missing:,} of {values:,} values are missing: read as 0, and not asked for")
+            remarks += shortness(part, windows, places)
+            if part == "train":
+                remarks += gaps(rows)
         return "; ".join(remarks) or None
 
     def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
@@ -227,7 +228,9 @@ class Forecasting(Task):
         if before is not None and batch.before is not None:
             more, others = self._cost(before, batch.before)
             loss, count = loss + more, count + others
-        history = batch.context.size(0) * batch.context.size(1) if batch.context_mask is None else batch.context_mask.sum()
+        history = (
+            batch.context.size(0) * batch.context.size(1) if batch.context_mask is None else batch.context_mask.sum()
+        )
         return Step(loss, count, tokens=int(history) + batch.inputs.size(0) * (batch.inputs.size(1) - 1))
 
     def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
@@ -236,7 +239,7 @@ class Forecasting(Task):
         c, windows = self.config, self._windows(rows)
         places = windows.scored(c.stride)
         if not len(places):
-            raise UserError(self._too_short(windows))
+            raise UserError(too_short(windows))
         chosen = places.some(c.validation if options.get("quick") else c.scored)
         origins = places.locate(chosen)
 
@@ -245,24 +248,14 @@ class Forecasting(Task):
 
         drawn = c.drawn if self.output.spreads and self.forecaster.draws else 0
         test = rolling(forecast, windows, rows, origins, () if options.get("quick") else c.levels, drawn)
-        scores = test.scores() | {"protocol": self._protocol(windows, len(chosen), len(places))}
+        scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
         if options.get("quick"):
             return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
         scores["pieces"] = test.pieces(self.metric)
         if options.get("brief"):
             return scores
-        scores["horizon"] = test.by_horizon()
-        if len(before := windows.inside(c.stride)):
-            inside = before.locate(before.some(min(_INSIDE, len(chosen))))
-            scores["horizon"]["inside"] = rolling(forecast, windows, rows, inside).by_horizon()["rmse"]
-        naive = naive_tests(windows, rows, origins, options.get("naive") or {})
-        scores["baselines"] = {name: found.scores() for name, found in naive.items()}
-        scores["horizon"]["baselines"] = {name: found.by_horizon()["rmse"] for name, found in naive.items()}
-        if known := scores["baselines"].get("naive2"):
-            for each in (scores, *scores["baselines"].values()):
-                each["owa"] = owa(each, known)
-        return scores
+        return scores | beside(forecast, windows, rows, origins, test, options.get("naive") or {}, c.stride)
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: Rows) -> None:
@@ -300,6 +293,26 @@ class Forecasting(Task):
         c = self.config
         fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else c.size, c.window_scale)
         return {"autoregression": fitted.facts()} if fitted else {}
+
+    def probe(self, model: SequenceModel, rows: Rows) -> Leak:
+        """Change what comes after a moment in the midst of some series: may a forecast before it move?"""
+        chosen = [n for n, values in enumerate(rows.values) if len(values) > 3][:_PROBED]
+        few = JoinedRows([rows], chosen)
+        windows = [len(values) * 2 // 3 for values in few.values]
+        return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
+
+    def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str] | None:
+        windows = self._windows(rows)
+        origin = windows.scored().locate(np.array([0]))
+        found, _ = self.forecast(model, rows, origin)
+        texts = []
+        for values in (
+            windows.history(*origin, self.config.context)[0, -_SHOWN:],
+            found[0],
+            windows.future(*origin)[0],
+        ):
+            texts.append(", ".join(f"{value:.4g}" for value in self.scale.undo(values)[:_SHOWN, 0]))
+        return {"prompt": f"{self.scale.targets[0]}: {texts[0]}", "text": texts[1], "wanted": texts[2]}
 
     @property
     def shown(self) -> dict[str, bool]:
@@ -375,40 +388,19 @@ class Forecasting(Task):
 
     def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
         asked = targets.isfinite()
-        each = self.output.loss(said.float() if said.dtype != torch.float64 else said, targets.nan_to_num().to(said.device))
+        each = self.output.loss(
+            said.float() if said.dtype != torch.float64 else said, targets.nan_to_num().to(said.device)
+        )
         return torch.where(asked, each, 0.0).sum(), int(asked.sum())
 
-    def _short(self, part: str, windows: SeriesWindows, places: Places) -> list[str]:
-        c, remarks, count = self.config, [], len(windows.lengths)
-        if not len(places):
-            raise UserError(
-                f"no series of the training part has more than task.horizon={c.horizon} points; lower it"
-                if part == "train"
-                else f"the {part} part: {self._too_short(windows)}"
-            )
-        if none := int((places.counts == 0).sum()):
-            what = "trained on" if part == "train" else "scored"
-            remarks.append(f"{none:,} of {count:,} {part} series are shorter than task.horizon={c.horizon}, not {what}")
-        if part == "train":
-            short = int(((windows.lengths < c.context + c.horizon) & (places.counts > 0)).sum())
-            if short:
-                remarks.append(f"{short:,} of {count:,} training series are shorter than context + horizon = "
-                               f"{c.context + c.horizon}: one window each, with the history there is")  # fmt: skip
-        return remarks
-
-    def _too_short(self, windows: SeriesWindows) -> str:
-        longest = int((windows.lengths - windows.begins).max()) if len(windows.lengths) else 0
-        return f"at most {longest:,} points, fewer than task.horizon={self.config.horizon}; lower it, or give more points"
-
-    def _protocol(self, windows: SeriesWindows, count: int, total: int) -> str:
+    def _protocol(self, count: int, total: int) -> str:
         c = self.config
         named = {"recursive": "recursive, one step at a time", "combined": f"combined, {c.block} steps at a time",
                  "direct": "direct, all steps at once"}[c.strategy]  # fmt: skip
         of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly chosen"
         parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, every {c.stride}", of]
-        parts += [f"each window scaled by its {c.window_scale}"] * (c.window_scale != "none")
+        parts += [f"each window scaled ({c.window_scale})"] * (c.window_scale != "none")
         parts += ["errors in deviations of the training part"]
         if self.output.spreads and self.forecaster.draws:
             parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
         return "; ".join(parts)
-

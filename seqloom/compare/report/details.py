@@ -49,6 +49,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         Text(say("reach remark"), "muted"),
         charts.aspects(result, say),
         charts.forgetting(result, say),
+        charts.horizon(result, say),
     ]
 
 
