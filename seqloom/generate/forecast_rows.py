@@ -75,7 +75,7 @@ def _shown(times: np.ndarray, frequency: str) -> list[Any]:
     """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
     if not np.issubdtype(times.dtype, np.datetime64):
         return [time.item() for time in times]
-    unit = {"year": "Y", "month": "M", "week": "D", "day": "D"}.get(frequency, "s")
+    unit: Any = {"year": "Y", "month": "M", "week": "D", "day": "D"}.get(frequency, "s")
     return [str(text).replace("T", " ") for text in np.datetime_as_string(times, unit=unit)]
 
 
