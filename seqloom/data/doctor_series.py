@@ -26,7 +26,16 @@ def examine_series(data: DataConfig) -> list[Finding]:
         whole = open_series(data.train, data)
         given = {name: spec for name, spec in (("valid", data.valid), ("test", data.test)) if spec}
         parts = open_parts(whole, data, {name: open_series(spec, data) for name, spec in given.items()})
-        found = [*_sizes(whole, parts), *_clock(whole), *_missing(whole), *_columns(whole, parts), *_moves(parts)]
+        train = parts["train"]
+        scale_of(train, [*train.targets, *train.past, *train.known])  # refuses a column without any value
+        found = [
+            *_sizes(whole, parts),
+            *_clock(whole),
+            *_missing(whole),
+            *_columns(train),
+            *_units(train),
+            *_moves(parts),
+        ]
         found += _leaks(whole, data)
     except UserError as error:
         return [Finding("error", str(error))]
@@ -92,11 +101,9 @@ def _missing(whole: SeriesSource) -> Iterator[Finding]:
         yield Finding("note", f"{whole.facts.ahead:,} rows after the last value of a target", kept)
 
 
-def _columns(whole: SeriesSource, parts: Mapping[str, SeriesSource]) -> Iterator[Finding]:
-    train = parts["train"]
+def _columns(train: SeriesSource) -> Iterator[Finding]:
     columns = [*train.targets, *train.past, *train.known]
     values = train.points_of(columns)
-    centre, spread = scale_of(train, columns)
     lows, highs = np.nanmin(values, 0), np.nanmax(values, 0)
     if still := [name for name, low, high in zip(columns, lows, highs, strict=True) if low == high]:
         level: Level = "error" if set(train.targets) <= set(still) else "warning"
@@ -104,27 +111,33 @@ def _columns(whole: SeriesSource, parts: Mapping[str, SeriesSource]) -> Iterator
     elif constant := train.constant():
         advice = "any model forecasts them; scores look better than they are"
         yield Finding("note", f"{len(constant):,} series never change in the training part{_some(constant)}", advice)
-    middle = np.nanmedian(values, 0)
-    low, high = np.nanpercentile(values, [25, 75], axis=0)
-    width = np.where(high > low, (high - low) / 1.349, spread)
-    for n, column in enumerate(columns):
-        far = np.abs(values[:, n] - middle[n]) > FAR * width[n]
-        if 0 < (count := int(far.sum())) <= TAILS * len(values) + 1:
-            worst = values[np.nanargmax(np.abs(values[:, n] - middle[n])), n]
-            advice = "a slip? mend it or leave the cell empty; else -o data.scale=robust, which it does not move"
-            yield Finding("note", f"{column}: {count:,} values lie far out, as far as {worst:g}", advice)
-    yield from _units(train, columns)
+    for column in columns:
+        far = _far_out(train, column)
+        if 0 < len(far) <= TAILS * len(values) + 1:
+            advice = "slips? mend them or leave the cells empty; else -o data.scale=robust, which they do not move"
+            worst = far[np.abs(far).argmax()]
+            yield Finding("note", f"{column}: {len(far):,} values lie far from all others, like {worst:g}", advice)
 
 
-def _units(train: SeriesSource, columns: list[str]) -> Iterator[Finding]:
+def _far_out(train: SeriesSource, column: str) -> np.ndarray:
+    """What lies many spreads from the middle of its series."""
+    found = [np.zeros(0)]
+    for one in train.each():
+        values = one.points_of([column])[:, 0]
+        values = values[~np.isnan(values)]
+        if len(values):
+            low, middle, high = np.percentile(values, [25, 50, 75])
+            width = (high - low) / 1.349 or values.std()
+            found.append(values[np.abs(values - middle) > FAR * width])
+    return np.concatenate(found)
+
+
+def _units(train: SeriesSource) -> Iterator[Finding]:
     """One scale is made for all series."""
     if train.count < 2:
         return
     for column in train.targets:
-        place = train.places([column])
-        spreads = np.array(
-            [_deviation(one.values[:end, place]) for one, end in zip(train.series, train.ends, strict=True)]
-        )
+        spreads = np.array([_deviation(one.points_of([column])) for one in train.each()])
         moving = spreads[spreads > 0]
         if len(moving) > 1 and moving.max() > UNITS * moving.min():
             times = moving.max() / moving.min()

@@ -29,8 +29,8 @@ def open_parts(whole: SeriesSource, data: DataConfig, given: Mapping[str, Series
     before = whole
     for name in ("valid", "test"):
         if name in given:
-            before = join(before, given[name])
-            parts[name] = before
+            parts[name] = join(before, given[name])
+            before = _with(before, parts[name])
     return parts
 
 
@@ -86,6 +86,14 @@ def join(before: SeriesSource, after: SeriesSource) -> SeriesSource:
     facts = replace(facts, apart=apart, gaps=facts.gaps + jumps, filled=facts.filled + sum(gaps))
     ends = [one.ends for one in series]
     return replace(before, name=after.name, clock=clock, series=series, begins=begins, ends=ends, facts=facts)
+
+
+def _with(before: SeriesSource, after: SeriesSource) -> SeriesSource:
+    """All that is known by now: series that go on, and those that a file passes over."""
+    on = {one.name for one in after.series}
+    rest = [(one, end) for one, end in zip(before.series, before.ends, strict=True) if one.name not in on]
+    series, ends = [*after.series, *(one for one, _ in rest)], [*after.ends, *(end for _, end in rest)]
+    return replace(after, series=series, begins=[0] * len(series), ends=ends)
 
 
 def _gap(old: Series, one: Series, clock: Clock, names: tuple[str, str]) -> int:
