@@ -13,7 +13,7 @@ import pytest
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.data import series_table
+from seqloom.data import files, series_table
 from seqloom.data.clock import Clock
 from seqloom.data.moments import calendar_features
 from seqloom.data.series import SeriesSource, open_series
@@ -96,10 +96,47 @@ def test_a_quote_in_the_middle_of_a_large_file_changes_nothing(tmp_path: Path) -
     lines = [f"{time},{n}" for n, time in enumerate(hours(20_000))]
     plain = opened(tmp_path / "a.csv", "time,y", *lines)
     lines[15_000] = lines[15_000].replace("15000", '"15000"')
+    lines[15_001] = lines[15_001].replace("15001", '"15001\n"')
     assert opened(tmp_path / "b.csv", "time,y", *lines).hash == plain.hash
     lines[16_000] = lines[16_000].replace("16000", "x")
-    with pytest.raises(UserError, match=r"b.csv:16002: y='x' is not a number"):
+    with pytest.raises(UserError, match=r"b.csv:16003: y='x' is not a number"):
         opened(tmp_path / "b.csv", "time,y", *lines)
+
+
+def test_a_block_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a line, of a quote, of a line end."""
+    paths = [path for path in formats(tmp_path) if path.suffix == ".csv"]
+    (tmp_path / "odd.csv").write_text((tmp_path / "quoted.csv").read_text().replace('"a"', '"a,""\n"'))
+    wanted = [opened(path, series="name").hash for path in [*paths, tmp_path / "odd.csv"]]
+    assert len(set(wanted[:3])) == 1 and opened(tmp_path / "odd.csv", series="name").series[0].name == 'a,"'
+    for size in (3, 5, 64):
+        monkeypatch.setattr(files.read_blocks, "__defaults__", (size,))
+        assert [opened(path, series="name").hash for path in [*paths, tmp_path / "odd.csv"]] == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_rows_of_any_series_find_their_place(tmp_path: Path, seed: int) -> None:
+    """Drawn clocks, gaps, missing cells and orders of the series, against a dictionary."""
+    chance = np.random.default_rng(seed)
+    times = [time for time, *_ in CLOCKS[:12]][seed % 12]
+    clock = CLOCKS[seed % 12][1]
+    grid = clock.after(np.datetime64(times[0], "s"), 60)
+    truth, rows = {}, []
+    for name in "abc":
+        begin = int(chance.integers(0, 20))
+        kept = [n for n in range(begin, 60) if n in (begin, begin + 1, 59) or chance.random() > 0.1]
+        truth[name] = {grid[n]: chance.normal() if chance.random() > 0.1 or n == 59 else NAN for n in kept}
+        rows += [(time, name, number) for time, number in truth[name].items()]
+    rows.sort(key=lambda row: (row[0], chance.random()))
+    lines = [f"{time},{name},{'' if number != number else repr(float(number))}" for time, name, number in rows]
+    source = opened(tmp_path / "a.csv", "time,id,y", *lines, series="id")
+    assert source.clock == clock
+    for one in source.series:
+        start = min(truth[one.name])
+        same(one.times, [time for time in grid if time >= start])
+        same(one.values[:, 0], [truth[one.name].get(time, NAN) for time in grid if time >= start])
+    assert source.facts.filled == source.points - len(rows)
+    assert source.facts.missing.get("y", 0) == sum(number != number for _, _, number in rows)
 
 
 def test_a_file_without_header_and_without_times(tmp_path: Path) -> None:
@@ -221,7 +258,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (
             ["time,y", *(f"{t},1" for t in every("2020-01-01", "D", 1, 9)), "2021-01-01,2"],
             {},
-            "1 gaps in a clock of day would take 357 rows to fill, more than the 10 there are; resample",
+            "would take 357 rows to fill, more than the 10 there are; the longest ends on line 11",
         ),
     ],
 )  # fmt: skip

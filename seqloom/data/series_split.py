@@ -128,10 +128,10 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
         low, centre, high = np.nanpercentile(values, [25, 50, 75], axis=0)
         spread = (high - low) / 1.349  # of a normal distribution: its deviation
         deviation = np.nanstd(values, axis=0)
-        spread = np.where(spread > 1e-8 * np.abs(centre) + 1e-12, spread, deviation)  # mostly one value, but not always
+        spread = np.where(spread > 1e-8 * np.abs(centre), spread, deviation)  # mostly one value, but not always
     else:
         centre, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return centre, np.where(spread > 1e-8 * np.abs(centre) + 1e-12, spread, 1.0)
+    return centre, np.where(spread > 1e-8 * np.abs(centre), spread, 1.0)  # less is rounding
 
 
 def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 0) -> SeriesSource:

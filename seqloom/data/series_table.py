@@ -7,6 +7,7 @@ wide    CSV, TSV: a line is a whole series, its name first, then its values; emp
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -225,9 +226,10 @@ def _csv_blocks(path: Path, separator: str) -> Iterator[Block]:
 
 
 def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Lines and columns of each block. Without quotes all cells of a block are cut at once, three times as fast."""
+    """Lines and columns of each block. All cells of a block are cut at once, as long as no quotes stand in the way: in
+    half the time of line by line."""
     done = width = 0
-    for lines, texts in _plain_lines(path):
+    for lines, texts in _plain_lines(path, separator):
         if not lines:
             break
         width = width or texts[0].count(separator) + 1
@@ -248,19 +250,24 @@ def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[s
         yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
 
 
-def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
-    """Lines that are not empty, with their numbers, in blocks; an empty one where a quote has come."""
+def _plain_lines(path: Path, separator: str) -> Iterator[tuple[list[int], list[str]]]:
+    """Lines that are not empty, with their numbers, in blocks; quotes that only stand around a cell are taken away. An
+    empty block where one has come that does more."""
     number, rest = 1, ""
+    around = re.compile(rf'(?<![^{separator}\n])"([^"{separator}\n]*)"(?![^{separator}\n])')
     for text in chain(read_text(path), ["\n"]):
-        if '"' in text:
+        whole, ended, rest = (rest + text).rpartition("\n")
+        if not ended:
+            continue
+        if '"' in whole and '"' in (whole := around.sub(r"\1", whole)):
             yield [], []
             return
-        *texts, rest = (rest + text).split("\n")
+        texts = whole.split("\n")
         found = [(line, text) for line, text in enumerate(texts, number) if text]
         number += len(texts)
         if found:
-            lines, whole = zip(*found, strict=True)
-            yield list(lines), list(whole)
+            lines, full = zip(*found, strict=True)
+            yield list(lines), list(full)
 
 
 def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
