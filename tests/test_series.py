@@ -13,7 +13,7 @@ import pytest
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.data import files, series_table
+from seqloom.data import blocks, files
 from seqloom.data.clock import Clock
 from seqloom.data.moments import calendar_features
 from seqloom.data.series import SeriesSource, open_series
@@ -74,8 +74,8 @@ def formats(folder: Path) -> list[Path]:
 def test_the_same_series_from_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = formats(tmp_path)
     assert len(paths) == 9
-    for block in (3, 1 << 15):
-        monkeypatch.setattr(series_table, "BLOCK", block)
+    for size in (3, 1 << 15):
+        monkeypatch.setattr(blocks, "BLOCK", size)
         found = [opened(path, series="name") for path in paths]
         assert len({source.hash for source in found}) == 1
     one = found[0]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from test_series import config, hours, same, write
 
+from seqloom import cli
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.data.doctor import examine
@@ -409,3 +410,21 @@ def test_a_known_column_that_lacks_is_the_mean(tmp_path: Path) -> None:
     lines = [f"{n},{n % 4},{'' if n == 5 else n}" for n in range(50)]
     rows, _ = parts_of(str(write(tmp_path / "a.csv", "time,y,k", *lines)), known="k")
     assert rows["train"].known[0][5, 0] == 0
+
+
+def test_the_doctor_takes_any_setting_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    path = table(tmp_path / "a.csv", A, B)
+    command = ["seqloom", "doctor", "--task", "forecasting", "--data", path, "-o", "data.series=id", "-o"]
+    for setting, code, wanted in [
+        ("data.valid_points=7", 0, "14 points to validate on"),
+        ("data.valid_point=7", 2, "did you mean data.valid_points?"),
+        ("data.valid_points=99", 2, "1 series too short"),
+        ("task.horizon=3", 2, "the doctor looks at data; its settings begin with data."),
+    ]:
+        monkeypatch.setattr("sys.argv", [*command, setting])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        told = capsys.readouterr()
+        assert end.value.code == code and wanted in told.out + told.err
