@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -34,10 +33,10 @@ def csv_blocks(path: Path, separator: str) -> Iterator[Block]:
 
 
 def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Lines and columns of each block. All cells of a block are cut at once, as long as no quotes stand in the way: in
-    half the time of line by line."""
+    """Lines and columns of each block. As long as there are no quotes, all cells of a block are cut at once: in a third
+    of the time that lines take one by one."""
     done = width = 0
-    for lines, texts in _plain_lines(path, separator):
+    for lines, texts in _plain_lines(path):
         if not lines:
             break
         width = width or texts[0].count(separator) + 1
@@ -58,16 +57,14 @@ def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[s
         yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
 
 
-def _plain_lines(path: Path, separator: str) -> Iterator[tuple[list[int], list[str]]]:
-    """Lines that are not empty, with their numbers, in blocks; quotes that only stand around a cell are taken away. An
-    empty block where one has come that does more."""
+def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
+    """Lines that are not empty, with their numbers, in blocks; an empty block where a quote has come."""
     number, rest = 1, ""
-    around = re.compile(rf'(?<![^{separator}\n])"([^"{separator}\n]*)"(?![^{separator}\n])')
     for text in chain(read_text(path), ["\n"]):
         whole, ended, rest = (rest + text).rpartition("\n")
         if not ended:
             continue
-        if '"' in whole and '"' in (whole := around.sub(r"\1", whole)):
+        if '"' in whole:
             yield [], []
             return
         texts = whole.split("\n")
