@@ -41,7 +41,7 @@ class Facts:
     """What was found on reading."""
 
     rows: int = 0  # of the file
-    missing: dict[str, int] = field(default_factory=dict)  # empty cells of each column, those of gaps not among them
+    missing: dict[str, int] = field(default_factory=dict)  # empty cells of each column up to the last value
     gaps: int = 0  # places where the clock jumps
     filled: int = 0  # rows that were put there
     ahead: int = 0  # rows after the last value
@@ -162,6 +162,8 @@ def _clocked(table: Table, order: np.ndarray, which: np.ndarray, lines: np.ndarr
             f"{table.name}:{lines[error.row]}: {series}: {error}; one regular clock is wanted: resample, or give "
             "series of other frequencies a run of their own"
         ) from None
+    if clock:
+        _check_gaps(table, times, which, lines, clock)
     return times, clock
 
 
@@ -186,11 +188,10 @@ def _cut(
     table: Table, targets: list[str], times: np.ndarray, values: np.ndarray, which: np.ndarray, clock: Clock | None
 ) -> tuple[list[Series], Facts]:
     """Rows into series; steps that are left out are filled with missing values."""
-    if clock and clock != LINES:
-        _check_gaps(table, times, which, clock)
     places = [table.columns.index(name) for name in targets]
     bounds = np.searchsorted(which, np.arange(len(table.names) + 1))
     found, gaps, filled, ahead, empty = [], 0, 0, 0, 0
+    missing = np.zeros(len(table.columns), np.int64)
     for n, name in enumerate(table.names):
         rows = slice(bounds[n], bounds[n + 1])
         when, numbers = times[rows], values[rows]
@@ -198,6 +199,7 @@ def _cut(
         if not len(there):
             empty += 1
             continue
+        missing += np.isnan(numbers[: there[-1] + 1]).sum(0)
         if clock and clock != LINES:
             before = len(when)
             when, numbers, jumps = fill(clock, when, numbers)
@@ -206,17 +208,18 @@ def _cut(
         ends = int(there[-1]) + 1
         ahead += len(when) - ends
         found.append(Series(name, when, numbers, ends))
-    missing = {name: int(count) for name, count in zip(table.columns, np.isnan(values).sum(0), strict=True) if count}
-    return found, Facts(len(values), missing, gaps, filled, ahead, empty, tuple(table.left_out))
+    cells = {name: int(count) for name, count in zip(table.columns, missing, strict=True) if count}
+    return found, Facts(len(values), cells, gaps, filled, ahead, empty, tuple(table.left_out))
 
 
-def _check_gaps(table: Table, times: np.ndarray, which: np.ndarray, clock: Clock) -> None:
-    steps = np.round(clock.steps(times))[which[1:] == which[:-1]]
-    gaps, wanted = int((steps > 1).sum()), int((steps - 1).sum())
-    if wanted > len(times):
+def _check_gaps(table: Table, times: np.ndarray, which: np.ndarray, lines: np.ndarray, clock: Clock) -> None:
+    """Before memory is asked for."""
+    lacking = np.where(which[1:] == which[:-1], np.round(clock.steps(times)) - 1, 0)
+    if (wanted := int(lacking.sum())) > len(times):
         raise UserError(
-            f"{table.name}: {gaps:,} gaps in a clock of {clock} would take {wanted:,} rows to fill, more than the "
-            f"{len(times):,} there are; resample, or -o data.time=line counts rows instead of time"
+            f"{table.name}: gaps in a clock of {clock} would take {wanted:,} rows to fill, more than the "
+            f"{len(times):,} there are; the longest ends on line {lines[lacking.argmax() + 1]}. Resample, or -o "
+            "data.time=line counts rows instead of time"
         )
 
 

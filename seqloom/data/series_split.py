@@ -13,8 +13,8 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.data.clock import Clock
-from seqloom.data.series import LINES, Series, SeriesSource, fill
+from seqloom.data.clock import NEARLY, Clock
+from seqloom.data.series import LINES, Series, SeriesSource
 from seqloom.data.split import shares_of
 
 
@@ -29,8 +29,8 @@ def open_parts(whole: SeriesSource, data: DataConfig, given: Mapping[str, Series
     before = whole
     for name in ("valid", "test"):
         if name in given:
-            before = join(before, given[name])
-            parts[name] = before
+            parts[name] = join(before, given[name])
+            before = _with(before, parts[name])
     return parts
 
 
@@ -65,50 +65,56 @@ def split_series(whole: SeriesSource, data: DataConfig, apart: tuple[str, ...] =
 
 
 def join(before: SeriesSource, after: SeriesSource) -> SeriesSource:
-    """What stands in a file of its own, with the points before it as history; an overlap is refused."""
+    """What stands in a file of its own, with the points before it as history; an overlap is refused.
+
+    Where no column says when, a file goes on where the one before it ends. One that begins so long after it that more
+    steps lie between them than both have has no history.
+    """
     places = after.places(before.columns)
     clock = _same_clock(before, after)
-    known = {one.name: (one, end) for one, end in zip(before.series, before.ends, strict=True)}
-    series, begins, apart, gaps, filled = [], [], 0, 0, 0
+    known = {one.name: replace(one, ends=end) for one, end in zip(before.series, before.ends, strict=True)}
+    series, begins, gaps, apart = [], [], [], 0
     for one in after.series:
-        values = one.values[:, places]
-        if one.name not in known:
-            series.append(replace(one, values=values))
-            begins.append(0)
-            continue
-        old, end = known[one.name]
-        if not before.dated:
-            times = np.arange(end + len(one.times))
-            series.append(Series(one.name, times, np.concatenate((old.values[:end], values)), end + one.ends))
-            begins.append(end)
-            continue
-        if one.times[0] <= old.times[end - 1]:
-            raise UserError(
-                f"{after.name}: {one.shown} begins at {one.times[0]}, and {before.name} goes on until "
-                f"{old.times[end - 1]}; parts must not overlap: leave out what is in both"
-            )
-        ahead = int(np.round(clock.steps(np.array([old.times[end - 1], one.times[0]])))[0])
-        if ahead > end + len(one.times):  # too far apart to be history
-            series.append(replace(one, values=values))
-            begins.append(0)
-            apart += 1
-            continue
-        times, numbers, _ = fill(
-            clock, np.concatenate((old.times[:end], one.times)), np.concatenate((old.values[:end], values))
+        old, new = known.get(one.name), replace(one, values=one.values[:, places])
+        gap = _gap(old, one, clock, (before.name, after.name)) if old and before.dated else 0
+        if old and gap > old.ends + len(one.times):
+            old, gap, apart = None, 0, apart + 1
+        series.append(_follow(old, new, gap, clock) if old else new)
+        begins.append(old.ends + gap if old else 0)
+        gaps.append(gap)
+    facts, jumps = after.facts, sum(gap > 0 for gap in gaps)
+    facts = replace(facts, apart=apart, gaps=facts.gaps + jumps, filled=facts.filled + sum(gaps))
+    ends = [one.ends for one in series]
+    return replace(before, name=after.name, clock=clock, series=series, begins=begins, ends=ends, facts=facts)
+
+
+def _with(before: SeriesSource, after: SeriesSource) -> SeriesSource:
+    """All that is known by now: series that go on, and those that a file passes over."""
+    on = {one.name for one in after.series}
+    rest = [(one, end) for one, end in zip(before.series, before.ends, strict=True) if one.name not in on]
+    series, ends = [*after.series, *(one for one, _ in rest)], [*after.ends, *(end for _, end in rest)]
+    return replace(after, series=series, begins=[0] * len(series), ends=ends)
+
+
+def _gap(old: Series, one: Series, clock: Clock, names: tuple[str, str]) -> int:
+    """Steps that lack between the last point of one file and the first of the next."""
+    last, first = old.times[old.ends - 1], one.times[0]
+    if first <= last:
+        raise UserError(
+            f"{names[1]}: {one.shown} begins at {first}, and {names[0]} goes on until {last}; parts must not overlap: "
+            "leave out what is in both"
         )
-        gaps, filled = gaps + (ahead > 1), filled + ahead - 1
-        series.append(Series(one.name, times, numbers, end + ahead - 1 + one.ends))
-        begins.append(end + ahead - 1)
-    facts = replace(after.facts, apart=apart, gaps=after.facts.gaps + gaps, filled=after.facts.filled + filled)
-    return replace(
-        before,
-        name=after.name,
-        clock=clock,
-        series=series,
-        begins=begins,
-        ends=[one.ends for one in series],
-        facts=facts,
-    )
+    steps = float(clock.steps(np.array([last, first]))[0])
+    if abs(steps - round(steps)) > NEARLY:
+        raise UserError(f"{names[1]}: {one.shown} begins at {first}, off the clock of {clock} that was last at {last}")
+    return round(steps) - 1
+
+
+def _follow(old: Series, one: Series, gap: int, clock: Clock) -> Series:
+    between = np.full((gap, one.values.shape[1]), np.nan)
+    values = np.concatenate((old.values[: old.ends], between, one.values))
+    times = np.concatenate((old.times[: old.ends], clock.after(old.times[old.ends - 1], gap + len(one.times))))
+    return Series(one.name, times, values, old.ends + gap + one.ends)
 
 
 def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -122,10 +128,10 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
         low, centre, high = np.nanpercentile(values, [25, 50, 75], axis=0)
         spread = (high - low) / 1.349  # of a normal distribution: its deviation
         deviation = np.nanstd(values, axis=0)
-        spread = np.where(spread > 1e-8 * np.abs(centre) + 1e-12, spread, deviation)  # mostly one value, but not always
+        spread = np.where(spread > 1e-8 * np.abs(centre), spread, deviation)  # mostly one value, but not always
     else:
         centre, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return centre, np.where(spread > 1e-8 * np.abs(centre) + 1e-12, spread, 1.0)
+    return centre, np.where(spread > 1e-8 * np.abs(centre), spread, 1.0)  # less is rounding
 
 
 def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 0) -> SeriesSource:
@@ -141,12 +147,12 @@ def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 
     return replace(source, series=series)
 
 
-def check_no_leak(whole: SeriesSource, data: DataConfig) -> list[str]:
+def check_no_leak(whole: SeriesSource, data: DataConfig, apart: tuple[str, ...] = ()) -> list[str]:
     """What of the cut, of the training points and of the scale moves when all that comes after training is changed."""
-    parts = split_series(whole, data)
+    parts = split_series(whole, data, apart)
     moments = {one.name: end for one, end in zip(parts["train"].series, parts["train"].ends, strict=True)}
     moments = {one.name: moments.get(one.name, 0) for one in whole.series}
-    others = split_series(changed_after(whole, moments), data)
+    others = split_series(changed_after(whole, moments), data, apart)
     return list(_moved(parts, others))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,16 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
-from seqloom.data.files import check_file, read_text, suffix
+from seqloom.data.blocks import Block, csv_blocks, json_blocks, parquet_blocks
+from seqloom.data.cells import is_missing, is_number, to_numbers
+from seqloom.data.files import check_file, suffix
 from seqloom.data.rows import read_fields, read_jsonl
 from seqloom.data.samples import find_sample
 from seqloom.data.times import OffClock, as_whole, parse_times
 
-BLOCK = 1 << 15  # lines that are held as texts at once
-MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # in any case
-FLAGS = {"true": 1.0, "false": 0.0}
 WHEN = ("time", "date", "datetime", "timestamp", "ds", "month", "year", "week", "day")  # names of columns of times
 BY_LINE = "line"  # data.time where no column says when
 VALUE = "value"  # the variable of a wide file
-
-Block = tuple[Sequence[int], dict[str, Any]]  # lines, and what stands on them in each column
 
 
 @dataclass
@@ -48,7 +44,7 @@ class Table:
 
 def read_table(spec: str, data: DataConfig) -> Table:
     if spec.startswith("sample:"):
-        blocks = _json_blocks(spec, enumerate(find_sample(spec, "series").read(), 1))
+        blocks = json_blocks(spec, enumerate(find_sample(spec, "series").read(), 1))
         return _read_long(spec, blocks, data)
     path = Path(spec)
     check_file(path)
@@ -59,32 +55,19 @@ def read_table(spec: str, data: DataConfig) -> Table:
     if kind in separators:
         if data.layout == "wide":
             return _read_wide(spec, read_fields(path, separators[kind]), data)
-        return _read_long(spec, _csv_blocks(path, separators[kind]), data)
+        return _read_long(spec, csv_blocks(path, separators[kind]), data)
     if data.layout == "wide":
         raise UserError(f"{path}: data.layout=wide, a line for each series, is for CSV and TSV files")
     if kind in (".jsonl", ".ndjson"):
-        return _read_long(spec, _json_blocks(spec, read_jsonl(path)), data)
+        return _read_long(spec, json_blocks(spec, read_jsonl(path)), data)
     if kind == ".parquet":
-        return _read_long(spec, _parquet_blocks(path), data)
+        return _read_long(spec, parquet_blocks(path), data)
     raise UserError(f"{path}: series stand in CSV, TSV, JSONL or parquet files")
 
 
 def listed(names: str | None) -> list[str]:
     """`a, b` as a list."""
     return [name for part in (names or "").split(",") if (name := part.strip())]
-
-
-def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.ndarray:
-    """Cells as float64, NaN where one is missing; one that is no number, or infinite, is named."""
-    try:
-        ready = isinstance(cells, np.ndarray)
-        numbers = cells.astype(np.float64) if ready else np.fromiter(map(float, cells), np.float64, len(cells))
-    except (ValueError, TypeError):
-        numbers = np.array([_number(spec, column, cell, lines[n]) for n, cell in enumerate(cells)])
-    if (infinite := np.isinf(numbers)).any():
-        row = int(infinite.argmax())
-        raise UserError(f"{spec}:{lines[row]}: {column}={cells[row]} is infinite; mend it, or leave the cell empty")
-    return numbers
 
 
 def _read_long(spec: str, blocks: Iterator[Block], data: DataConfig) -> Table:
@@ -145,10 +128,10 @@ class _Roles:
         """The columns of numbers, as far as is known with this block."""
         for column in self.wanted:
             if column in self.open and column not in self._seen:
-                value = next((cell for cell in cells[column] if not _is_missing(cell)), None)
+                value = next((cell for cell in cells[column] if not is_missing(cell)), None)
                 if value is not None:
                     self._seen.add(column)
-                    if not _is_number(value):
+                    if not is_number(value):
                         self.open.discard(column)
         return [column for column in self.wanted if column in self.open]
 
@@ -189,14 +172,14 @@ def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfi
     names: dict[str, int] = {}
     values, lines, place = [], [], 0
     for n, (line, fields) in enumerate(rows):
-        if n == 0 and not any(_is_number(cell) for cell in fields[1:]):
+        if n == 0 and not any(is_number(cell) for cell in fields[1:]):
             place = fields.index(data.series) if data.series in fields else 0
             continue
         name = fields.pop(place).strip()
         if name in names:
             raise UserError(f"{spec}:{line}: series {name!r} is there twice; each has one line")
         names[name] = len(names)
-        while fields and _is_missing(fields[-1]):
+        while fields and is_missing(fields[-1]):
             fields.pop()
         values.append(to_numbers(spec, VALUE, fields, [line] * len(fields)))
         lines.append(line)
@@ -209,108 +192,6 @@ def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfi
     )
 
 
-def _csv_blocks(path: Path, separator: str) -> Iterator[Block]:
-    """A first line of nothing but numbers is no header: the columns are called 1, 2, ..."""
-    header: list[str] = []
-    for lines, columns in _fields(path, separator):
-        if not header:
-            first = [cells[0] for cells in columns]
-            bare = all(_is_number(cell) or _is_missing(cell) for cell in first)
-            header = [str(n) for n in range(1, len(first) + 1)] if bare else [name.strip() for name in first]
-            _check_header(path, header)
-            if not bare:
-                lines, columns = lines[1:], [cells[1:] for cells in columns]
-        if lines:
-            yield lines, dict(zip(header, columns, strict=True))
-
-
-def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Lines and columns of each block. Without quotes all cells of a block are cut at once, three times as fast."""
-    done = width = 0
-    for lines, texts in _plain_lines(path):
-        if not lines:
-            break
-        width = width or texts[0].count(separator) + 1
-        for line, text in zip(lines, texts, strict=True):
-            if text.count(separator) + 1 != width:
-                raise _uneven(path, line, text.count(separator) + 1, width)
-        cells = separator.join(texts).split(separator)
-        yield lines, [cells[n::width] for n in range(width)]
-        done += len(lines)
-    else:
-        return
-    rows = islice(read_fields(path, separator), done, None)
-    while block := list(islice(rows, BLOCK)):
-        width = width or len(block[0][1])
-        for line, fields in block:
-            if len(fields) != width:
-                raise _uneven(path, line, len(fields), width)
-        yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
-
-
-def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
-    """Lines that are not empty, with their numbers, in blocks; an empty one where a quote has come."""
-    number, rest = 1, ""
-    for text in chain(read_text(path), ["\n"]):
-        if '"' in text:
-            yield [], []
-            return
-        *texts, rest = (rest + text).split("\n")
-        found = [(line, text) for line, text in enumerate(texts, number) if text]
-        number += len(texts)
-        if found:
-            lines, whole = zip(*found, strict=True)
-            yield list(lines), list(whole)
-
-
-def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
-    return UserError(f"{path}:{line}: {count} fields where the header has {width}")
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    if twice := [name for name in header if header.count(name) > 1]:
-        raise UserError(f"{path}: two columns are called {twice[0]!r}; give each a name of its own")
-
-
-def _json_blocks(spec: str, rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[Block]:
-    """A name that a row does not have is missing there."""
-    header: dict[str, Any] = {}
-    while block := list(islice(rows, BLOCK)):
-        header = header or block[0][1]
-        for line, row in block:
-            if strange := row.keys() - header.keys():
-                raise UserError(
-                    f"{spec}:{line}: {sorted(strange)[0]!r} is not in the first row; name it there, as null"
-                )
-        yield [line for line, _ in block], {name: [row.get(name) for _, row in block] for name in header}
-
-
-def _parquet_blocks(path: Path) -> Iterator[Block]:
-    """Lines are the numbers of the rows, from 1."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError(f"{path}: parquet needs pyarrow; pip install 'seqloom[data]'") from None
-    try:
-        file = parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise UserError(f"{path}: not a parquet file ({error})") from None
-    done = 0
-    for batch in file.iter_batches(BLOCK):
-        kinds = pyarrow.types
-        plain = (kinds.is_floating, kinds.is_integer, kinds.is_timestamp, kinds.is_date)
-        cells = {
-            name: column.to_numpy(zero_copy_only=False)
-            if any(is_(column.type) for is_ in plain)
-            else column.to_pylist()
-            for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        }
-        if len(batch):
-            yield range(done + 1, done + len(batch) + 1), cells
-        done += len(batch)
-
-
 def _codes(spec: str, cells: Sequence[Any], lines: Sequence[int], names: dict[str, int]) -> np.ndarray:
     texts = [cell.strip() if isinstance(cell, str) else "" if cell is None else str(cell) for cell in cells]
     if "" in texts:
@@ -321,29 +202,3 @@ def _codes(spec: str, cells: Sequence[Any], lines: Sequence[int], names: dict[st
 def _again(first: Block, rest: Iterator[Block]) -> Iterator[Block]:
     yield first
     yield from rest
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING) or cell != cell
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (ValueError, TypeError):
-        return isinstance(cell, str) and cell.strip().lower() in FLAGS
-    return True
-
-
-def _number(spec: str, column: str, cell: Any, line: int) -> float:
-    if _is_missing(cell):
-        return np.nan
-    try:
-        return float(cell)
-    except (ValueError, TypeError):
-        pass
-    text = str(cell).strip()
-    if text.lower() in FLAGS:
-        return FLAGS[text.lower()]
-    hint = "; decimals are written with a point" if text.replace(",", "").lstrip("-").isdecimal() else ""
-    raise UserError(f"{spec}:{line}: {column}={text!r} is not a number{hint}; mend it, or leave the cell empty")
