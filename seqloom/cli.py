@@ -217,13 +217,19 @@ def doctor(
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
     from dataclasses import asdict
 
-    from seqloom.data.doctor import examine
+    from seqloom.data.doctor import PROBED, examine
 
     how = {
         "source": source, "target": target, "label": label, "second": second, "separator": separator, "word": word,
         "tag": tag,
     }  # fmt: skip
-    found = examine(task, data, column, valid_data=valid, **how | _data_settings(override or ()))
+    how |= {"valid_data": valid, "column": column} | _data_settings(override or ())
+    if task in PROBED:
+        from seqloom import runs
+
+        found = runs.doctor(data, task=task, **how)
+    else:
+        found = examine(task, data, **how)
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):

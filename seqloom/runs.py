@@ -244,9 +244,37 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
 
 def doctor(data: str, *, task: str = "language_model", **options: Any) -> list[Any]:
     """What is wrong with this data, before any training. Options as in `seqloom doctor`."""
-    from seqloom.data.doctor import examine
+    from seqloom.data.doctor import PROBED, examine
 
-    return examine(task, data, **options)
+    found = examine(task, data, **options)
+    if task in PROBED and not any(finding.level == "error" for finding in found):
+        settings = {"train": data, "valid": options.pop("valid_data", None)} | options
+        found.append(probe(task, DataConfig.model_validate(settings)))
+    return found
+
+
+def probe(task: str, data: DataConfig) -> Any:
+    """A finding: whether forecasts of this data see the future, by any strategy and scale of windows, of a model that
+    reads one way and of one that sees the history whole; with weights as they are drawn, for these decide nothing."""
+    from seqloom.data.findings import Finding
+
+    options = find_config("tasks", task)
+    material = material_of(options())
+    parts = material.open_parts(data)
+    tokenizer = material.make_tokenizer(options(), parts["train"])
+    rows, made = material.prepare(parts["train"], tokenizer), 0
+    for settings in options.probes:
+        built = options.model_validate(settings).build(tokenizer)
+        for name in ("gru", "transformer"):
+            model = find_config("models", name).model_validate({"width": 16}).assemble(built)
+            found = built.probe(model, rows)
+            if found.moved:
+                return Finding("error", f"{name}, {settings}: {found}", "please report it")
+            made += found.forecasts
+    ways = len(options.probes)
+    return Finding(
+        "ok", f"leakage probe: {made:,} forecasts in {ways} ways, made again with another future; none moved"
+    )
 
 
 def fit(recipe: str | Path | None = None, **options: Any) -> Run:

@@ -63,6 +63,7 @@ class TaskConfig(Strict):
     reads: ClassVar[str]  # the shape of its data: a file in materials/
     defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
     shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
+    probes: ClassVar[tuple[dict[str, Any], ...]] = ()  # settings with which `Task.probe` is tried on new data
     whole: ClassVar[bool] = False  # rows are seen whole: a model's context, unless given, is the longest row's
 
     @property
@@ -176,6 +177,11 @@ class Task(ABC):
 
     def example(self, rows: int, length: int) -> Batch | None:
         """Inputs of that size with targets, always the same, to measure what models cost; None: not measured."""
+        return None
+
+    def probe(self, model: SequenceModel, rows: Any) -> Any:
+        """Change the future: does anything move that was said before it? As evaluate.leakage.Leak; None: there is no
+        future in such rows."""
         return None
 
     def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[dict[str, Any]] | None:

@@ -35,6 +35,9 @@ DOCTORS: dict[str, Callable[[DataConfig], list[Finding]]] = {
 }
 
 
+PROBED = {"forecasting"}  # tasks whose data have a future, that forecasts must not see: runs.probe tries it
+
+
 def examine(task: str, spec: str, column: str = "text", *, valid_data: str | None = None, **how: Any) -> list[Finding]:
     """What is wrong with data that is meant for a task; `valid_data`: what to validate on; `how` as in the data section
     of a run: label, source, target, word, tag, ..."""

@@ -62,8 +62,8 @@ class Config(TaskConfig):
     )
     output: Literal["point", "quantiles", "gauss", "student"] = Field("point", description="what is said of a value")
     error: Literal["squared", "absolute"] = Field("squared", description="point: the error that is made small")
-    levels: tuple[float, ...] = Field(
-        (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95), description="levels of the quantiles, ascending"
+    levels: list[float] = Field(
+        [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95], description="levels of the quantiles, ascending"
     )
     paths: int = Field(100, ge=2, description="recursive, combined: paths that intervals are drawn from")
     window_scale: WindowScale = Field(
@@ -82,12 +82,17 @@ class Config(TaskConfig):
     reads = "series"
     defaults: ClassVar[dict[str, Any]] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 1e-3}
     shared: ClassVar[dict[str, Any]] = {"task.validation": 300, "task.scored": 1000}
+    probes: ClassVar[tuple[dict[str, Any], ...]] = tuple(
+        {"horizon": 6, "context": 12, "window_scale": scale, "channels": channels} | how
+        for how in ({"strategy": "recursive"}, {}, {"direct": "steps"}, {"strategy": "combined", "block": 4})
+        for scale, channels in (("none", "joint"), ("last", "apart"), ("standard", "joint"))
+    )
     whole = True
 
     @model_validator(mode="after")
     def _check(self) -> Config:
-        if list(self.levels) != sorted(set(self.levels)) or not all(0 < level < 1 for level in self.levels):
-            raise ValueError(f"levels={list(self.levels)} must ascend between 0 and 1")
+        if self.levels != sorted(set(self.levels)) or not all(0 < level < 1 for level in self.levels):
+            raise ValueError(f"levels={self.levels} must ascend between 0 and 1")
         if self.strategy == "combined" and self.block > self.horizon:
             raise ValueError(f"block={self.block} is longer than horizon={self.horizon}")
         if self.asked == "all" and self.window_scale != "none":
@@ -295,7 +300,7 @@ class Forecasting(Task):
         return {"autoregression": fitted.facts()} if fitted else {}
 
     def probe(self, model: SequenceModel, rows: Rows) -> Leak:
-        """Change what comes after a moment in the midst of some series: may a forecast before it move?"""
+        """Change what comes after a moment in the midst of some series: no forecast before it may move."""
         chosen = [n for n, values in enumerate(rows.values) if len(values) > 3][:_PROBED]
         few = JoinedRows([rows], chosen)
         windows = [len(values) * 2 // 3 for values in few.values]
