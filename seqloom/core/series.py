@@ -25,7 +25,7 @@ from seqloom.core.batch import Batch
 Rows = Any  # SeriesRows: values, past, known, begins, scale, future_known(series, steps)
 WindowScale = Literal["none", "last", "standard"]
 
-_STEADY = 1e-4  # a deviation below it is that of a constant history, which is not divided by it
+_STEADY = 1e-6  # of the largest value: a deviation below it is but rounding, and that history is constant
 
 
 @dataclass
@@ -253,7 +253,8 @@ def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.nd
         mean = values.sum(1, keepdims=True) / counts
         deviation = np.sqrt((np.where(there, values - mean, 0.0) ** 2).sum(1, keepdims=True) / counts)
         centre = mean.astype(np.float32)
-        spread = np.where(deviation > _STEADY, deviation, 1.0).astype(np.float32)
+        steady = deviation <= _STEADY * np.abs(values).max(1, keepdims=True, initial=0.0)
+        spread = np.where(steady, 1.0, deviation).astype(np.float32)
     return centre, spread
 
 
