@@ -207,8 +207,9 @@ class _Fit:
         self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()
-            count(model, train)
-            self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
+            stream = task.stream(train)
+            count(model, stream)
+            self.progress = Progress(tokens=len(stream), seconds=time.perf_counter() - started)
             return
         if isinstance(model, SolvingModel):
             started = time.perf_counter()

@@ -29,7 +29,7 @@ STRATEGIES: list[dict[str, Any]] = [
 ]
 HORIZON, CONTEXT = 7, 9
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: " ".join(map(str, s.values())))
-each_output = pytest.mark.parametrize("output", ["point", "quantiles", "gauss", "student"])
+each_output = pytest.mark.parametrize("output", ["point", "quantiles", "gauss", "student", "bins"])
 each_scale = pytest.mark.parametrize("scale", ["none", "last", "standard"])
 
 
@@ -91,6 +91,7 @@ def test_every_model_takes_part() -> None:
         "mingru",
         "window",
     }
+    assert "ngram" not in {name for name, _ in RECURSIVE}
     assert {name for name, _ in RECURSIVE} >= {
         "gpt",
         "lstm",
@@ -362,5 +363,23 @@ def test_scores_with_baselines_and_errors_by_horizon(case: Case, strategy: dict[
     assert "baselines" not in brief and brief["mse"] == scores["mse"]
 
 
-def test_a_counting_model_is_not_among_them() -> None:
-    assert not any(isinstance(model_of(*case, task(strategy="recursive")), CountingModel) for case in RECURSIVE)
+def test_a_series_of_tokens_can_be_counted() -> None:
+    """What comes again is forecast by an n-gram as well as its bins allow; in company as alone, without a look ahead."""
+    own = task(targets=1, past=0, known=0, gaps=False, strategy="recursive", output="bins", bins=30, scored=5)
+    assert own.vocabulary == 30 and task(strategy="recursive", output="bins").vocabulary is None
+    wave = np.tile([-1.5, -0.4, 0.1, 0.9, 1.6, 0.4], 20).astype(np.float32)[:, None]
+    data = rows(own, (120,), 90)
+    data.values = [wave]
+    model = find_config("models", "ngram").model_validate({"order": 4}).assemble(own)
+    assert isinstance(model, CountingModel)
+    model.observe([torch.from_numpy(own.stream(data))])
+    scores = own.evaluate(model, data, naive=own.naive(data))
+    assert scores["rmse"] < 0.1
+    assert own.probe(model, data).moved == 0
+    origins = np.array([0, 0]), np.array([40, 51])
+    both = own.forecast(model, data, origins, quantiles=True)
+    alone = own.forecast(model, data, (origins[0][1:], origins[1][1:]), quantiles=True)
+    np.testing.assert_allclose(both[0][1], alone[0][0], rtol=1e-5)
+    np.testing.assert_allclose(both[1][1], alone[1][0], rtol=1e-5)
+    with pytest.raises(UserError, match="counts which token follows"):
+        find_config("models", "ngram").model_validate({}).assemble(task(strategy="recursive"))

@@ -151,8 +151,8 @@ def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
 
     data = table(tmp_path / "t.csv", 1)
     data.write_text(data.read_text().replace("s0", "<b>&").replace("sold", "a<i>"))
-    run = fit(None, task="forecasting", data=str(data), model="gru", out=tmp_path / "r", quiet=True,
-              overrides=[*SMALL, "model.width=16", "data.time=when", "data.series=shop", "data.targets=a<i>"])  # fmt: skip
+    columns = ["data.time=when", "data.series=shop", "data.targets=a<i>"]
+    run = small(tmp_path, "gru", *columns, data=str(data))
     text = page(runs.load(run.folder.path).pictures(str(data)), run)
     assert "&lt;b&gt;&amp;" in text and "a&lt;i&gt;" in text and "<b>" not in text and "a<i>" not in text
 

@@ -12,6 +12,7 @@ from scipy import stats
 from torch.distributions import Normal, StudentT
 
 from seqloom.layers.outputs import (
+    Bins,
     ForecastHead,
     Gauss,
     Output,
@@ -30,6 +31,7 @@ OUTPUTS: dict[str, Output] = {
     "quantiles": Quantiles(LEVELS),
     "gauss": Gauss(),
     "student": Student(),
+    "bins": Bins(9),
 }
 each = pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS.keys())
 
@@ -48,7 +50,7 @@ def test_gradients_of_the_loss_are_those_of_differences(output: Output) -> None:
     assert torch.autograd.gradcheck(lambda p: output.loss(p, values(3, 4)), (x,))
 
 
-@pytest.mark.parametrize("output", [Point(), Quantiles(LEVELS), Gauss()], ids=["point", "quantiles", "gauss"])
+@pytest.mark.parametrize("output", [Point(), Quantiles(LEVELS), Gauss(), Bins(9)], ids=lambda o: type(o).__name__)
 def test_guesses_have_gradients_for_who_feeds_on_them(output: Output) -> None:
     x = said(output, 3).requires_grad_()
     assert torch.autograd.gradcheck(output.guess, (x,))
@@ -90,7 +92,7 @@ def test_the_score_of_a_gauss_is_twice_the_integral_of_the_pinball_loss() -> Non
     torch.testing.assert_close(gauss_crps(mean, deviation, y), numeric, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("output", [Quantiles(LEVELS), Gauss(), Student()], ids=["quantiles", "gauss", "student"])
+@pytest.mark.parametrize("output", [Quantiles(LEVELS), Gauss(), Student(), Bins(9)], ids=lambda o: type(o).__name__)
 def test_draws_follow_the_quantiles_and_lines_never_cross(output: Output) -> None:
     x = said(output, 5)
     lines = output.quantiles(x, LEVELS)
@@ -109,6 +111,15 @@ def test_quantiles_at_their_own_levels_are_what_was_said_sorted() -> None:
 
 
 def test_a_head_says_something_of_every_target_at_every_step() -> None:
-    for kind in ("point", "quantiles", "gauss", "student"):
-        output = make_output(kind, "squared", LEVELS)
+    for kind in ("point", "quantiles", "gauss", "student", "bins"):
+        output = make_output(kind, "squared", LEVELS, 9)
         assert ForecastHead(6, 4, 3, output.size)(torch.zeros(2, 5, 6)).shape == (2, 5, 4, 3, output.size)
+
+
+def test_bins_hold_equal_shares_of_a_normal_distribution() -> None:
+    bins = Bins(20)
+    counts = torch.bincount(bins.tokens(values(40_000)), minlength=20) / 40_000
+    torch.testing.assert_close(counts, torch.full((20,), 0.05), rtol=0, atol=0.006)
+    sure = torch.full((20, 20), -50.0, dtype=torch.float64).fill_diagonal_(50.0)
+    assert bins.tokens(bins.guess(sure)).tolist() == list(range(20))
+    assert bins.tokens(bins.at(sure, torch.full((20,), 0.5, dtype=torch.float64))).tolist() == list(range(20))

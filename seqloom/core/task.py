@@ -118,6 +118,10 @@ class Task(ABC):
         `carry`: the model's state may be handed from one batch to the next.
         """
 
+    def stream(self, rows: Any) -> Any:
+        """What a model that counts reads, in order: len() and slices of ids."""
+        return rows
+
     def lessons(self, rows: Any) -> Iterator[Lesson]:
         """Every example once, for a model that solves equations."""
         raise UserError(f"{self.name} has no numbers to solve equations from; choose a model that learns by descent")

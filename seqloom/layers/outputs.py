@@ -5,6 +5,7 @@ point      one number; squared or absolute error
 quantiles  one number for each level; pinball loss (Koenker & Bassett 1978). Lines that cross are sorted when asked
 gauss      mean and deviation; negative log likelihood
 student    the same with heavier tails: also the degrees of freedom, above 2
+bins       a chance for each of some intervals, as many as hold equal shares of a normal distribution; cross-entropy
 
 Whatever it is, it has a best guess, quantiles, and draws: a draw is the quantile of an even random number.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +125,40 @@ class Student(Output):
         return said[..., 0] + _deviation(said[..., 1]) * z.to(said)
 
 
+class Bins(Output):
+    """A value as one of so many tokens, which a model that counts can read too."""
+
+    shape = (1, 1)  # of what such a model says at each position: one step of one target
+
+    def __init__(self, count: int) -> None:
+        self.size = count
+        shares = torch.arange(count + 1, dtype=torch.float64) / count
+        shares[0], shares[-1] = 0.05 / count, 1 - 0.05 / count  # the outermost have an end too
+        self.bounds = torch.special.ndtri(shares)
+        self.middles = torch.special.ndtri((torch.arange(count, dtype=torch.float64) + 0.5) / count)
+
+    def tokens(self, values: Tensor) -> Tensor:
+        """Which interval each value lies in; the outermost hold all that lies beyond."""
+        return torch.bucketize(values.contiguous(), self.bounds[1:-1].to(values))
+
+    def loss(self, said: Tensor, values: Tensor) -> Tensor:
+        chances = said.log_softmax(-1)
+        return -chances.gather(-1, self.tokens(values)[..., None])[..., 0]
+
+    def guess(self, said: Tensor) -> Tensor:
+        return said.softmax(-1) @ self.middles.to(said)
+
+    def at(self, said: Tensor, chances: Tensor) -> Tensor:
+        """Within an interval all values are as likely."""
+        upper = said.softmax(-1).cumsum(-1)
+        place = torch.searchsorted(upper, chances[..., None].contiguous()).clamp(max=self.size - 1)  # (..., 1)
+        above = upper.gather(-1, place)[..., 0]
+        below = torch.where(place[..., 0] > 0, upper.gather(-1, (place - 1).clamp(min=0))[..., 0], 0.0)
+        share = ((chances - below) / (above - below).clamp(min=1e-9)).clamp(0, 1)
+        low, high = (self.bounds.to(said)[place[..., 0] + n] for n in (0, 1))
+        return low + share * (high - low)
+
+
 class ForecastHead(nn.Module):
     """(..., width) -> (..., block, targets, size): for each of the next points what is said of it.
 
@@ -145,10 +180,15 @@ class ForecastHead(nn.Module):
         return self.out(hidden).unflatten(-1, self.shape)
 
 
-def make_output(kind: str, error: str, levels: Sequence[float]) -> Output:
-    if kind == "point":
-        return Point(error)
-    return {"quantiles": lambda: Quantiles(levels), "gauss": Gauss, "student": Student}[kind]()
+def make_output(kind: str, error: str, levels: Sequence[float], bins: int) -> Output:
+    kinds: dict[str, Callable[[], Output]] = {
+        "point": lambda: Point(error),
+        "quantiles": lambda: Quantiles(levels),
+        "gauss": Gauss,
+        "student": Student,
+        "bins": lambda: Bins(bins),
+    }
+    return kinds[kind]()
 
 
 def pinball(said: Tensor, values: Tensor, levels: Sequence[float]) -> Tensor:

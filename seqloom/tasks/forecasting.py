@@ -32,7 +32,7 @@ from seqloom.evaluate.naive_forecasts import fit_autoregression
 from seqloom.generate.forecast import follow, read_forced, read_history
 from seqloom.generate.forecast_rows import ForecastRows
 from seqloom.generate.forecaster import Forecaster, Origins
-from seqloom.layers.outputs import ForecastHead, make_output
+from seqloom.layers.outputs import Bins, ForecastHead, make_output
 
 _MEASURED = 2_000  # windows of the validation part whose errors make the intervals
 _LESSONS = 256  # examples of a system of equations made together
@@ -60,7 +60,10 @@ class Config(TaskConfig):
         "auto",
         description="which positions learn: all, or those with the whole history behind them; auto: all if they can",
     )
-    output: Literal["point", "quantiles", "gauss", "student"] = Field("point", description="what is said of a value")
+    output: Literal["point", "quantiles", "gauss", "student", "bins"] = Field(
+        "point", description="what is said of a value"
+    )
+    bins: int = Field(64, ge=2, description="bins: intervals, with equal shares of a normal distribution each")
     error: Literal["squared", "absolute"] = Field("squared", description="point: the error that is made small")
     levels: list[float] = Field(
         [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95], description="levels of the quantiles, ascending"
@@ -142,7 +145,7 @@ class Forecasting(Task):
         flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
         targets = 1 if self.apart else len(scale.targets)
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
-        self.output = make_output(c.output, c.error, c.levels)
+        self.output = make_output(c.output, c.error, c.levels, c.bins)
         self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
         self._cuts: list[tuple[Rows, SeriesWindows]] = []
 
@@ -158,6 +161,16 @@ class Forecasting(Task):
     @property
     def metric(self) -> str:  # type: ignore[override]
         return self.config.metric
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens there are, where a series is one of tokens; then a model that counts can read it."""
+        alone = self.layout.size == 1 and self.config.window_scale == "none"
+        return self.output.size if isinstance(self.output, Bins) and alone else None
+
+    @property
+    def tokens(self) -> Bins | None:
+        return self.output if isinstance(self.output, Bins) else None
 
     def embed(self, width: int) -> nn.Module:
         return Linear(self.layout.size, width)
@@ -207,6 +220,12 @@ class Forecasting(Task):
         channels = index // len(places) if self.apart else None
         series, ends = places.locate(index % len(places))
         return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self._dense)
+
+    def stream(self, rows: Rows) -> np.ndarray:
+        """All series one after the other as tokens; missing values are passed over."""
+        assert isinstance(self.output, Bins)
+        values = np.concatenate([series.T.ravel() for series in rows.values])
+        return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
 
     def lessons(self, rows: Rows) -> Iterator[Lesson]:
         """Each history with the block that follows. In a window with a scale of its own, the newest value of a history
