@@ -147,6 +147,8 @@ class Forecasting(Task):
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels, c.bins)
         self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
+        if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
+            self.tokens, self.vocabulary = self.output, self.output.size  # a model that counts can read it too
         self._cuts: list[tuple[Rows, SeriesWindows]] = []
 
     @property
@@ -161,16 +163,6 @@ class Forecasting(Task):
     @property
     def metric(self) -> str:  # type: ignore[override]
         return self.config.metric
-
-    @property
-    def vocabulary(self) -> int | None:
-        """How many tokens there are, where a series is one of tokens; then a model that counts can read it."""
-        alone = self.layout.size == 1 and self.config.window_scale == "none"
-        return self.output.size if isinstance(self.output, Bins) and alone else None
-
-    @property
-    def tokens(self) -> Bins | None:
-        return self.output if isinstance(self.output, Bins) else None
 
     def embed(self, width: int) -> nn.Module:
         return Linear(self.layout.size, width)
