@@ -219,7 +219,7 @@ def doctor(
 
     from seqloom.data.doctor import PROBED, examine
 
-    how = {
+    how: dict[str, Any] = {
         "source": source, "target": target, "label": label, "second": second, "separator": separator, "word": word,
         "tag": tag,
     }  # fmt: skip

@@ -157,6 +157,20 @@ def test_padding_and_company_change_nothing(case: Case, strategy: dict[str, Any]
     close(whole.loss, sum(step.loss for step in single))
 
 
+@pytest.mark.parametrize("case", DIRECT, ids=title)
+def test_the_one_vector_at_the_end_is_that_of_each_row_alone(case: Case) -> None:
+    """And of a model that reads one way what it says at its last position."""
+    own = task()
+    model, batch = model_of(*case, own), double(batch_of(own, rows(own), [0, 5, 24 + 17]))
+    together = model.final(batch.context, batch.context_mask)
+    assert batch.context_mask is not None
+    for n, size in enumerate(batch.context_mask.sum(1).tolist()):
+        alone = batch.context[n : n + 1, :size]
+        close(together[n], model.final(alone)[0])
+        if model.kind == "causal":
+            close(together[n], model(alone)[0][0, -1])
+
+
 @each_pair
 def test_every_weight_learns_that_is_there(case: Case, strategy: dict[str, Any]) -> None:
     own = task(**strategy)
