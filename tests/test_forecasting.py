@@ -28,6 +28,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "combined", "block": 3},
 ]
 HORIZON, CONTEXT = 7, 9
+LAST = 43  # the number of the one window of the series that is shorter than a window
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: " ".join(map(str, s.values())))
 each_output = pytest.mark.parametrize("output", ["point", "quantiles", "gauss", "student", "bins"])
 each_scale = pytest.mark.parametrize("scale", ["none", "last", "standard"])
@@ -148,7 +149,7 @@ def test_padding_and_company_change_nothing(case: Case, strategy: dict[str, Any]
     """Rows of one batch, one of them with a short history, say what each says alone."""
     own = task(**strategy)
     model, data = model_of(*case, own), rows(own)
-    index = [0, 30, 40, 24 + 17]  # the last window is that of the short series
+    index = [0, 30, 40, LAST]  # the last window is that of the short series
     whole = own.loss(model, double(batch_of(own, data, index)))
     single = [own.loss(model, double(batch_of(own, data, [n]))) for n in index]
     assert whole.count == sum(step.count for step in single) and whole.tokens == sum(
@@ -161,7 +162,7 @@ def test_padding_and_company_change_nothing(case: Case, strategy: dict[str, Any]
 def test_the_one_vector_at_the_end_is_that_of_each_row_alone(case: Case) -> None:
     """And of a model that reads one way what it says at its last position."""
     own = task()
-    model, batch = model_of(*case, own), double(batch_of(own, rows(own), [0, 5, 24 + 17]))
+    model, batch = model_of(*case, own), double(batch_of(own, rows(own), [0, 5, LAST]))
     together = model.final(batch.context, batch.context_mask)
     assert batch.context_mask is not None
     for n, size in enumerate(batch.context_mask.sum(1).tolist()):
@@ -185,7 +186,7 @@ def test_free_running_on_what_came_is_teacher_forcing(case: Case, strategy: dict
     """Step by step from a state = all at once: with the truth fed back, both say the same."""
     own = task(flags=False, **strategy)
     model, data = model_of(*case, own), rows(own, missing=0.0)
-    batch = double(batch_of(own, data, [0, 7, 24 + 17]))
+    batch = double(batch_of(own, data, [0, 7, LAST]))
     _, forced = read_forced(model, batch)
     _, last, state = read_history(model, batch)
     size = own.config.size
@@ -303,12 +304,12 @@ def test_free_and_mixed_training_give_every_weight_a_gradient(
 ) -> None:
     own = task(training=training, share=0.4, **strategy)
     model, data = model_of(*case, own).train(), rows(own)
-    step = own.loss(model, double(batch_of(own, data, [0, 5, 41])))
+    step = own.loss(model, double(batch_of(own, data, [0, 5, LAST])))
     step.loss.backward()
     assert step.loss.isfinite() and all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
     blocks = -(-HORIZON // own.config.size)
-    asked = int(batch_of(own, data, [0, 5, 41]).targets[:, :: own.config.size][:, :blocks].isfinite().sum())
-    before = int(batch_of(own, data, [0, 5, 41]).before.isfinite().sum()) if model.joins else 0
+    asked = int(batch_of(own, data, [0, 5, LAST]).targets[:, :: own.config.size][:, :blocks].isfinite().sum())
+    before = int(batch_of(own, data, [0, 5, LAST]).before.isfinite().sum()) if model.joins else 0
     assert step.count == asked + before
 
 
