@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.core.series import Places, SeriesWindows
+from seqloom.core.series import Places, SeriesWindows, window_scale
 from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
 from seqloom.evaluate.naive_forecasts import Autoregression, naive2, simple_forecasts
 
 _AT_ONCE = 256  # windows that are forecast and scored together
+_MEASURED = 2_000  # windows whose errors make the intervals of a model that says none
 _INSIDE = 500  # windows before a part that are scored beside it
 _JUDGED = 5_000  # histories that naive2 is asked about, at most
 
@@ -88,6 +89,17 @@ def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Map
         for name, values in found.items():
             tests.setdefault(name, Backtest(rows.scale, windows.horizon)).add(values, came, errors[part[0]])
     return tests
+
+
+def margins(forecast: Forecast, windows: SeriesWindows, places: Places, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles of how far guesses are off at each step, (H, targets, levels), on the scale of the windows."""
+    errors = []
+    for part in parts(places.locate(places.some(_MEASURED))):
+        spread = window_scale(windows.history(*part, windows.context), windows.scale)[1]
+        errors.append((windows.future(*part) - forecast(part, False)[0]) / spread)
+    every = np.concatenate(errors)
+    every[:, ~np.isfinite(every).any(0)] = 0.0
+    return np.moveaxis(np.nanquantile(every, levels, axis=0), 0, -1)
 
 
 def shortness(part: str, windows: SeriesWindows, places: Places) -> list[str]:

@@ -42,6 +42,22 @@ def read_forced(model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Te
     return before, torch.cat((last[:, None], model(batch.inputs[:, 1:], state)[0]), dim=1)
 
 
+def read_mixed(
+    model: SequenceModel, batch: Windows, layout: Layout, guess: Callable[[Tensor], Tensor], share: float
+) -> tuple[Tensor | None, Tensor]:
+    """The same of every block of the future, when a share of rows read the guess of the block before, and others what
+    came (Bengio et al. 2015); what is missing is guessed."""
+    before, last, state = read_history(model, batch)
+    came = batch.targets[:, :: layout.block]
+
+    def feed(said: Tensor, number: int) -> Tensor:
+        own, truth = guess(said), came[:, number].to(said.dtype)
+        chosen = torch.rand(len(own), 1, 1, device=own.device) < share
+        return torch.where(chosen | truth.isnan(), own, truth)
+
+    return before, torch.stack(follow(model, batch.inputs, layout, last, state, feed), dim=1)
+
+
 def run_on(model: SequenceModel, batch: Windows, layout: Layout, feed: Feed, copies: int = 1) -> Tensor:
     """What is said of every block, (B * copies, blocks, block, N, size), when each is read before the next is asked.
 

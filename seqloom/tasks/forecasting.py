@@ -23,18 +23,17 @@ from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import Lesson, SequenceModel
 from seqloom.core.order import shuffled
-from seqloom.core.series import JoinedRows, Layout, Places, SeriesWindows, Windows, WindowScale, window_scale
+from seqloom.core.series import JoinedRows, Layout, Places, SeriesWindows, Windows, WindowScale
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
-from seqloom.evaluate.backtests import beside, gaps, rolling, shortness, too_short
+from seqloom.evaluate.backtests import beside, gaps, margins, rolling, shortness, too_short
 from seqloom.evaluate.leakage import Leak, probe
 from seqloom.evaluate.naive_forecasts import fit_autoregression
-from seqloom.generate.forecast import follow, read_forced, read_history
+from seqloom.generate.forecast import read_forced, read_mixed
 from seqloom.generate.forecast_rows import ForecastRows
 from seqloom.generate.forecaster import Forecaster, Origins
 from seqloom.layers.outputs import Bins, ForecastHead, make_output
 
-_MEASURED = 2_000  # windows of the validation part whose errors make the intervals
 _LESSONS = 256  # examples of a system of equations made together
 _PROBED = 4  # series whose future is changed
 _SHOWN = 12  # values of a sample
@@ -169,8 +168,8 @@ class Forecasting(Task):
 
     def head(self, width: int) -> nn.Module:
         c = self.config
-        margins = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
-        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, margins)
+        measured = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
+        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
         """Refuse what is too short; say what is left out, and what is missing."""
@@ -281,15 +280,13 @@ class Forecasting(Task):
         head = getattr(model, "head", None)
         if self.output.spreads or head is None or not len(places):
             return
-        origins = places.locate(places.some(_MEASURED))
         head.margins.zero_()
-        found, _ = self.forecaster.forecast(model, windows, origins)
-        spread = window_scale(windows.history(*origins, self.config.context), self.config.window_scale)[1]
-        errors = (windows.future(*origins) - found) / spread
-        known = np.isfinite(errors).any(0)
-        errors[:, ~known] = 0.0
-        margins = np.nanquantile(errors, self.config.levels, axis=0)
-        head.margins.copy_(torch.from_numpy(np.moveaxis(margins, 0, -1)))
+
+        def forecast(some: Origins, _: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, windows, some)
+
+        found = margins(forecast, windows, places, self.config.levels)
+        head.margins.copy_(torch.from_numpy(found))
 
     def forecast(
         self, model: SequenceModel, rows: Rows, origins: Origins, quantiles: bool = False
@@ -386,21 +383,9 @@ class Forecasting(Task):
         if c.training == "forced" or not model.training:
             before, said = read_forced(model, batch)
             return before, said, batch.targets
-        before, last, state = read_history(model, batch)
-        said = torch.stack(follow(model, batch.inputs, self.layout, last, state, self._taught(batch)), dim=1)
+        share = 1.0 if c.training == "free" else c.share
+        before, said = read_mixed(model, batch, self.layout, self.output.guess, share)
         return before, said, batch.targets[:, :: c.size]
-
-    def _taught(self, batch: Windows) -> Any:
-        """What is read of a block: what was said of it, or, row by row, what came (Bengio et al. 2015)."""
-        share = 1.0 if self.config.training == "free" else self.config.share
-        came = batch.targets[:, :: self.config.size]
-
-        def feed(said: Tensor, number: int) -> Tensor:
-            guess, truth = self.output.guess(said), came[:, number].to(said.dtype)
-            own = torch.rand(len(guess), 1, 1, device=guess.device) < share
-            return torch.where(own | truth.isnan(), guess, truth)
-
-        return feed
 
     def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
         asked = targets.isfinite()
