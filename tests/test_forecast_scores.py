@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from toys import ToyScale, ToySeries
 
 from seqloom.core.series import Layout, SeriesWindows, fill_forward
@@ -55,6 +56,22 @@ def test_scores_are_their_definitions_however_the_windows_come() -> None:
     )
     for metric in ("mse", "mae", "smape", "mase"):
         assert len(tests[0].pieces(metric)) == 30 and np.mean(tests[0].pieces(metric)) == pytest.approx(scores[metric])
+
+
+def test_the_score_of_many_quantiles_is_that_of_the_distribution() -> None:
+    """The closed form of a normal distribution (Gneiting & Raftery 2007, equation 5)."""
+    levels = (np.arange(400) + 0.5) / 400
+    mean, deviation, came = (
+        RNG.standard_normal((20, 3, 2)),
+        RNG.random((20, 3, 2)) + 0.2,
+        RNG.standard_normal((20, 3, 2)),
+    )
+    test = Backtest(SCALE, 3, levels.tolist())
+    test.add_bands(stats.norm.ppf(levels, mean[..., None], deviation[..., None]), came)
+    test.add(mean, came, np.ones((20, 2)))
+    z = (came - mean) / deviation
+    exact = deviation * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
+    assert test.scores()["crps"] == pytest.approx(exact.mean(), rel=2e-3)
 
 
 def test_what_nobody_knows_has_no_score() -> None:

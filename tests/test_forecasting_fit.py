@@ -119,6 +119,8 @@ def test_solving_needs_numbers(tmp_path: Path) -> None:
     solving = ["model.form=linear", "model.solve=true"]
     with pytest.raises(UserError, match="asks at empty positions"):
         small(tmp_path, "window", *solving, "task.direct=steps")
+    with pytest.raises(UserError, match="one number for each value"):
+        small(tmp_path, "window", *solving, "task.output=gauss")
 
 
 def test_predictions_as_a_table_and_as_a_page(
@@ -189,6 +191,6 @@ def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path, monkey
     names = {row["name"] for row in result["baselines"]}
     assert {"last value", "drift", "seasonal naive", "moving average", "autoregression", "line"} <= names
     report = (tmp_path / "c" / "report.md").read_text()
-    assert "Error against horizon" in report and "linear autoregression" in report
+    assert "Error against horizon" in report and "| Steps ahead |" in report and "linear autoregression" in report
     assert "Error against horizon" in found.report.read_text()
     assert entry["cost"]["latency"] and entry["aspects"]["throughput"] and entry["sample"]["wanted"]

@@ -198,13 +198,6 @@ def pinball(said: Tensor, values: Tensor, levels: Sequence[float]) -> Tensor:
     return torch.maximum(weight * error, (weight - 1) * error)
 
 
-def gauss_crps(mean: Tensor, deviation: Tensor, values: Tensor) -> Tensor:
-    """The continuous ranked probability score in closed form (Gneiting & Raftery 2007, equation 5)."""
-    z = (values - mean) / deviation
-    density = (-0.5 * z.square() - _HALF_LOG_2_PI).exp()
-    return deviation * (z * (2 * torch.special.ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi))
-
-
 def _deviation(raw: Tensor) -> Tensor:
     return F.softplus(raw) + _LEAST
 

@@ -224,6 +224,8 @@ class Forecasting(Task):
         c = self.config
         if c.blank:
             raise UserError("task.direct=steps asks at empty positions, of which no equations can be made; use head")
+        if self.output.size > 1:
+            raise UserError(f"task.output={c.output}: equations give one number for each value; use output=point")
         reach = c.size if c.window_scale == "none" else c.horizon
         windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
         places = windows.trained()

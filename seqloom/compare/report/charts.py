@@ -116,7 +116,7 @@ def forgetting(result: Result, say: Speaker) -> Chart | None:
 
 def horizon(result: Result, say: Speaker) -> Chart | None:
     """The error against the steps ahead: of models and, thin, of naive forecasts; and where they had learned."""
-    panels = []
+    panels: list[Panel] = []
     for part in ("rmse", "inside"):
         panel = _lines(
             result, say(f"horizon {part}"), Axis(say("steps ahead"), format=",d"),
@@ -127,8 +127,12 @@ def horizon(result: Result, say: Speaker) -> Chart | None:
             for row in facts.baselines(result)
             if part == "rmse" and facts.listed(row, "horizon")
         ]
-        panels.append(replace(panel, series=[*naive, *panel.series]) if panel.series else panel)
-    return _chart("horizon", say("horizon"), panels, result, say("horizon remark"))
+        if panel.series:
+            panels.append(replace(panel, series=[*naive, *panel.series]))
+    if not panels:
+        return None
+    tables = [_curve_table(replace(p, series=[replace(line, draw="line") for line in p.series])) for p in panels]
+    return Chart("horizon", say("horizon"), panels, legend(result, panels), tables, say("horizon remark"))
 
 
 def _by_step(part: str, entry: facts.Entry) -> list[tuple[float, float]]:

@@ -149,8 +149,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis by_length": ("Source length in tokens", "源文本长度（词元）"),
     "horizon": ("Error against horizon", "误差随预测步数的变化"),
     "horizon remark": (
-        "Root mean squared error so many steps ahead, mean over seeds. Thin: naive forecasts, the same for all.",
-        "提前若干步预测的均方根误差，为各种子的均值。细线为朴素预测，对各模型相同。",
+        "Root mean squared error so many steps ahead, mean over seeds. Thin: naive forecasts, which the table names.",
+        "提前若干步预测的均方根误差，为各种子的均值。细线为朴素预测，名称见表。",
     ),
     "horizon rmse": ("On the test part", "测试部分"),
     "horizon inside": ("Before it, where models learned", "测试之前（学习过的部分）"),
