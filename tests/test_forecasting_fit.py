@@ -117,10 +117,10 @@ def test_solving_needs_numbers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="solves for numbers"):
         config.model_validate({"solve": True, "form": "linear"}).assemble(language_model())
     solving = ["model.form=linear", "model.solve=true"]
-    with pytest.raises(UserError, match="asks at empty positions"):
-        small(tmp_path, "window", *solving, "task.direct=steps")
-    with pytest.raises(UserError, match="one number for each value"):
-        small(tmp_path, "window", *solving, "task.output=gauss")
+    for option, message in (("direct=steps", "asks at empty positions"), ("output=gauss", "one number for each value")):
+        (tmp_path / option).mkdir()
+        with pytest.raises(UserError, match=message):
+            small(tmp_path / option, "window", *solving, f"task.{option}")
 
 
 def test_predictions_as_a_table_and_as_a_page(
