@@ -42,7 +42,7 @@ def probe(forecast: Forecast, rows: Rows, moments: list[int], back: int = 3, see
     return Leak(
         len(ends),
         int(moved.any((1, 2)).sum()),
-        float(np.abs(np.where(moved, before - after, 0.0)).max()),
+        float(np.nanmax(np.abs(np.where(moved, before - after, 0.0)))),
         bool((past != before).any()),
     )
 
