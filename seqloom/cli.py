@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ app = typer.Typer(
 _SCORES = (
     "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
     "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
-    "calibration_error",
+    "calibration_error", "mse", "mae", "rmse", "mase", "smape", "owa", "crps", "coverage",
 )  # fmt: skip
 
 
@@ -219,21 +219,41 @@ def doctor(
     word: Annotated[int, typer.Option(help="CoNLL columns: that of the words; -1 is the last.")] = 1,
     tag: Annotated[int, typer.Option(help="CoNLL columns: that of the tags; -1 is the last.")] = -1,
     valid: Annotated[str | None, typer.Option(help="What to validate on, to see what is in both.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("-o", help="Any setting of the data, e.g. -o data.time=date.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with a file before any training. Exit code 2 when something must be mended."""
     from dataclasses import asdict
 
-    from seqloom.data.doctor import examine
+    from seqloom.data.doctor import PROBED, examine
 
-    found = examine(
-        task, data, column, source=source, target=target, label=label, second=second, separator=separator,
-        word=word, tag=tag, valid_data=valid,
-    )  # fmt: skip
+    how: dict[str, Any] = {
+        "source": source, "target": target, "label": label, "second": second, "separator": separator, "word": word,
+        "tag": tag,
+    }  # fmt: skip
+    how |= {"valid_data": valid, "column": column} | _data_settings(override or ())
+    if task in PROBED:
+        from seqloom import runs
+
+        found = runs.doctor(data, task=task, **how)
+    else:
+        found = examine(task, data, **how)
     findings = [asdict(finding) for finding in found]
     _show({"findings": findings}, as_json, _print_findings)
     if any(finding["level"] == "error" for finding in findings):
         raise typer.Exit(2)
+
+
+def _data_settings(overrides: Iterable[str]) -> dict[str, Any]:
+    """`data.time=date` as an option; none is of another section."""
+    from seqloom.core.config import parse_overrides
+
+    settings = parse_overrides(overrides)
+    if strange := [path for path in settings if not path.startswith("data.")]:
+        raise UserError(f"-o {strange[0]}: the doctor looks at data; its settings begin with data.")
+    return {path.removeprefix("data."): value for path, value in settings.items()}
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ Nothing heavy is imported before a command needs it.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import sys
 import time
@@ -45,14 +47,18 @@ def predict(
     top_p: Annotated[float | None, typer.Option("--top-p", help="Draw from the most likely that hold this.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**62, help="The same seed, the same drawing.")] = None,
     alignments: Annotated[bool, typer.Option("--alignments", help="Also give where it looked in the source.")] = False,
+    back: Annotated[
+        int | None, typer.Option(min=1, help="Forecasts: begin so many points before the end, with what came beside.")
+    ] = None,
+    chart: Annotated[Path | None, typer.Option(help="Forecasts: also draw them here (HTML).")] = None,
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
-    """Answer each source: one JSON object per row, in order."""
+    """Answer each source: one JSON object per row, in order; forecasts as a table if --out ends with .csv."""
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-        "alignments": alignments or None, "passage": passage,
+        "alignments": alignments or None, "passage": passage, "back": back,
     }  # fmt: skip
     if (data is None) == (text is None):
         raise UserError("predict: give --data PATH or --text TEXT, one of them")
@@ -60,21 +66,27 @@ def predict(
         raise UserError("--text: empty; there is nothing to predict from")
     if passage is not None and text is None:
         raise UserError("--passage: of the question in --text; in --data each question has its own")
+    if chart is not None and data is None:
+        raise UserError("--chart: draws what is forecast from --data; a text has no chart")
     _check_out(out, data)
+    _check_out(chart, data)
     from seqloom import runs
 
-    answers = runs.load(run, int8=int8).predict(
-        data,
-        texts=[] if text is None else [text.strip()],
-        columns={"source": source} if source else {},
-        **{name: value for name, value in given.items() if value is not None},
-    )
+    loaded, columns = runs.load(run, int8=int8), {"source": source} if source else {}
+    how = {name: value for name, value in given.items() if value is not None}
+    if chart is not None and data is not None:
+        from seqloom.explain.forecasts import page
+
+        drawn = page(loaded.pictures(data, columns=columns, **how), loaded)
+        make_folder(chart.parent)
+        write_file(chart, drawn.encode())
+    answers = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
     if out is None:
         _print_lines(_watched(answers))
         return
     make_folder(out.parent)
     with new_file(out) as file:
-        count, cut = _write_lines(_watched(answers), file)
+        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(answers), file)
     if as_json:
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
@@ -147,6 +159,22 @@ def _write_lines(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int
         file.write(to_json(answer) + b"\n")
         count, cut = count + 1, cut + bool(answer.get("cut"))
     return count, cut
+
+
+def _write_table(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int, int]:
+    """The same as CSV: the keys of the first are the columns, and what is not one value is written as JSON."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer: csv.DictWriter | None = None
+    count = 0
+    for answer in answers:
+        if writer is None:
+            writer = csv.DictWriter(text, list(answer), extrasaction="ignore")
+            writer.writeheader()
+        plain = {k: to_json(v).decode() if isinstance(v, dict | list) else v for k, v in answer.items()}
+        writer.writerow(plain)
+        count += 1
+    text.detach()
+    return count, 0
 
 
 def _told(found: dict[str, Any]) -> Iterator[str]:

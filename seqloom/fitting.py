@@ -22,7 +22,7 @@ import seqloom
 from seqloom import runs
 from seqloom.adapt.transfer import freeze, transfer
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.core.network import CountingModel, SequenceModel, SolvingModel
 from seqloom.core.run import RunConfig, RunFolder
 from seqloom.core.task import Order, Task
 from seqloom.materials import Part, Vocabulary, material_of
@@ -207,8 +207,14 @@ class _Fit:
         self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
         if isinstance(model, CountingModel):
             started = time.perf_counter()
-            count(model, train)
-            self.progress = Progress(tokens=len(train), seconds=time.perf_counter() - started)
+            stream = task.stream(train)
+            count(model, stream)
+            self.progress = Progress(tokens=len(stream), seconds=time.perf_counter() - started)
+            return
+        if isinstance(model, SolvingModel):
+            started = time.perf_counter()
+            solved = model.solve(task.lessons(train))
+            self.progress = Progress(tokens=solved, seconds=time.perf_counter() - started)
             return
         size = self.material.bytes_per_token(train, tokenizer) if task.surprises else None
         trainer = Trainer(model, task, self.config.train, self.engine, self.folder, self.talk, size, self.judge)

@@ -133,14 +133,19 @@ class Run:
         """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
-        `temperature`, `top_k`, `top_p`, `seed`. `columns` as in the data section: {"source": "en"}.
+        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "a"}.
         """
         self.task.check_verb("predict")
         rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
-        if data is not None:
-            config = self.config.data.model_copy(update=columns or {})
-            rows = material_of(task_config(self.config)).sources(data, config)
-        return self.task.predict(self.model, rows, **how)
+        return self.task.predict(self.model, rows if data is None else self._sources(data, columns), **how)
+
+    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **how: Any) -> Iterator[dict[str, Any]]:
+        """The same as what a chart shows: of a forecast its history, its bands and what came."""
+        return self.task.pictures(self.model, self._sources(data, columns), **how)
+
+    def _sources(self, data: str, columns: Mapping[str, str] | None) -> Iterator[dict[str, Any]]:
+        config = self.config.data.model_copy(update=columns or {})
+        return material_of(task_config(self.config)).sources(data, config)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
@@ -239,9 +244,37 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
 
 def doctor(data: str, *, task: str = "language_model", **options: Any) -> list[Any]:
     """What is wrong with this data, before any training. Options as in `seqloom doctor`."""
-    from seqloom.data.doctor import examine
+    from seqloom.data.doctor import PROBED, examine
 
-    return examine(task, data, **options)
+    found = examine(task, data, **options)
+    if task in PROBED and not any(finding.level == "error" for finding in found):
+        settings = {"train": data, "valid": options.pop("valid_data", None)} | options
+        found.append(probe(task, DataConfig.model_validate(settings)))
+    return found
+
+
+def probe(task: str, data: DataConfig) -> Any:
+    """A finding: whether forecasts of this data see the future, by any strategy and scale of windows, of a model that
+    reads one way and of one that sees the history whole; with weights as they are drawn, for these decide nothing."""
+    from seqloom.data.findings import Finding
+
+    options = find_config("tasks", task)
+    material = material_of(options())
+    parts = material.open_parts(data)
+    tokenizer = material.make_tokenizer(options(), parts["train"])
+    rows, made = material.prepare(parts["train"], tokenizer), 0
+    for settings in options.probes:
+        built = options.model_validate(settings).build(tokenizer)
+        for name in ("gru", "transformer"):
+            model = find_config("models", name).model_validate({"width": 16}).assemble(built)
+            found = built.probe(model, rows)
+            if found.moved:
+                return Finding("error", f"{name}, {settings}: {found}", "please report it")
+            made += found.forecasts
+    ways = len(options.probes)
+    return Finding(
+        "ok", f"leakage probe: {made:,} forecasts in {ways} ways, made again with another future; none moved"
+    )
 
 
 def fit(recipe: str | Path | None = None, **options: Any) -> Run:

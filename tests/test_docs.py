@@ -87,6 +87,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [{"context": f"Box {n} holds a {n % 5}-pound stone.", "question": f"What is in box {n}?"} for n in range(60)]
     asked = [row | {"answer": "stone", "answer_start": row["context"].index("stone")} for row in rows]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    load = [f"2024-01-{1 + n // 24:02} {n % 24:02}:00,{town},{n % 24},{n % 5},0" for town in "AB" for n in range(240)]
+    (tmp_path / "load.csv").write_text("\n".join(["time,town,load,wind,holiday", *load]) + "\n")
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])

@@ -120,3 +120,55 @@ def close(ours: Any, theirs: Any) -> None:
     """Equal up to rounding: nine digits in double precision, five in single."""
     tolerance = 1e-9 if torch.as_tensor(ours).dtype == torch.float64 else 1e-5
     torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+class ToyScale:
+    """What a forecaster knows of its data, with nothing to read from files."""
+
+    def __init__(self, targets: int = 1, past: int = 0, known: int = 0, season: int = 1, gaps: bool = False) -> None:
+        self.targets, self.past, self.known = (
+            [f"{k}{n}" for n in range(m)] for k, m in zip("xpk", (targets, past, known), strict=True)
+        )
+        self.season, self.missing, self.frequency = season, self.targets if gaps else [], "number"
+        self.centre, self.spread = 5.0 + np.arange(targets), 2.0 + np.arange(targets)
+
+    def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
+        return ((values - self.centre) / self.spread).astype(np.float32)
+
+    def undo(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(values, np.float64) * self.spread + self.centre
+
+
+class ToySeries:
+    """Noisy waves as SeriesRows; the first `begins` points are history."""
+
+    def __init__(
+        self,
+        scale: ToyScale,
+        lengths: Sequence[int],
+        begins: Sequence[int] | int = 0,
+        seed: int = 0,
+        missing: float = 0.0,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.scale, self.names = scale, [f"s{n}" for n in range(len(lengths))]
+        self.values, self.past, self.known, self.times = [], [], [], []
+        for n, length in enumerate(lengths):
+            t = np.arange(length)[:, None]
+            wave = np.sin(t / 3 + n + np.arange(len(scale.targets))) + 0.1 * rng.standard_normal(
+                (length, len(scale.targets))
+            )
+            wave[rng.random(wave.shape) < missing] = np.nan
+            self.values.append(wave.astype(np.float32))
+            self.past.append(rng.standard_normal((length, len(scale.past))).astype(np.float32))
+            self.known.append(rng.standard_normal((length + 40, len(scale.known))).astype(np.float32))
+            self.times.append(np.arange(length))
+        self.begins = [begins] * len(lengths) if isinstance(begins, int) else list(begins)
+        self.lengths = np.array(lengths) - np.array(self.begins)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def future_known(self, series: int, steps: int) -> np.ndarray:
+        length = len(self.values[series])
+        return self.known[series][length : length + steps]

@@ -50,6 +50,9 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def _continuation(run: runs.Run, test: Any) -> dict[str, str] | None:
+    """Of runs that go on with a text."""
+    if run.task.verb != "generate":
+        return None
     prompt = _prompt(run, test)
     try:
         return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}

@@ -14,7 +14,7 @@ from pydantic import Field
 from seqloom import runs
 from seqloom.core.config import Strict, merge, parse_overrides
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.network import CountingModel, ModelConfig, SequenceModel, SolvingModel
 from seqloom.core.run import RunConfig
 from seqloom.core.task import Task
 
@@ -204,8 +204,8 @@ class Sized:
 
     @property
     def counts(self) -> bool:
-        """It learns by counting: nothing to size, to tune or to repeat."""
-        return isinstance(self.blueprint, CountingModel)
+        """It learns by counting, or by solving equations: nothing to size, to tune or to repeat."""
+        return isinstance(self.blueprint, CountingModel | SolvingModel)
 
     @cached_property
     def parameters(self) -> tuple[int, int]:

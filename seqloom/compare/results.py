@@ -118,6 +118,7 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
             "positions": measured.get("positions"),
             "trained_length": measured.get("trained_length"),
             "forgetting": _forgetting([test for run in found.runs[name] if (test := _test(run))]),
+            "horizon": _horizon([test for run in found.runs[name] if (test := _test(run))]),
             "recall": probe.get("recall"),
             "chance": probe.get("chance"),
             "throughput": measured.get("throughput", []),
@@ -147,6 +148,18 @@ def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
         by: [{"from": first, "to": last, "accuracy": fmean(hits)} for (first, last), hits in sorted(known.items())]
         for by, known in bins.items()
     }
+
+
+def _horizon(tests: Sequence[dict[str, Any]]) -> dict[str, list[float | None]] | None:
+    """Errors by the steps ahead, mean over seeds: on the test part, and before it."""
+    found = [test["horizon"] for test in tests if test.get("horizon")]
+    return {
+        name: _mean_of([each[name] for each in found]) for name in ("rmse", "inside") if found and name in found[0]
+    } or None
+
+
+def _mean_of(lines: Sequence[Sequence[float | None]]) -> list[float | None]:
+    return [None if None in values else fmean(values) for values in zip(*lines, strict=True)]
 
 
 def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any]:
@@ -188,6 +201,8 @@ def _baselines(found: Found) -> list[dict[str, Any]]:
     everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
+    lines: dict[str, Any] = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
+    rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
     counted = {name: test for name, result in found.baselines.items() if (test := _test(result))}
     return rows + [_baseline(found.task, name, test) | {"model": name} for name, test in counted.items()]
 

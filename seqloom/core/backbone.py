@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from seqloom.core.state import State
@@ -32,6 +33,13 @@ def matrix_flops(module: nn.Module) -> float:
     return 2.0 * sum(p.numel() for part in parts for p in part.parameters(recurse=False) if p.dim() == 2)
 
 
+def at_end(hidden: Tensor, mask: Tensor | None) -> Tensor:
+    """What stands at each row's last real step, (B, T, ...) -> (B, ...); of nothing but padding, at its first."""
+    if mask is None:
+        return hidden[:, -1]
+    return hidden[torch.arange(len(hidden), device=hidden.device), (mask.sum(1) - 1).clamp(min=0)]
+
+
 class Backbone(nn.Module, ABC):
     kind: Kind = "causal"
     width: int
@@ -46,6 +54,10 @@ class Backbone(nn.Module, ABC):
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """See the sequence whole."""
         return self(x, None, mask)[0]
+
+    def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """One vector (B, width) when all has been read: for who asks nothing else."""
+        return at_end(self.encode(x, mask), mask)
 
     def only_encode(self) -> None:
         """Let go of all that `encode` does not need: weights that never learn should not count."""

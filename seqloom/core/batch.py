@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ class Batch:
     continues: bool = False  # row by row, this batch follows the previous one
     origin: str = ""  # where the rows come from, for error messages
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> Self:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         moved: dict[str, Any] = {k: v.to(device) for k, v in values.items() if isinstance(v, Tensor)}
         return replace(self, **moved)

@@ -52,6 +52,10 @@ class SequenceModel(nn.Module, ABC):
         """The vectors behind these predictions, (B, T, width): for who asks of a few positions only."""
         raise NotImplementedError
 
+    def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The one prediction, (B, ...), when all has been read."""
+        raise NotImplementedError
+
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
 
@@ -92,6 +96,9 @@ class Network(SequenceModel):
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.backbone.encode(self.embed(inputs), mask)
 
+    def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.head(self.backbone.final(self.embed(inputs), mask))
+
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)
 
@@ -131,6 +138,19 @@ class CountingModel(SequenceModel):
     @abstractmethod
     def observe(self, pieces: Iterable[Tensor]) -> None:
         """Learn from token pieces that follow each other."""
+
+
+class SolvingModel(SequenceModel):
+    """A model that learns by solving equations, not by descent: it sees every example once, then it is done."""
+
+    @abstractmethod
+    def solve(self, lessons: Iterable[Lesson]) -> int:
+        """Learn from all of them; how many there were."""
+
+
+Lesson = tuple[
+    Tensor, Tensor | None, Tensor
+]  # inputs (B, T, F), mask, what is wanted at the end (B, ...), NaN: nothing
 
 
 class ModelConfig(Strict):

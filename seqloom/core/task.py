@@ -13,7 +13,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
-from seqloom.core.network import SequenceModel
+from seqloom.core.network import Lesson, SequenceModel
 from seqloom.core.state import State
 
 Row = dict[str, Any]
@@ -63,6 +63,7 @@ class TaskConfig(Strict):
     reads: ClassVar[str]  # the shape of its data: a file in materials/
     defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
     shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
+    probes: ClassVar[tuple[dict[str, Any], ...]] = ()  # settings with which `Task.probe` is tried on new data
     whole: ClassVar[bool] = False  # rows are seen whole: a model's context, unless given, is the longest row's
 
     @property
@@ -118,6 +119,14 @@ class Task(ABC):
         `carry`: the model's state may be handed from one batch to the next.
         """
 
+    def stream(self, rows: Any) -> Any:
+        """What a model that counts reads, in order: len() and slices of ids."""
+        return rows
+
+    def lessons(self, rows: Any) -> Iterator[Lesson]:
+        """Every example once, for a model that solves equations."""
+        raise UserError(f"{self.name} has no numbers to solve equations from; choose a model that learns by descent")
+
     @abstractmethod
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step: ...
 
@@ -132,6 +141,10 @@ class Task(ABC):
     def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
         """For each row, in order, what the model makes of it, as JSON."""
         raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
+
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
+        """For each row what a chart of its prediction shows."""
+        raise UserError(f"a {self.name} run has nothing to draw; leave --chart out")
 
     def refuse(self, how: Mapping[str, Any]) -> None:
         """Options of `predict` that this task has no use for."""
@@ -169,6 +182,11 @@ class Task(ABC):
 
     def example(self, rows: int, length: int) -> Batch | None:
         """Inputs of that size with targets, always the same, to measure what models cost; None: not measured."""
+        return None
+
+    def probe(self, model: SequenceModel, rows: Any) -> Any:
+        """Change the future: does anything move that was said before it? As evaluate.leakage.Leak; None: there is no
+        future in such rows."""
         return None
 
     def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[dict[str, Any]] | None:

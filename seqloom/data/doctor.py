@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from seqloom.core.config import validate
 from seqloom.core.errors import unknown
 from seqloom.core.run import DataConfig
 from seqloom.data.doctor_labelled import examine_frames, examine_labelled
 from seqloom.data.doctor_pairs import examine_pairs
 from seqloom.data.doctor_questions import examine_questions
+from seqloom.data.doctor_series import examine_series
 from seqloom.data.doctor_tagged import examine_tagged
 from seqloom.data.doctor_text import examine_text
 from seqloom.data.findings import Finding
@@ -29,7 +31,11 @@ DOCTORS: dict[str, Callable[[DataConfig], list[Finding]]] = {
     "classification": _examine_rows,
     "tagging": lambda data: examine_tagged(data.train, data.word, data.tag, data.column, data.valid),
     "question_answering": lambda data: examine_questions(data.train, data.valid),
+    "forecasting": examine_series,
 }
+
+
+PROBED = {"forecasting"}  # tasks whose data have a future, that forecasts must not see: runs.probe tries it
 
 
 def examine(task: str, spec: str, column: str = "text", *, valid_data: str | None = None, **how: Any) -> list[Finding]:
@@ -37,4 +43,5 @@ def examine(task: str, spec: str, column: str = "text", *, valid_data: str | Non
     of a run: label, source, target, word, tag, ..."""
     if task not in DOCTORS:
         raise unknown("task", task, DOCTORS)
-    return DOCTORS[task](DataConfig(train=spec, valid=valid_data, column=column, **how))
+    settings = {"train": spec, "valid": valid_data, "column": column, **how}
+    return DOCTORS[task](validate({"data": DataConfig}, {"data": settings})["data"])

@@ -16,10 +16,11 @@ import numpy as np
 from seqloom.core.errors import UserError, unknown
 from seqloom.data.facts import facts
 from seqloom.data.places import places, places_new
+from seqloom.data.sunspots import FIRST_YEAR, NUMBERS
 
 PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
-Kind = Literal["text", "pairs", "labelled", "frames", "tagged", "questions"]
+Kind = Literal["text", "pairs", "labelled", "frames", "tagged", "questions", "series"]
 NAMES: dict[Kind, str] = {
     "text": "a text",
     "pairs": "pairs of texts",
@@ -27,6 +28,7 @@ NAMES: dict[Kind, str] = {
     "frames": "measurements with labels",
     "tagged": "words with tags",
     "questions": "questions on passages",
+    "series": "numeric series",
 }
 
 
@@ -111,6 +113,18 @@ def waves() -> Iterator[tuple[np.ndarray, str]]:
         yield np.stack((wave, np.gradient(wave)), axis=1).astype(np.float32), name
 
 
+def sine() -> Iterator[dict[str, float]]:
+    """A wave and a half that moves less in twenty steps than the noise does in one."""
+    noise = np.random.default_rng(1).normal(0, 0.2, 1000)
+    for time in range(1, 1001):
+        yield {"time": time, "value": float(np.sin(0.01 * time) + noise[time - 1])}
+
+
+def sunspots() -> Iterator[dict[str, float]]:
+    for year, number in enumerate(NUMBERS.split(), FIRST_YEAR):
+        yield {"year": year, "sunspots": float(number)}
+
+
 SAMPLES: dict[str, Sample] = {
     "python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs),
     "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
@@ -124,6 +138,8 @@ SAMPLES: dict[str, Sample] = {
     "places-new": Sample("tagged", "800 more such sentences, with names that places does not have", places_new),
     "facts": Sample("questions", "4,000 questions on the money and languages of the world", lambda: facts("en")),
     "facts-zh": Sample("questions", "4,000 such questions in Chinese", lambda: facts("zh")),
+    "sine": Sample("series", "1,000 points of sin(0.01 t) with noise of deviation 0.2", sine),
+    "sunspots": Sample("series", "mean sunspot number of each year, 1700 to 2008", sunspots),
 }
 
 

@@ -18,7 +18,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from seqloom.core.backbone import Backbone
+from seqloom.core.backbone import Backbone, at_end
 from seqloom.core.linear import affine
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
@@ -145,6 +145,14 @@ class Recurrent(Backbone):
                 hidden = torch.cat((hidden, reverse(back, mask)), dim=-1)
             x = self.dropout(hidden)
         return x
+
+    def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        hidden = self.encode(x, mask)
+        last = at_end(hidden, mask)
+        if self.kind == "causal":
+            return last
+        half = self.width // 2
+        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
 
     def stages(self) -> list[nn.Module]:
         return list(self.layers)

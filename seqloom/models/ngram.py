@@ -49,7 +49,7 @@ class Config(ModelConfig):
             raise UserError("model ngram: counts which token follows; nobody asks for that here, choose another")
         if "target" in task.columns:
             raise UserError(f"model ngram: counts running text, and {task.name} has pairs; choose another model")
-        return NGram(vocabulary, self.order)
+        return NGram(vocabulary, self.order, getattr(task, "tokens", None))
 
 
 class NGram(CountingModel):
@@ -57,9 +57,10 @@ class NGram(CountingModel):
     limit: int | None = None
     unigram: Tensor
 
-    def __init__(self, vocabulary: int, order: int) -> None:
+    def __init__(self, vocabulary: int, order: int, numbers: Any = None) -> None:
+        """`numbers`: where inputs are numbers, how these become tokens, and the shape of what is said of each."""
         super().__init__()
-        self.vocabulary, self.order = vocabulary, order
+        self.vocabulary, self.order, self.numbers = vocabulary, order, numbers
         self.register_buffer("unigram", torch.full((vocabulary,), 1 / vocabulary))
         for length in range(1, order):  # what may follow the histories of each length
             self.register_buffer(f"keys_{length}", torch.tensor([END]))
@@ -69,19 +70,21 @@ class NGram(CountingModel):
 
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Log probabilities of the next token, (B, T) -> (B, T, V)."""
+        inputs = self._tokens(inputs)
         read = self._read(inputs, state)  # (B, order-1+T)
         histories = self._number(read, inputs.size(1))  # (order-1, M)
         predictions = torch.empty(inputs.numel(), self.vocabulary, device=self.unigram.device)
         rows = max(1, CHUNK // self.vocabulary)
         for part, numbers in zip(predictions.split(rows), histories.split(rows, dim=1), strict=True):
             self._predict(numbers, part)
-        return predictions.view(*inputs.shape, self.vocabulary), keep_last(read, self.order - 1, mask)
+        shape = self.numbers.shape if self.numbers is not None else ()
+        return predictions.view(*inputs.shape, *shape, self.vocabulary), keep_last(read, self.order - 1, mask)
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         return self(inputs, None, mask)[0]
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> Tensor:
-        return keep_last(self._read(context, None), self.order - 1, mask)
+        return keep_last(self._read(self._tokens(context), None), self.order - 1, mask)
 
     def observe(self, pieces: Iterable[Tensor]) -> None:
         """Count the stream that the pieces make up; earlier counts are forgotten."""
@@ -112,6 +115,9 @@ class NGram(CountingModel):
     def _set(self, name: str, values: NDArray[Any]) -> None:
         old = getattr(self, name)
         setattr(self, name, torch.from_numpy(values).to(old.device, old.dtype))
+
+    def _tokens(self, inputs: Tensor) -> Tensor:
+        return inputs if self.numbers is None else self.numbers.tokens(inputs[..., 0])
 
     def _read(self, inputs: Tensor, state: State) -> Tensor:
         """The tokens remembered, then the new ones."""

@@ -113,6 +113,9 @@ class Seq2Seq(Backbone):
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.encoder.encode(x, mask)
 
+    def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self._summarise(self.encode(x, mask), mask)
+
     def only_encode(self) -> None:
         self.attention = self.join = None
         self.bridge = self.decoder = nn.Identity()  # type: ignore[assignment]

@@ -22,7 +22,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import TrainConfig
 from seqloom.train.memory import keep_memory
 
-_METHODS = ("begin", "encode")  # verbs of a network beside forward
+_METHODS = ("begin", "encode", "final")  # verbs of a network beside forward
 
 
 class Engine:

@@ -53,6 +53,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         charts.aspects(result, say),
         charts.forgetting(result, say),
         transfer.chart(result, say),
+        charts.horizon(result, say),
     ]
 
 

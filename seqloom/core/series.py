@@ -1,0 +1,277 @@
+"""Windows of numeric series: the history that is read, what is known ahead, and what came after.
+
+    ... e-C ........... e-1 | e ............ e+H-1 ...        e: the origin, where the future begins
+        history (C points)    future (H points)
+
+A position at time t holds what was known then: the values at t (0 where one is missing), whether they are there,
+what was measured beside them, and what is known ahead of the next `block` points. What is asked of it are the values
+of these points. In the future, what was measured beside stays as it was last; values are the true ones only where
+someone asks for them, to teach.
+Sizes: B windows, C context, H horizon, N targets of a row (one, if each goes by itself), K known ahead, P beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.core.batch import Batch
+
+Rows = Any  # SeriesRows: values, past, known, begins, scale, future_known(series, steps)
+WindowScale = Literal["none", "last", "standard"]
+
+_STEADY = 1e-6  # of the largest value: a deviation below it is but rounding, and that history is constant
+
+
+@dataclass
+class Windows(Batch):
+    """`context`: the history. `inputs`: its last position, then those of the future. `targets` of these inputs."""
+
+    before: Tensor | None = None  # targets of all positions of the history, (B, C, block, N); None: nobody asks
+    centre: Tensor | None = None  # (B, 1, N) what was subtracted from every value of the window
+    spread: Tensor | None = None  # (B, 1, N) and what it was divided by
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What stands where in the inputs."""
+
+    targets: int  # values of a row
+    flags: bool  # 0 or 1 for each, whether it is there
+    past: int
+    known: int
+    block: int  # points that every position is asked for
+
+    @property
+    def size(self) -> int:
+        return self.targets * (1 + self.flags) + self.past + self.block * self.known
+
+
+class Places:
+    """Which windows there are, without a list of them: so many of each series, from a first origin on."""
+
+    def __init__(self, first: np.ndarray, counts: np.ndarray, stride: int = 1) -> None:
+        self.first, self.counts, self.stride = first, np.maximum(counts, 0), stride
+        self.ends = np.cumsum(self.counts)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def locate(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The series and the origin of each window."""
+        series = np.searchsorted(self.ends, index, side="right")
+        number = index - (self.ends[series] - self.counts[series])
+        return series, self.first[series] + number * self.stride
+
+    def some(self, most: int) -> np.ndarray:
+        """At most so many of them, evenly; 0: all."""
+        count = len(self)
+        return np.arange(count) if not most or most >= count else np.arange(most) * count // most
+
+
+class SeriesWindows:
+    """All series of some rows, ready to cut windows from: one after the other, missing points after each."""
+
+    def __init__(
+        self, rows: Rows, layout: Layout, context: int, horizon: int, scale: WindowScale = "none", beyond: int = 0
+    ) -> None:
+        """`beyond`: so many points after the end something must be known ahead."""
+        self.layout, self.context, self.horizon, self.scale = layout, context, horizon, scale
+        self.blocks = -(-horizon // layout.block)
+        self.lengths = np.array([len(values) for values in rows.values], dtype=np.int64)
+        self.begins = np.asarray(rows.begins, dtype=np.int64)
+        ahead = (self.blocks + 1) * layout.block
+        self.base = np.cumsum(self.lengths + ahead) - (self.lengths + ahead)
+        self.values = _flat([np.asarray(values) for values in rows.values], ahead, np.nan)
+        self.past = np.nan_to_num(_flat(rows.past, ahead, 0.0)) if layout.past else None
+        self.known = None
+        if layout.known:
+            self.known = np.nan_to_num(_flat([self._known(rows, n, beyond) for n in range(len(self.lengths))], 0, 0.0))
+
+    def trained(self) -> Places:
+        """Every origin with a whole context before it and a whole horizon after it; a shorter series has one window,
+        with the history that there is."""
+        last = self.lengths - self.horizon
+        first = np.minimum(self.context, last)
+        return Places(first, np.where(last >= 1, last - first + 1, 0))
+
+    def scored(self, stride: int = 1) -> Places:
+        """Origins from the beginning of this part on, a whole horizon before its end."""
+        last = self.lengths - self.horizon
+        first = np.where(self.begins > 0, self.begins, np.clip(last, 1, self.context))
+        return Places(first, np.where(last >= first, (last - first) // stride + 1, 0), stride)
+
+    def inside(self, stride: int = 1) -> Places:
+        """Origins whose whole horizon lies before this part begins."""
+        last = self.begins - self.horizon
+        first = np.minimum(self.context, np.maximum(1, last))
+        return Places(first, np.where(last >= first, (last - first) // stride + 1, 0), stride)
+
+    def history(self, series: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
+        """(B, length, targets), all targets; missing where a series had not begun."""
+        times = ends[:, None] - length + np.arange(length)
+        found = self.values[self.base[series][:, None] + np.maximum(times, 0)]
+        found[times < 0] = np.nan
+        return found
+
+    def future(self, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """(B, H, targets): what came."""
+        return self.values[(self.base[series] + ends)[:, None] + np.arange(self.horizon)]
+
+    def cut(
+        self,
+        series: np.ndarray,
+        ends: np.ndarray,
+        channels: np.ndarray | None = None,
+        *,
+        truth: bool,
+        blank: bool = False,
+        dense: bool = False,
+    ) -> Windows:
+        """A batch of windows; `channels`: the one target of each.
+
+        `truth`: with what came after the origin, as targets and as inputs; without, it is not even looked at.
+        `blank`: future inputs hold no values. `dense`: positions of the history have targets too.
+        """
+        sizes = np.minimum(ends, self.context)
+        real = np.arange(self.context) < sizes[:, None]  # (B, C), padding on the right
+        times = np.where(real, (ends - sizes)[:, None] + np.arange(self.context), (ends - 1)[:, None])
+        seen = np.where(real[..., None], self._values(series, times, channels), np.nan)
+        centre, spread = window_scale(seen, self.scale)
+        rest = ends[:, None] + np.arange((self.blocks - 1) * self.layout.block)  # future times that are read
+        later = np.full((*rest.shape, seen.shape[-1]), np.nan, np.float32)
+        if truth and not blank:
+            later = self._values(series, rest, channels)
+            later[rest >= (ends + self.horizon)[:, None]] = np.nan
+        history = self._inputs((seen - centre) / spread, series, times, times)
+        held = np.broadcast_to((ends - 1)[:, None], rest.shape)
+        future = self._inputs((later - centre) / spread, series, rest, held)
+        last = history[np.arange(len(ends)), sizes - 1][:, None]
+        asked = np.concatenate(((ends - 1)[:, None], rest), axis=1)
+        nothing = np.full((len(ends), asked.shape[1], self.layout.block, seen.shape[-1]), np.nan, np.float32)
+        targets = self._targets(series, asked, ends, channels, centre, spread) if truth else nothing
+        before = self._targets(series, times, ends, channels, centre, spread) if dense else None
+        if before is not None:
+            before[~real] = np.nan
+            before[np.arange(len(ends)), sizes - 1] = np.nan  # asked for among the targets
+        return Windows(
+            torch.from_numpy(np.concatenate((last, future), axis=1)),
+            None,
+            torch.from_numpy(targets),
+            torch.from_numpy(history),
+            None if real.all() else torch.from_numpy(real),
+            before=None if before is None else torch.from_numpy(before),
+            centre=torch.from_numpy(centre),
+            spread=torch.from_numpy(spread),
+            origin=f"series {series[:4].tolist()} at {ends[:4].tolist()} ...",
+        )
+
+    def _values(self, series: np.ndarray, times: np.ndarray, channels: np.ndarray | None) -> np.ndarray:
+        places = self.base[series].reshape(-1, *[1] * (times.ndim - 1)) + times
+        if channels is None:
+            return self.values[places]
+        return self.values[places, channels.reshape(-1, *[1] * (times.ndim - 1))][..., None]
+
+    def _inputs(self, values: np.ndarray, series: np.ndarray, times: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        """(B, T, size); `beside`: the times at which what stands beside was measured."""
+        there, base = np.isfinite(values), self.base[series][:, None]
+        parts = [np.where(there, values, 0.0)]
+        if self.layout.flags:
+            parts.append(there.astype(np.float32))
+        if self.past is not None:
+            parts.append(self.past[base + beside])
+        if self.known is not None:
+            ahead = (base + times)[..., None] + np.arange(1, self.layout.block + 1)
+            parts.append(self.known[ahead].reshape(*times.shape, self.layout.block * self.layout.known))
+        return np.concatenate(parts, axis=-1, dtype=np.float32)
+
+    def _targets(
+        self,
+        series: np.ndarray,
+        times: np.ndarray,
+        ends: np.ndarray,
+        channels: np.ndarray | None,
+        centre: np.ndarray,
+        spread: np.ndarray,
+    ) -> np.ndarray:
+        """(B, T, block, N): the points after each time, none of them beyond the horizon."""
+        wanted = times[..., None] + np.arange(1, self.layout.block + 1)
+        found = self._values(series, wanted, channels)
+        found[wanted >= (ends + self.horizon)[:, None, None]] = np.nan
+        return (found - centre[:, :, None]) / spread[:, :, None]
+
+    def _known(self, rows: Rows, series: int, beyond: int) -> np.ndarray:
+        length, known = int(self.lengths[series]), np.asarray(rows.known[series])
+        if beyond:
+            known = np.concatenate((known[:length], rows.future_known(series, beyond)))
+        wanted = length + (self.blocks + 1) * self.layout.block
+        known = known[:wanted]
+        return np.concatenate((known, np.zeros((wanted - len(known), known.shape[1]), np.float32)))
+
+
+class JoinedRows:
+    """Several SeriesRows as one; `chosen`: of all their series only these."""
+
+    names: list[str]
+    values: list[np.ndarray]
+    past: list[np.ndarray]
+    known: list[np.ndarray]
+    times: list[np.ndarray]
+    begins: list[int]
+
+    def __init__(self, rows: Sequence[Rows], chosen: Sequence[int] | None = None) -> None:
+        owners = [(one, n) for one in rows for n in range(len(one.values))]
+        self._owners = owners if chosen is None else [owners[n] for n in chosen]
+        for name in ("names", "values", "past", "known", "times", "begins"):
+            setattr(self, name, [getattr(one, name)[n] for one, n in self._owners])
+
+    def future_known(self, series: int, steps: int) -> np.ndarray:
+        one, n = self._owners[series]
+        return one.future_known(n, steps)
+
+    def future_times(self, series: int, steps: int) -> np.ndarray:
+        one, n = self._owners[series]
+        return one.future_times(n, steps)
+
+
+def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and spread (B, 1, N) of each history (B, C, N), from what is there; a constant one is only centred."""
+    there = np.isfinite(seen)
+    centre = np.zeros((len(seen), 1, seen.shape[-1]), np.float32)
+    spread = np.ones_like(centre)
+    if rule == "last":
+        centre = fill_forward(seen)[:, -1:]
+        centre = np.where(np.isfinite(centre), centre, 0.0).astype(np.float32)
+    if rule == "standard":
+        counts = np.maximum(there.sum(1, keepdims=True), 1)
+        values = np.where(there, seen, 0.0).astype(np.float64)
+        mean = values.sum(1, keepdims=True) / counts
+        deviation = np.sqrt((np.where(there, values - mean, 0.0) ** 2).sum(1, keepdims=True) / counts)
+        centre = mean.astype(np.float32)
+        steady = deviation <= _STEADY * np.abs(values).max(1, keepdims=True, initial=0.0)
+        spread = np.where(steady, 1.0, deviation).astype(np.float32)
+    return centre, spread
+
+
+def fill_forward(values: np.ndarray) -> np.ndarray:
+    """Along the second axis, what is missing becomes what was there last; at the beginning it stays missing."""
+    there = np.isfinite(values)
+    steps = np.arange(values.shape[1]).reshape(1, -1, *[1] * (values.ndim - 2))
+    place = np.maximum.accumulate(np.where(there, steps, 0), axis=1)
+    return np.take_along_axis(values, place, axis=1)
+
+
+def _flat(parts: list[np.ndarray], ahead: int, filling: float) -> np.ndarray:
+    """(points, columns): all parts, each followed by so many points of nothing."""
+    total = sum(len(part) + ahead for part in parts)
+    found = np.full((total, np.asarray(parts[0]).shape[1] if parts else 1), filling, np.float32)
+    place = 0
+    for part in parts:
+        found[place : place + len(part)] = part
+        place += len(part) + ahead
+    return found

@@ -1,0 +1,93 @@
+"""When: a column of dates (ISO 8601, to the second), months, years or plain numbers, as an array."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+_PLAIN = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d)?)?)?$")  # no zone, no fraction
+
+
+class OffClock(ValueError):
+    """A row (by its number) whose time does not fit; the message says how."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def parse_times(cells: Sequence[Any], kind: str | None = None) -> tuple[np.ndarray, str]:
+    """Times to the second, or numbers; and which of the two: "date" or "number". `kind`: what it must be.
+
+    Raises OffClock with the row that is neither.
+    """
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        return _to_the_second(cells), "date"
+    if kind != "date":
+        try:
+            numbers = np.array(cells, dtype=np.float64)
+        except (ValueError, TypeError):
+            numbers = None
+        if numbers is not None:
+            if not (good := np.isfinite(numbers)).all():
+                row = int(good.argmin())
+                raise OffClock(row, f"{cells[row]!r} is no time")
+            return numbers, "number"
+        if kind == "number" or _is_number(cells[0]):
+            row = next(n for n, cell in enumerate(cells) if not _is_number(cell))
+            raise OffClock(row, f"{cells[row]!r} is not a number, as the times before it are")
+    return _dates(cells), "date"
+
+
+def as_whole(numbers: np.ndarray) -> np.ndarray:
+    """Whole numbers as such."""
+    whole = bool((numbers == np.round(numbers)).all()) and bool((np.abs(numbers) < 2**53).all())
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _to_the_second(times: np.ndarray) -> np.ndarray:
+    if np.isnat(times).any():
+        raise OffClock(int(np.isnat(times).argmax()), "no time")
+    whole = times.astype("datetime64[s]")
+    if (finer := whole != times).any():
+        raise OffClock(
+            int(finer.argmax()), f"{times[finer.argmax()]}: finer than a second; give times as plain numbers"
+        )
+    return whole
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _dates(cells: Sequence[Any]) -> np.ndarray:
+    if all(isinstance(cell, str) and _PLAIN.match(cell) for cell in cells):
+        try:
+            return np.array(cells, dtype="datetime64[s]")
+        except (ValueError, TypeError):
+            pass  # one by one, to name the one
+    return np.array([_date(cell, row) for row, cell in enumerate(cells)], dtype="datetime64[s]")
+
+
+def _date(cell: Any, row: int) -> np.datetime64:
+    text = cell.isoformat() if hasattr(cell, "isoformat") else str(cell).strip()
+    try:
+        if len(text) == 7 and text[4] == "-":
+            return np.datetime64(text, "s")
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        wanted = "2016-07-01, 2016-07-01 12:00 or 2016-07, nor a number"
+        raise OffClock(row, f"{text!r} is no time: not a date like {wanted}") from None
+    if found.tzinfo:
+        found = found.astimezone(UTC).replace(tzinfo=None)
+    if found.microsecond:
+        raise OffClock(row, f"{text!r}: finer than a second; give times as plain numbers")
+    return np.datetime64(found, "s")

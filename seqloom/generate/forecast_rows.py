@@ -1,0 +1,84 @@
+"""Forecasts as rows for a file, and as pictures: beyond the end of every series, or from some points before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.series import JoinedRows, SeriesWindows
+from seqloom.core.task import Row
+
+_AT_ONCE = 64  # series
+_HISTORY = 3  # horizons of history in a picture
+
+Windows = Callable[[Any, int], SeriesWindows]  # of some rows, with what is known so many points after their end
+Forecast = Callable[[SeriesWindows, tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray | None]]
+
+
+class ForecastRows:
+    """`back`: begin so many points before the end; what came is then given beside."""
+
+    def __init__(
+        self, scale: Any, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
+    ) -> None:
+        self.scale, self.levels, self.windows, self.forecast, self.back = scale, levels, windows, forecast, back
+
+    def rows(self, given: Iterable[Row]) -> Iterator[Row]:
+        """One row for each step of each series, in order."""
+        for found in self.each(given):
+            for step, time in enumerate(found["times"]):
+                row: Row = ({"series": found["series"]} if found["series"] else {}) | {"step": step + 1, "time": time}
+                for n, name in enumerate(self.scale.targets):
+                    row[name] = _short(found["guess"][step, n])
+                    if found["bands"] is not None:
+                        row |= {
+                            f"{name}_{level:g}": _short(found["bands"][step, n, k])
+                            for k, level in enumerate(self.levels)
+                        }
+                    if self.back:
+                        row[f"{name}_came"] = _short(found["came"][step, n])
+                yield row
+
+    def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
+        """Of each series: times and values, raw; guess (H, N), bands (H, N, levels) or None, came and history."""
+        given = iter(given)
+        while some := list(islice(given, _AT_ONCE)):
+            rows = JoinedRows([row["rows"](self.scale) for row in some])
+            lengths = np.array([len(values) for values in rows.values])
+            ends = np.maximum(1, lengths - self.back)
+            windows = self.windows(rows, 0)
+            windows = self.windows(rows, max(0, windows.horizon - int((lengths - ends).min())))
+            guess, bands = self.forecast(windows, (np.arange(len(ends)), ends))
+            came = self.scale.undo(windows.future(np.arange(len(ends)), ends))
+            guess = self.scale.undo(guess)
+            if bands is not None:
+                bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
+            for n, end in enumerate(ends):
+                after = rows.future_times(n, windows.horizon)
+                times = _shown(np.concatenate((rows.times[n][end:], after))[: windows.horizon], self.scale.frequency)
+                first = max(0, int(end) - _HISTORY * windows.horizon)
+                yield {
+                    "series": some[n].get("series"),
+                    "times": times,
+                    "guess": guess[n],
+                    "bands": None if bands is None else bands[n],
+                    "came": came[n],
+                    "history": self.scale.undo(rows.values[n][first:end]),
+                    "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
+                }
+
+
+def _shown(times: np.ndarray, frequency: str) -> list[Any]:
+    """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
+    if not np.issubdtype(times.dtype, np.datetime64):
+        return [time.item() for time in times]
+    unit: Any = {"year": "Y", "month": "M", "week": "D", "day": "D"}.get(frequency, "s")
+    return [str(text).replace("T", " ") for text in np.datetime_as_string(times, unit=unit)]
+
+
+def _short(value: float) -> float | None:
+    """Six digits, as many as are sure; None: missing."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None

@@ -1,0 +1,93 @@
+"""What a forecaster knows of its data: names and scale of the variables, the clock, the season."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+
+FILE = "series.json"
+
+
+class SeriesScale:
+    """Centre and spread of every column of the training part: scaled = (raw - centre) / spread."""
+
+    kind = "series"
+
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[str]],
+        scale: Mapping[str, tuple[Any, Any]],
+        *,
+        calendar: Sequence[str] = (),
+        frequency: str = "number",
+        step: float = 1,
+        month_end: bool = False,
+        season: int = 1,
+        method: str = "standard",
+        missing: Sequence[str] = (),
+    ) -> None:
+        """`columns` and `scale` by role: targets, past, known; `calendar`: names of the inputs that it gives;
+        `missing`: columns that are not always there in the training part."""
+        self.columns = {role: list(columns.get(role, ())) for role in ("targets", "past", "known")}
+        self._scale = {
+            role: tuple(np.asarray(numbers, np.float64) for numbers in scale.get(role, ((), ())))
+            for role in self.columns
+        }
+        self.targets, self.past = self.columns["targets"], self.columns["past"]
+        self.known = [*self.columns["known"], *calendar]
+        self.calendar = list(calendar)
+        self.frequency, self.step, self.month_end, self.season = frequency, step, month_end, season
+        self.method, self.missing = method, list(missing)
+        self.size = len(self.targets)
+        self.hash = hashlib.sha256(b"\0".join(self.files().values())).hexdigest()
+
+    def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
+        """(..., columns) as in the file to numbers of order 1, float32; what is missing (NaN) stays so."""
+        centre, spread = self._scale[part]
+        return ((values - centre) / spread).astype(np.float32)
+
+    def undo(self, values: np.ndarray) -> np.ndarray:
+        """Scaled targets back to what they were, float64."""
+        centre, spread = self._scale["targets"]
+        return np.asarray(values, np.float64) * spread + centre
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Of each target."""
+        return self._scale["targets"][0]
+
+    @property
+    def spread(self) -> np.ndarray:
+        """By which errors of scaled targets grow when they are undone."""
+        return self._scale["targets"][1]
+
+    def files(self) -> dict[str, bytes]:
+        facts = {
+            "columns": self.columns,
+            "scale": {role: [numbers.tolist() for numbers in pair] for role, pair in self._scale.items()},
+            "calendar": self.calendar,
+            "frequency": self.frequency,
+            "step": self.step,
+            "month_end": self.month_end,
+            "season": self.season,
+            "method": self.method,
+            "missing": self.missing,
+        }
+        return {FILE: json.dumps(facts, ensure_ascii=False).encode()}
+
+    @classmethod
+    def load(cls, folder: Path) -> SeriesScale:
+        path = Path(folder) / FILE
+        try:
+            return cls(**json.loads(path.read_bytes()))
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: damaged; not a scale that seqloom wrote") from None

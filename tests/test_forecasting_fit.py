@@ -1,0 +1,196 @@
+"""Forecasting from a file to a page: fit, resume, eval, predict, solve, compare; mistakes are one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import digest
+from test_cli import call
+
+from seqloom import runs
+from seqloom.core.errors import UserError
+from seqloom.fitting import fit
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+SMALL = [
+    "task.horizon=6",
+    "task.context=12",
+    "train.batch=8",
+    "train.threads=1",
+    "train.steps=4",
+    "data.test_fraction=0.2",
+]
+
+
+def table(path: Path, series: int = 2, points: int = 120, holes: bool = True) -> Path:
+    """Hours with two variables, one covariate, and values that are missing now and then."""
+    rng, lines = np.random.default_rng(0), ["when,shop,sold,spent,price"]
+    for n in range(series):
+        for t in range(points):
+            stamp = np.datetime64("2024-01-01T00") + np.timedelta64(t, "h")
+            sold = "" if holes and rng.random() < 0.05 else f"{10 + 3 * np.sin(t / 4 + n) + rng.normal(0, 0.3):.3f}"
+            lines.append(f"{stamp},s{n},{sold},{100 + t % 24 + rng.normal():.3f},{rng.random():.3f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+COLUMNS = ["data.time=when", "data.series=shop", "data.targets=sold,spent", "data.past=price", "data.calendar=hour"]
+
+
+def small(folder: Path, model: str = "gru", *extra: str, data: Any = None) -> runs.Run:
+    size = [] if model == "window" else ["model.width=16"]
+    given = data or str(table(folder / "t.csv"))
+    columns = COLUMNS if data is None else []
+    return fit(None, task="forecasting", data=given, model=model, out=folder / "run",
+               overrides=[*SMALL, *size, *columns, *extra], quiet=True)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "extra"),
+    [
+        ("gru", ["task.strategy=recursive", "task.output=gauss"]),
+        ("window", ["task.channels=apart", "task.window_scale=last", "model.form=linear", "model.span=12"]),
+        ("transformer", ["task.strategy=direct", "task.direct=steps", "task.output=quantiles"]),
+        ("gpt", ["task.strategy=combined", "task.block=4", "task.training=mixed"]),
+        ("bert", ["task.window_scale=standard", "task.output=student"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_from_a_file_to_forecasts(tmp_path: Path, model: str, extra: list[str]) -> None:
+    run = small(tmp_path, model, *extra, "task.paths=5")
+    test = run.summary["scores"]["test"]
+    assert np.isfinite(test["mse"]) and set(test["raw"]) == {"sold", "spent"} and 0 <= test["coverage"] <= 1
+    assert {"last value", "drift", "seasonal naive", "moving average", "autoregression"} <= set(test["baselines"])
+    again = runs.load(run.folder.path).evaluate(str(tmp_path / "t.csv"))
+    assert np.isfinite(again["mse"]) and "autoregression" in again["baselines"]
+    rows = list(runs.load(run.folder.path).predict(str(tmp_path / "t.csv")))
+    assert [(row["series"], row["step"]) for row in rows] == [(s, n) for s in ("s0", "s1") for n in range(1, 7)]
+    assert rows[0]["time"] == "2024-01-06 00:00:00" and rows[5]["time"] == "2024-01-06 05:00:00"
+    for row in rows:
+        lines = [row[f"sold_{level:g}"] for level in (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)]
+        assert lines == sorted(lines) and all(np.isfinite([row["sold"], row["spent"]])) and "sold_came" not in row
+    back = list(runs.load(run.folder.path).predict(str(tmp_path / "t.csv"), back=8))
+    assert back[0]["time"] == "2024-01-05 16:00:00" and back[0]["spent_came"] == pytest.approx(116, abs=5)
+
+
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
+    """Also what is drawn on the way, in mixed training and by dropout."""
+    extra = ["task.strategy=recursive", "task.training=mixed", "model.dropout=0.1", "train.keep=9"]
+    extra += ["train.evaluate_every=2", "train.schedule=constant", "train.warmup=0"]
+    for name in ("whole", "halves"):
+        (tmp_path / name).mkdir()
+    whole = small(tmp_path / "whole", "lstm", *extra, "train.steps=6")
+    small(tmp_path / "halves", "lstm", *extra, "train.steps=4")
+    halves = small(tmp_path / "halves", "lstm", *extra, "train.steps=6")
+    assert digest(halves.folder.path) == digest(whole.folder.path)
+
+
+RULES = [["recursive"], ["direct"], ["combined", "task.block=3"], ["recursive", "task.window_scale=last"]]
+
+
+@pytest.mark.parametrize(("strategy", "extra"), [(first, rest) for first, *rest in RULES])
+def test_least_squares_on_a_line_that_follows_a_rule(tmp_path: Path, strategy: str, extra: list[str]) -> None:
+    """Waves follow a linear rule exactly: solved once, forecast without error, by any strategy."""
+    lines = ["value", *(f"{np.sin(t / 3) + 0.5 * np.cos(t / 7):.9f}" for t in range(200))]
+    (tmp_path / "w.csv").write_text("\n".join(lines) + "\n")
+    solving = ["model.form=linear", "model.solve=true", "model.span=12", "data.time=line", f"task.strategy={strategy}"]
+    run = small(tmp_path, "window", *solving, *extra, data=str(tmp_path / "w.csv"))
+    assert run.summary["scores"]["test"]["rmse"] < 0.02
+    assert runs.load(run.folder.path).evaluate(str(tmp_path / "w.csv"))["rmse"] < 0.02
+    size = {"direct": 6, "combined": 3}.get(strategy, 1)
+    assert run.summary["parameters"] == 13 * size, "nothing but the map itself"
+
+
+def test_solving_needs_numbers(tmp_path: Path) -> None:
+    from toys import language_model
+
+    config = runs.find_config("models", "window")
+    with pytest.raises(ValueError, match="belongs to form=linear"):
+        config.model_validate({"solve": True})
+    with pytest.raises(UserError, match="solves for numbers"):
+        config.model_validate({"solve": True, "form": "linear"}).assemble(language_model())
+    solving = ["model.form=linear", "model.solve=true"]
+    for option, message in (("direct=steps", "asks at empty positions"), ("output=gauss", "one number for each value")):
+        (tmp_path / option).mkdir()
+        with pytest.raises(UserError, match=message):
+            small(tmp_path / option, "window", *solving, f"task.{option}")
+
+
+def test_predictions_as_a_table_and_as_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    run = small(tmp_path, "gru", "task.output=gauss").folder.path
+
+    def told(*words: Any) -> tuple[int, str, str]:
+        return call(monkeypatch, capsys, *map(str, words))
+
+    data, page = tmp_path / "t.csv", tmp_path / "deep" / "page.html"
+    code, _, _ = told("predict", run, "--data", data, "--out", tmp_path / "f.csv", "--chart", page, "--back", 6)
+    rows = list(csv.DictReader((tmp_path / "f.csv").open()))
+    assert code == 0 and len(rows) == 12 and rows[0]["series"] == "s0" and float(rows[0]["spent_came"]) > 90
+    text = page.read_text()
+    assert text.count("<figure>") == 4 and "what came" in text and "90%, 80%, 50% bands" in text
+    assert (
+        "default-src 'none'" in text and not re.search(r"<script|https?://", text) and "NaN" not in text.upper()[:20000]
+    )
+    code, out, _ = told("predict", run, "--data", data)
+    assert code == 0 and len([json.loads(line) for line in out.splitlines()]) == 12
+    code, _, error = told("predict", run, "--data", data, "--beams", 2)
+    assert code == 2 and "beams: a forecasting run has no such option" in error
+    code, _, error = told("predict", run, "--text", "12", "--chart", page)
+    assert code == 2 and "--chart" in error
+
+
+def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
+    from seqloom.explain.forecasts import page
+
+    data = table(tmp_path / "t.csv", 1)
+    data.write_text(data.read_text().replace("s0", "<b>&").replace("sold", "a<i>"))
+    columns = ["data.time=when", "data.series=shop", "data.targets=a<i>"]
+    run = small(tmp_path, "gru", *columns, data=str(data))
+    text = page(runs.load(run.folder.path).pictures(str(data)), run)
+    assert "&lt;b&gt;&amp;" in text and "a&lt;i&gt;" in text and "<b>" not in text and "a<i>" not in text
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["task.horizon=60"], "fewer than task.horizon=60"),
+        (["task.horizon=500"], "no series of the training part has more than task.horizon=500 points"),
+        (["task.output=middle"], "task.output"),
+        (["model.name=bert", "task.strategy=recursive"], "needs a model that is causal or encoder-decoder"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, extra: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as told:
+        small(tmp_path, "gru", *extra)
+    assert "\n" not in str(told.value)
+
+
+def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seqloom import compare
+
+    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
+    own = ("steps", "threads", "fraction")  # a comparison sets them itself
+    found = compare(
+        task="forecasting", data=str(table(tmp_path / "t.csv")), models="gru,line=window:form=linear:solve=true,window",
+        out=tmp_path / "c", params="4k", budget="tokens=4k", trials=0, seeds=1, jobs=2, quiet=True,
+        overrides=[*(o for o in SMALL if not any(name in o for name in own)), *COLUMNS],
+    )  # fmt: skip
+    result = found.result
+    entry = result["entries"][0]
+    assert entry["state"] == "done", entry["error"]
+    assert len(entry["aspects"]["horizon"]["rmse"]) == 6 == len(entry["aspects"]["horizon"]["inside"])
+    names = {row["name"] for row in result["baselines"]}
+    assert {"last value", "drift", "seasonal naive", "moving average", "autoregression", "line"} <= names
+    report = (tmp_path / "c" / "report.md").read_text()
+    assert "Error against horizon" in report and "| Steps ahead |" in report and "linear autoregression" in report
+    assert "Error against horizon" in found.report.read_text()
+    assert entry["cost"]["latency"] and entry["aspects"]["throughput"] and entry["sample"]["wanted"]
