@@ -326,7 +326,6 @@ def test_free_and_mixed_training_give_every_weight_a_gradient(
         ({"asked": "all", "window_scale": "last"}, "what came later"),
         ({"strategy": "direct", "direct": "steps", "asked": "all"}, "only the future"),
         ({"strategy": "direct", "training": "free"}, "direct does not"),
-        ({"strategy": "recursive", "training": "mixed", "output": "student"}, "no gradient"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:

@@ -35,6 +35,7 @@ from seqloom.generate.forecaster import Forecaster, Origins
 from seqloom.layers.outputs import Bins, ForecastHead, make_output
 
 _LESSONS = 256  # examples of a system of equations made together
+_UNITS = {"mse": "squared deviations", "mae": "deviations", "smape": "per cent", "mase": "naive errors"}
 _PROBED = 4  # series whose future is changed
 _SHOWN = 12  # values of a sample
 
@@ -105,8 +106,6 @@ class Config(TaskConfig):
             raise ValueError("asked=all: with direct=steps only the future has positions to ask")
         if self.training != "forced" and self.strategy == "direct":
             raise ValueError(f"training={self.training} is for strategies that read what they said; direct does not")
-        if self.training != "forced" and self.output == "student":
-            raise ValueError("training: student has no gradient for what it says itself; use forced, or output=gauss")
         return self
 
     @property
@@ -133,7 +132,6 @@ class Config(TaskConfig):
 class Forecasting(Task):
     name = "forecasting"
     columns = ("time", "value")
-    unit = "scaled units"
     surprises = False
     writes = False
 
@@ -162,6 +160,10 @@ class Forecasting(Task):
     @property
     def metric(self) -> str:  # type: ignore[override]
         return self.config.metric
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        return _UNITS[self.config.metric]
 
     def embed(self, width: int) -> nn.Module:
         return Linear(self.layout.size, width)
@@ -359,7 +361,7 @@ class Forecasting(Task):
         def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, some, origins, True)
 
-        return ForecastRows(self.scale, c.levels, windows, forecast, int(how.get("back", 0)))
+        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(how.get("back", 0)))
 
     @property
     def _dense(self) -> bool:
