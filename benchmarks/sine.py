@@ -31,7 +31,7 @@ LINEAR, MLP = Window(form="linear", solve=True, span=TAU), Window(span=TAU, widt
 class Plain:
     """Values as they are."""
 
-    targets, past, known, missing, season = ("x",), (), (), (), 1
+    targets, past, known, missing, season, method = ("x",), (), (), (), 1, "none"
 
     def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
         return np.asarray(values, np.float32)

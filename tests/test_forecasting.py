@@ -318,6 +318,20 @@ def test_free_and_mixed_training_give_every_weight_a_gradient(
     assert step.count == asked + before
 
 
+@each_few
+@each_strategy
+def test_an_example_of_any_size_can_be_learned_from(case: Case, strategy: dict[str, Any]) -> None:
+    """To measure what models cost."""
+    for training in ("forced", "mixed") if strategy["strategy"] != "direct" else ("forced",):
+        own = task(training=training, **strategy)
+        model = model_of(*case, own).float().train()
+        for count, length in ((1, 9), (2, 14)):
+            batch = own.example(count, length)
+            step = own.loss(model, batch)
+            step.loss.backward()
+            assert step.loss.isfinite() and batch.inputs.size(1) >= length and batch.context.size(1) == length
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -326,7 +340,6 @@ def test_free_and_mixed_training_give_every_weight_a_gradient(
         ({"asked": "all", "window_scale": "last"}, "what came later"),
         ({"strategy": "direct", "direct": "steps", "asked": "all"}, "only the future"),
         ({"strategy": "direct", "training": "free"}, "direct does not"),
-        ({"strategy": "recursive", "training": "mixed", "output": "student"}, "no gradient"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:

@@ -80,6 +80,21 @@ def test_from_a_file_to_forecasts(tmp_path: Path, model: str, extra: list[str]) 
     assert back[0]["time"] == "2024-01-05 16:00:00" and back[0]["spent_came"] == pytest.approx(116, abs=5)
 
 
+def test_what_is_known_ahead_must_reach_as_far_as_the_forecast(tmp_path: Path) -> None:
+    data = table(tmp_path / "t.csv", 1)
+    columns = ["data.time=when", "data.series=shop", "data.targets=sold", "data.known=price"]
+    run = small(tmp_path, "gru", *columns, "task.strategy=recursive", data=str(data))
+    with pytest.raises(UserError, match="has price for 0 steps after its last value, and 6 are asked for"):
+        list(run.predict(str(data)))
+    assert len(list(run.predict(str(data), back=6))) == 6
+    ahead = [f"2024-01-06T{hour:02}:00,s0,,,0.{hour}" for hour in range(6)]
+    data.write_text(data.read_text() + "\n".join(ahead) + "\n")
+    first = list(run.predict(str(data)))
+    data.write_text(data.read_text().replace("s0,,,0.0", "s0,,,5"))
+    other = list(run.predict(str(data)))
+    assert len(first) == 6 and first[0]["time"] == "2024-01-06 00:00:00" and first[0]["sold"] != other[0]["sold"]
+
+
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     """Also what is drawn on the way, in mixed training and by dropout."""
     extra = ["task.strategy=recursive", "task.training=mixed", "model.dropout=0.1", "train.keep=9"]

@@ -125,6 +125,8 @@ def close(ours: Any, theirs: Any) -> None:
 class ToyScale:
     """What a forecaster knows of its data, with nothing to read from files."""
 
+    method = "standard"
+
     def __init__(self, targets: int = 1, past: int = 0, known: int = 0, season: int = 1, gaps: bool = False) -> None:
         self.targets, self.past, self.known = (
             [f"{k}{n}" for n in range(m)] for k, m in zip("xpk", (targets, past, known), strict=True)

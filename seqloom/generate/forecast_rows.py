@@ -22,9 +22,10 @@ class ForecastRows:
     """`back`: begin so many points before the end; what came is then given beside."""
 
     def __init__(
-        self, scale: Any, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
+        self, scale: Any, horizon: int, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
     ) -> None:
-        self.scale, self.levels, self.windows, self.forecast, self.back = scale, levels, windows, forecast, back
+        self.scale, self.horizon, self.levels = scale, horizon, levels
+        self.windows, self.forecast, self.back = windows, forecast, back
 
     def rows(self, given: Iterable[Row]) -> Iterator[Row]:
         """One row for each step of each series, in order."""
@@ -49,17 +50,16 @@ class ForecastRows:
             rows = JoinedRows([row["rows"](self.scale) for row in some])
             lengths = np.array([len(values) for values in rows.values])
             ends = np.maximum(1, lengths - self.back)
-            windows = self.windows(rows, 0)
-            windows = self.windows(rows, max(0, windows.horizon - int((lengths - ends).min())))
+            windows = self.windows(rows, max(0, self.horizon - int((lengths - ends).min())))
             guess, bands = self.forecast(windows, (np.arange(len(ends)), ends))
             came = self.scale.undo(windows.future(np.arange(len(ends)), ends))
             guess = self.scale.undo(guess)
             if bands is not None:
                 bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
             for n, end in enumerate(ends):
-                after = rows.future_times(n, windows.horizon)
-                times = _shown(np.concatenate((rows.times[n][end:], after))[: windows.horizon], self.scale.frequency)
-                first = max(0, int(end) - _HISTORY * windows.horizon)
+                after = rows.future_times(n, self.horizon)
+                times = _shown(np.concatenate((rows.times[n][end:], after))[: self.horizon], self.scale.frequency)
+                first = max(0, int(end) - _HISTORY * self.horizon)
                 yield {
                     "series": some[n].get("series"),
                     "times": times,

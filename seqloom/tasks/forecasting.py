@@ -35,6 +35,7 @@ from seqloom.generate.forecaster import Forecaster, Origins
 from seqloom.layers.outputs import Bins, ForecastHead, make_output
 
 _LESSONS = 256  # examples of a system of equations made together
+_UNITS = {"mse": "squared deviations", "mae": "deviations", "smape": "per cent", "mase": "naive errors"}
 _PROBED = 4  # series whose future is changed
 _SHOWN = 12  # values of a sample
 
@@ -105,8 +106,6 @@ class Config(TaskConfig):
             raise ValueError("asked=all: with direct=steps only the future has positions to ask")
         if self.training != "forced" and self.strategy == "direct":
             raise ValueError(f"training={self.training} is for strategies that read what they said; direct does not")
-        if self.training != "forced" and self.output == "student":
-            raise ValueError("training: student has no gradient for what it says itself; use forced, or output=gauss")
         return self
 
     @property
@@ -133,7 +132,6 @@ class Config(TaskConfig):
 class Forecasting(Task):
     name = "forecasting"
     columns = ("time", "value")
-    unit = "scaled units"
     surprises = False
     writes = False
 
@@ -162,6 +160,10 @@ class Forecasting(Task):
     @property
     def metric(self) -> str:  # type: ignore[override]
         return self.config.metric
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        return _UNITS[self.config.metric]
 
     def embed(self, width: int) -> nn.Module:
         return Linear(self.layout.size, width)
@@ -245,10 +247,9 @@ class Forecasting(Task):
         if before is not None and batch.before is not None:
             more, others = self._cost(before, batch.before)
             loss, count = loss + more, count + others
-        history = (
-            batch.context.size(0) * batch.context.size(1) if batch.context_mask is None else batch.context_mask.sum()
-        )
-        return Step(loss, count, tokens=int(history) + batch.inputs.size(0) * (batch.inputs.size(1) - 1))
+        rows, length = batch.context.shape[:2]
+        history = rows * length if batch.context_mask is None else int(batch.context_mask.sum())
+        return Step(loss, count, tokens=history + rows * (batch.inputs.size(1) - 1))
 
     def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
         """A rolling backtest. Options: `quick` (while training: some windows, guesses alone), `brief` (no baselines),
@@ -317,16 +318,14 @@ class Forecasting(Task):
         return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
 
     def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str] | None:
+        """The first forecast of a part, of its first target, as numbers."""
         windows = self._windows(rows)
         origin = windows.scored().locate(np.array([0]))
-        found, _ = self.forecast(model, rows, origin)
-        texts = []
-        for values in (
-            windows.history(*origin, self.config.context)[0, -_SHOWN:],
-            found[0],
-            windows.future(*origin)[0],
-        ):
-            texts.append(", ".join(f"{value:.4g}" for value in self.scale.undo(values)[:_SHOWN, 0]))
+        seen = windows.history(*origin, min(_SHOWN, self.config.context))
+        texts = [
+            ", ".join(f"{value:.4g}" for value in self.scale.undo(values[0])[:_SHOWN, 0])
+            for values in (seen, self.forecast(model, rows, origin)[0], windows.future(*origin))
+        ]
         return {"prompt": f"{self.scale.targets[0]}: {texts[0]}", "text": texts[1], "wanted": texts[2]}
 
     @property
@@ -338,13 +337,14 @@ class Forecasting(Task):
         return self.config.tokens_per_row
 
     def example(self, rows: int, length: int) -> Windows:
-        draw = torch.Generator().manual_seed(0)
-        shape = self.layout.block, self.layout.targets
-        inputs = 1 if self.config.by_head else length
+        """A history of that length, and as many positions after it, up to the end of a block."""
+        draw, size = torch.Generator().manual_seed(0), self.layout.block
+        inputs = 1 + -(-(length - 1) // size) * size
+        asked = 1 if self.config.by_head else inputs
         return Windows(
-            torch.randn(rows, inputs if rows > 1 else length, self.layout.size, generator=draw),
+            torch.randn(rows, inputs, self.layout.size, generator=draw),
             None,
-            torch.randn(rows, inputs if rows > 1 else length, *shape, generator=draw),
+            torch.randn(rows, asked, size, self.layout.targets, generator=draw),
             torch.randn(rows, length, self.layout.size, generator=draw),
             origin="random values",
         )
@@ -359,7 +359,7 @@ class Forecasting(Task):
         def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, some, origins, True)
 
-        return ForecastRows(self.scale, c.levels, windows, forecast, int(how.get("back", 0)))
+        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(how.get("back", 0)))
 
     @property
     def _dense(self) -> bool:
@@ -391,9 +391,8 @@ class Forecasting(Task):
 
     def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
         asked = targets.isfinite()
-        each = self.output.loss(
-            said.float() if said.dtype != torch.float64 else said, targets.nan_to_num().to(said.device)
-        )
+        exact = said if said.dtype == torch.float64 else said.float()
+        each = self.output.loss(exact, targets.nan_to_num())
         return torch.where(asked, each, 0.0).sum(), int(asked.sum())
 
     def _protocol(self, count: int, total: int) -> str:
@@ -403,7 +402,7 @@ class Forecasting(Task):
         of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly chosen"
         parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, every {c.stride}", of]
         parts += [f"each window scaled ({c.window_scale})"] * (c.window_scale != "none")
-        parts += ["errors in deviations of the training part"]
+        parts += ["errors in units of the data" if self.scale.method == "none" else "errors in deviations of training"]
         if self.output.spreads and self.forecaster.draws:
             parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
         return "; ".join(parts)

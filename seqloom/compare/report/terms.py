@@ -57,4 +57,8 @@ TERMS: dict[str, tuple[str, str]] = {
     "baseline.moving average": ("moving average", "移动平均"),
     "baseline.autoregression": ("linear autoregression", "线性自回归"),
     "baseline.naive2": ("naive2 (M4)", "naive2（M4）"),
+    "unit.squared deviations": ("squared deviations of the training part", "以训练部分的方差计"),
+    "unit.deviations": ("deviations of the training part", "以训练部分的标准差计"),
+    "unit.per cent": ("per cent", "%"),
+    "unit.naive errors": ("errors of the seasonal naive forecast", "以季节性朴素预测的误差计"),
 }
