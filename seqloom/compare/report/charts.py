@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from seqloom.compare.report import facts, formats
@@ -44,7 +43,7 @@ def learning(result: Result, say: Speaker) -> Chart | None:
     if not panels[0].series:
         return None
     return Chart(
-        "learning", say("learning"), panels, legend(result, panels), [_curve_table(panels[0])],
+        "learning", say("learning"), panels, legend(result, panels), [curve_table(panels[0])],
         remark=say("learning remark"),
     )  # fmt: skip
 
@@ -78,17 +77,17 @@ def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
 
 def cost(result: Result, say: Speaker) -> Chart | None:
     waits = facts.waits(result)
-    latency = _lines(
+    latency = lines(
         result, say.by(waits, "time per token"), Axis(say.by(waits, "context"), format=",d"),
         Axis(say.by(waits, "latency axis"), format=".3~r", unit=" ms"),
         lambda entry: _pairs(facts.listed(entry, "cost", "latency"), "context", "seconds", 1e3),
     )  # fmt: skip
-    state = _lines(
+    state = lines(
         result, say("size of state"), Axis(say.by(waits, "context"), format=",d"),
         Axis(say("state axis"), format=".3~s", unit="B"),
         lambda entry: _pairs(facts.listed(entry, "cost", "state"), "context", "bytes"),
     )  # fmt: skip
-    return _chart("cost", say.by(waits, "cost"), [latency, state], result, say.by(waits, "cost remark"))
+    return chart("cost", say.by(waits, "cost"), [latency, state], result, say.by(waits, "cost remark"))
 
 
 def aspects(result: Result, say: Speaker) -> Chart | None:
@@ -98,57 +97,8 @@ def aspects(result: Result, say: Speaker) -> Chart | None:
     ]
     if not panels:
         return None
-    tables = [_position_table(result, say) if p.title == say("positions") else _curve_table(p) for p in panels]
+    tables = [_position_table(result, say) if p.title == say("positions") else curve_table(p) for p in panels]
     return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables)
-
-
-def forgetting(result: Result, say: Speaker) -> Chart | None:
-    """What of the source arrives: where in the output, at which step, and from how long a source."""
-    panels = [
-        _lines(
-            result, say(f"forgetting {by}"), Axis(say(f"axis {by}"), format=",.3~r"),
-            Axis(say("forgetting axis"), format=".0%"), partial(_middles, by), log_x=False, log_y=False,
-        )
-        for by in ("by_place", "by_step", "by_length")
-    ]  # fmt: skip
-    return _chart("forgetting", say("forgetting"), panels, result, say("forgetting remark"))
-
-
-def horizon(result: Result, say: Speaker) -> Chart | None:
-    """The error against the steps ahead: of models and, thin, of naive forecasts; and where they had learned."""
-    panels: list[Panel] = []
-    for part in ("rmse", "inside"):
-        panel = _lines(
-            result, say(f"horizon {part}"), Axis(say("steps ahead"), format=",d"),
-            Axis(say("horizon axis"), format=".4~r"), partial(_by_step, part), log_x=False, log_y=False,
-        )  # fmt: skip
-        naive = [
-            Series(say.term("baseline", row.get("name")), *_columns(row["horizon"]), draw="thin")
-            for row in facts.baselines(result)
-            if part == "rmse" and facts.listed(row, "horizon")
-        ]
-        if panel.series:
-            panels.append(replace(panel, series=[*naive, *panel.series]))
-    if not panels:
-        return None
-    tables = [_curve_table(replace(p, series=[replace(line, draw="line") for line in p.series])) for p in panels]
-    return Chart("horizon", say("horizon"), panels, legend(result, panels), tables, say("horizon remark"))
-
-
-def _by_step(part: str, entry: facts.Entry) -> list[tuple[float, float]]:
-    return list(zip(*_columns(facts.listed(entry, "aspects", "horizon", part)), strict=True))
-
-
-def _columns(values: list[float | None]) -> tuple[list[float], list[float]]:
-    """Steps and errors, of those that are known."""
-    points = [(step, value) for step, value in enumerate(values, 1) if value is not None]
-    return [float(x) for x, _ in points], [y for _, y in points]
-
-
-def _middles(by: str, entry: facts.Entry) -> list[tuple[float, float]]:
-    """Each stretch stands at its middle."""
-    points = facts.listed(entry, "aspects", "forgetting", by)
-    return [((point["from"] + point["to"]) / 2, point["accuracy"]) for point in points]
 
 
 def search(result: Result, say: Speaker) -> Chart | None:
@@ -247,7 +197,7 @@ def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: st
 
 def _positions(result: Result, say: Speaker) -> Panel:
     """Each stretch of positions stands at its geometric middle."""
-    panel = _lines(
+    panel = lines(
         result, say("positions"), Axis(say("position"), format=",.3~r"), Axis(say("loss axis"), format=".4~r"),
         lambda entry: [
             (math.sqrt(max(1, point["from"]) * max(1, point["to"])), point["loss"])
@@ -262,7 +212,7 @@ def _positions(result: Result, say: Speaker) -> Panel:
 
 
 def _recall(result: Result, say: Speaker) -> Panel:
-    panel = _lines(
+    panel = lines(
         result, say("recall"), Axis(say("distance"), format=",d"), Axis(say("recall axis"), format=".0%"),
         lambda entry: _pairs(facts.listed(entry, "aspects", "recall"), "distance", "accuracy"), log_y=False,
     )  # fmt: skip
@@ -271,7 +221,7 @@ def _recall(result: Result, say: Speaker) -> Panel:
 
 
 def _throughput(result: Result, say: Speaker) -> Panel:
-    return _lines(
+    return lines(
         result, say("throughput"), Axis(say("length"), format=",d"), Axis(say("throughput axis"), format=",.4~r"),
         lambda entry: _pairs(facts.listed(entry, "aspects", "throughput"), "length", "tokens_per_second"),
     )  # fmt: skip
@@ -302,14 +252,14 @@ def _front_table(
     return Table(say("quality and cost"), columns, rows)
 
 
-def _chart(key: str, title: str, panels: list[Panel], result: Result, remark: str = "") -> Chart | None:
+def chart(key: str, title: str, panels: list[Panel], result: Result, remark: str = "") -> Chart | None:
     panels = [panel for panel in panels if panel.series]
     if not panels:
         return None
-    return Chart(key, title, panels, legend(result, panels), [_curve_table(panel) for panel in panels], remark)
+    return Chart(key, title, panels, legend(result, panels), [curve_table(panel) for panel in panels], remark)
 
 
-def _lines(
+def lines(
     result: Result, title: str, x: Axis, y: Axis, points: Points, *, log_x: bool = True, log_y: bool = True
 ) -> Panel:
     """One line for each entry. A logarithmic horizontal axis has what was measured as its ticks."""
@@ -331,7 +281,7 @@ def _pairs(points: list[dict[str, Any]], x: str, y: str, factor: float = 1) -> l
     return [(p[x], p[y] * factor) for p in points if p.get(x) is not None and p.get(y) is not None]
 
 
-def _curve_table(panel: Panel) -> Table:
+def curve_table(panel: Panel) -> Table:
     """The lines of a panel as columns, at no more than a few values of x."""
     lines = [line for line in panel.series if line.draw != "thin"]
     at = _thin(sorted({x for line in lines for x in line.x}), ROWS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seqloom.compare.report import charts, facts, formats, transfer
+from seqloom.compare.report import charts, facts, fading, formats, transfer
 from seqloom.compare.report.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import Speaker
@@ -51,9 +51,9 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         table,
         Text(say("reach remark"), "muted"),
         charts.aspects(result, say),
-        charts.forgetting(result, say),
+        fading.forgetting(result, say),
         transfer.chart(result, say),
-        charts.horizon(result, say),
+        fading.horizon(result, say),
     ]
 
 

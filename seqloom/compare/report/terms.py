@@ -50,7 +50,6 @@ TERMS: dict[str, tuple[str, str]] = {
     "metric.mae": ("MAE", "MAE"),
     "metric.mase": ("MASE", "MASE"),
     "metric.smape": ("sMAPE", "sMAPE"),
-    "unit.scaled units": ("deviations of the training part", "以训练部分的标准差计"),
     "baseline.last value": ("last value", "末值"),
     "baseline.drift": ("drift", "漂移"),
     "baseline.seasonal naive": ("seasonal naive", "季节性朴素预测"),

@@ -1,0 +1,60 @@
+"""How well a model does further on: deeper into a source, later in an output, more steps ahead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from seqloom.compare.report import charts, facts
+from seqloom.compare.report.blocks import Axis, Chart, Panel, Series
+from seqloom.compare.report.facts import Result
+from seqloom.compare.report.words import Speaker
+
+
+def forgetting(result: Result, say: Speaker) -> Chart | None:
+    """What of the source arrives: where in the output, at which step, and from how long a source."""
+    panels = [
+        charts.lines(
+            result, say(f"forgetting {by}"), Axis(say(f"axis {by}"), format=",.3~r"),
+            Axis(say("forgetting axis"), format=".0%"), partial(_middles, by), log_x=False, log_y=False,
+        )
+        for by in ("by_place", "by_step", "by_length")
+    ]  # fmt: skip
+    return charts.chart("forgetting", say("forgetting"), panels, result, say("forgetting remark"))
+
+
+def horizon(result: Result, say: Speaker) -> Chart | None:
+    """The error against the steps ahead: of models and, thin, of naive forecasts; and where they had learned."""
+    panels: list[Panel] = []
+    for part in ("rmse", "inside"):
+        panel = charts.lines(
+            result, say(f"horizon {part}"), Axis(say("steps ahead"), format=",d"),
+            Axis(say("horizon axis"), format=".4~r"), partial(_by_step, part), log_x=False, log_y=False,
+        )  # fmt: skip
+        naive = [
+            Series(say.term("baseline", row.get("name")), *_columns(row["horizon"]), draw="thin")
+            for row in facts.baselines(result)
+            if part == "rmse" and facts.listed(row, "horizon")
+        ]
+        if panel.series:
+            panels.append(replace(panel, series=[*naive, *panel.series]))
+    if not panels:
+        return None
+    tables = [charts.curve_table(replace(p, series=[replace(line, draw="line") for line in p.series])) for p in panels]
+    return Chart("horizon", say("horizon"), panels, charts.legend(result, panels), tables, say("horizon remark"))
+
+
+def _by_step(part: str, entry: facts.Entry) -> list[tuple[float, float]]:
+    return list(zip(*_columns(facts.listed(entry, "aspects", "horizon", part)), strict=True))
+
+
+def _columns(values: list[float | None]) -> tuple[list[float], list[float]]:
+    """Steps and errors, of those that are known."""
+    points = [(step, value) for step, value in enumerate(values, 1) if value is not None]
+    return [float(x) for x, _ in points], [y for _, y in points]
+
+
+def _middles(by: str, entry: facts.Entry) -> list[tuple[float, float]]:
+    """Each stretch stands at its middle."""
+    points = facts.listed(entry, "aspects", "forgetting", by)
+    return [((point["from"] + point["to"]) / 2, point["accuracy"]) for point in points]
