@@ -302,9 +302,8 @@ class Classification(Task):
         of = f"{count:,} rows" if count == len(rows) else f"{count:,} of {len(rows):,} rows, evenly spread"
         cut_off = int((rows.lengths[chosen] > self.config.longest).sum())
         parts = [of, "nats per row"]
-        parts += [f"{cut_off:,} longer than {self.config.longest} tokens, of which the {self.config.keep} is read"] * (
-            cut_off > 0
-        )
+        kept = {"start": "their beginning", "end": "their end", "both": "their beginning and end"}[self.config.keep]
+        parts += [f"{cut_off:,} longer than {self.config.longest} tokens: {kept} is read"] * (cut_off > 0)
         strange = sum(-1 in labels for labels in (rows.labels[n] for n in chosen))
         parts += [f"{strange:,} with a label unknown to training, counted as wrong"] * (strange > 0)
         return "; ".join(parts)
