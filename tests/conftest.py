@@ -16,3 +16,11 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQLOOM_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="module")
+def short_probes() -> Iterator[None]:
+    """Comparisons of a module do not wait for what models recall."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
+        yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,8 @@ from seqloom.materials.texts import Texts
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.progress import Silent
 
+pytestmark = pytest.mark.usefixtures("short_probes")
+
 SMALL = ["task.length=16", "task.stretch=64", "train.batch=4", "task.validation=300", "train.warmup=5"]
 ASKED: dict[str, Any] = {
     "models": "rnn,gpt:heads=2,broken=rnn:train.rate=1e38:train.optimizer=sgd:train.clip=0",
@@ -45,13 +46,6 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "book.txt"
     path.write_text(text(6000))
     return path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_probes() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
-        yield
 
 
 @pytest.fixture(scope="module")

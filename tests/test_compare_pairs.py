@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,8 @@ from seqloom.evaluate.nearest import nearest, searched
 from seqloom.materials import material_of
 from seqloom.train.progress import Silent
 
+pytestmark = pytest.mark.usefixtures("short_probes")
+
 SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]
 ASKED: dict[str, Any] = {
     "task": "translation",
@@ -54,13 +55,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = (f"{' '.join(row)}\t{' '.join(reversed(row))}\n" for row in sorted(rows))
     path.write_text("source\ttarget\n" + "".join(lines))
     return path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_probes() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from seqloom.compare.report.html import html
 from seqloom.compare.report.markdown import markdown
 from seqloom.core.errors import UserError
 from seqloom.runs import load
+
+pytestmark = pytest.mark.usefixtures("short_probes")
 
 SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
 ASKED: dict[str, Any] = {
@@ -45,13 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "rows.tsv").write_text("label\ttext\n" + "".join(f"{kind}\t{text}\n" for kind, text in rows))
     (place / "raw.txt").write_text("\n".join(text for _, text in rows) * 3)
     return place
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_probes() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
-        yield
 
 
 @pytest.fixture(scope="module")

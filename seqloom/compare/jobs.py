@@ -17,7 +17,7 @@ from seqloom.core.run import RunConfig
 from seqloom.core.task import Task
 
 PROBE_STEPS = 240  # seconds for each architecture
-_TRIALS, _MEASURES, _FINALS, _PROBES = range(4)  # of the jobs that wait, the lowest is done first
+TRIALS, MEASURES, FINALS, PROBES = range(4)  # of the jobs that wait, the lowest is done first
 _SMALL = 0.1  # of the work of a whole run, to guess the time that is left
 
 
@@ -38,7 +38,7 @@ class Jobs:
         config = self.configured(tried, self.plan.seed, self.plan.trial_share)
         job = self.fit(config, sized, f"trial-{number:02d}", ["valid"], self.hashes)
         title = f"trial {number} of {self.plan.trials}"
-        return job | {"title": title, "size": self.plan.trial_share, "reference": reference, "turn": [_TRIALS, number]}
+        return job | {"title": title, "size": self.plan.trial_share, "reference": reference, "turn": [TRIALS, number]}
 
     def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
         """One that counts: scored on the test part too. Its place among the entries moves on with every seed: not
@@ -46,9 +46,9 @@ class Jobs:
         config = self.configured(sized, seed, 1.0)
         job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
-            return job | {"title": "counting", "size": 0.0, "turn": [_TRIALS]}
+            return job | {"title": "counting", "size": 0.0, "turn": [TRIALS]}
         round_ = self.seeds.index(seed)
-        turn = [_FINALS, round_, (place - round_) % len(self.plan.models)]
+        turn = [FINALS, round_, (place - round_) % len(self.plan.models)]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
     def probe(self, sized: Sized) -> Job:
@@ -57,7 +57,7 @@ class Jobs:
             "entry": sized.entry.name,
             "title": "recall probe",
             "size": _SMALL,
-            "turn": [_PROBES],
+            "turn": [PROBES],
             "folder": str(self.folder(sized, "probe")),
             "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
             "seed": self.plan.seed,
@@ -73,7 +73,7 @@ class Jobs:
             "entry": "all",
             "title": "cost and aspects",
             "size": _SMALL,
-            "turn": [_MEASURES],
+            "turn": [MEASURES],
             "folder": str(self.out / "measure"),
             "runs": {name: str(folder) for name, folder in folders.items()},
             "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],

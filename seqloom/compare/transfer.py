@@ -18,7 +18,7 @@ from typing import Any
 
 from seqloom import runs
 from seqloom.compare import statistics
-from seqloom.compare.jobs import Jobs, changed
+from seqloom.compare.jobs import FINALS, TRIALS, Jobs, changed
 from seqloom.compare.plan import Pretraining, Sized
 from seqloom.compare.worker import Job, Result
 from seqloom.core.config import merge
@@ -42,7 +42,7 @@ class Transfer:
         if not jobs.task.encodes:
             raise UserError(f"--pretrain: {jobs.task.name} does not begin with an encoder; tasks of understanding do")
         if (most := pretraining.examples[-1]) > rows:
-            raise UserError(f"--examples {most}: the training part has {rows:,} rows")
+            raise UserError(f"--examples {most}: the training part has {rows:,} rows; give smaller numbers")
         try:
             tokenizer = Tokenizer.load(jobs.tokenizer)
         except UserError:
@@ -92,7 +92,7 @@ class Transfer:
         config = self.configs[sized.entry.name]
         teacher = self.teachers[config.task["name"]]
         job = self.jobs.fit(config, sized, "pretrained", ["valid"], self.raw)
-        return job | {"title": "pre-training", "size": 1.0, "turn": [0], "metric": teacher.metric, "lower": True}
+        return job | {"title": "pre-training", "size": 1.0, "turn": [TRIALS], "metric": teacher.metric, "lower": True}
 
     def _few(self, sized: Sized, way: str) -> list[Job]:
         return [self._fit(sized, way, few, seed) for seed in self.jobs.seeds for few in self.pretraining.examples]
@@ -107,7 +107,12 @@ class Transfer:
         known = {part: hash for part, hash in self.jobs.hashes.items() if part != "train"}
         job = self.jobs.fit(config.model_copy(update=update), sized, name, ["test"], known)
         title = f"{examples:,} examples, seed {seed}" + (", pre-trained" if way == "pretrained" else "")
-        return job | {"title": title, "size": plan.trial_share, "turn": [2], "drawn from": self.jobs.hashes["train"]}
+        return job | {
+            "title": title,
+            "size": plan.trial_share,
+            "turn": [FINALS],
+            "drawn from": self.jobs.hashes["train"],
+        }
 
     def _folder(self, sized: Sized) -> Path:
         return self.jobs.folder(sized, "pretrained")
