@@ -74,7 +74,7 @@ def _cmudict() -> list[tuple[str, str]]:
 
 def reversal() -> Iterator[tuple[str, str]]:
     chosen = random.Random(1)
-    for _ in range(30_000):
+    for _ in range(100_000):
         letters = chosen.choices("abcdefghijklmnopqrst", k=40)
         yield " ".join(letters), " ".join(reversed(letters))
 
@@ -129,7 +129,7 @@ SAMPLES: dict[str, Sample] = {
     "python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs),
     "python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source),
     "cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", lambda: iter(_cmudict())),
-    "reversal": Sample("pairs", "30,000 random strings of 40 letters, and each backwards", reversal),
+    "reversal": Sample("pairs", "100,000 random strings of 40 letters, and each backwards", reversal),
     "languages": Sample(
         "labelled", "19,000 names of places, languages and money, and which of 16 languages", lambda: iter(_languages())
     ),
