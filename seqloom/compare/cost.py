@@ -201,7 +201,9 @@ def _begin(model: SequenceModel, task: Task, context: int) -> _Timed | None:
     """None: it cannot read so much, or there is nothing to read."""
     if task.waits == "row":
         batch = task.example(1, context)
-        return _Answerer(model, batch.inputs.to(model.device)) if batch and _can_read(model, context) else None
+        if batch is None or not _can_read(model, context):
+            return None
+        return _Answerer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
     if task.waits == "source":
         batch = task.example(1, context)
         if batch is None or batch.context is None or not _can_read(model, _read_in_a_row(model, batch)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 _ROUNDS = 4
@@ -17,6 +19,18 @@ def shuffled(index: np.ndarray, count: int, key: int) -> np.ndarray:
     while (outside := place >= count).any():
         place[outside] = _permute(place[outside], half, key)
     return place.astype(np.int64)
+
+
+def shuffled_batches(count: int, batch: int, seed: int, start: int = 0) -> Iterator[np.ndarray]:
+    """Batches of range(count) without end, each epoch in an order of its own; `start`: batches already seen. What is
+    left at the end of an epoch waits for the next one; fewer examples than a batch has are repeated."""
+    steps = max(1, count // batch)
+    epoch, skip = divmod(start, steps)
+    while True:
+        key = int(np.random.default_rng((seed, epoch)).integers(2**62))
+        for step in range(skip, steps):
+            yield shuffled(np.arange(step * batch, (step + 1) * batch) % count, count, key)
+        epoch, skip = epoch + 1, 0
 
 
 def spread(count: int, total: int) -> np.ndarray:

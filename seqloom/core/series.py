@@ -239,6 +239,20 @@ class JoinedRows:
         return one.future_times(n, steps)
 
 
+def random_windows(layout: Layout, rows: int, length: int, ends: bool) -> Windows:
+    """Any values: a history of that length, and as many positions after it, up to the end of a block; `ends`: only the
+    end of the history is asked."""
+    draw, size = torch.Generator().manual_seed(0), layout.block
+    inputs = 1 + -(-(length - 1) // size) * size
+    return Windows(
+        torch.randn(rows, inputs, layout.size, generator=draw),
+        None,
+        torch.randn(rows, 1 if ends else inputs, size, layout.targets, generator=draw),
+        torch.randn(rows, length, layout.size, generator=draw),
+        origin="random values",
+    )
+
+
 def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.ndarray]:
     """Centre and spread (B, 1, N) of each history (B, C, N), from what is there; a constant one is only centred."""
     there = np.isfinite(seen)

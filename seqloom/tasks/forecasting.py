@@ -22,8 +22,8 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.network import Lesson, SequenceModel
-from seqloom.core.order import shuffled
-from seqloom.core.series import JoinedRows, Layout, Places, SeriesWindows, Windows, WindowScale
+from seqloom.core.order import shuffled_batches
+from seqloom.core.series import JoinedRows, Layout, Places, SeriesWindows, Windows, WindowScale, random_windows
 from seqloom.core.state import State
 from seqloom.core.task import Order, Row, Step, Task, TaskConfig
 from seqloom.evaluate.backtests import beside, gaps, margins, rolling, shortness, too_short
@@ -158,6 +158,10 @@ class Forecasting(Task):
         return self.config.by_head
 
     @property
+    def waits(self) -> Literal["token", "row"]:  # type: ignore[override]
+        return "row" if self.config.by_head else "token"
+
+    @property
     def metric(self) -> str:  # type: ignore[override]
         return self.config.metric
 
@@ -199,14 +203,8 @@ class Forecasting(Task):
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
         if not count:
             raise UserError(f"no series of the training part is longer than task.horizon={self.config.horizon}")
-        steps, epoch, skip = max(1, count // order.batch), 0, order.start
-        while True:
-            key = int(np.random.default_rng((order.seed, epoch)).integers(2**62))
-            for step in range(skip, steps):
-                index = np.arange(step * order.batch, (step + 1) * order.batch) % count
-                index = shuffled(index, count, key)
-                yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
-            epoch, skip = epoch + 1, max(0, skip - steps)
+        for index in shuffled_batches(count, order.batch, order.seed, order.start):
+            yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
 
     def collate(self, windows: SeriesWindows, places: Places, index: np.ndarray) -> Windows:
         """The windows of these numbers, with what came."""
@@ -338,16 +336,7 @@ class Forecasting(Task):
 
     def example(self, rows: int, length: int) -> Windows:
         """A history of that length, and as many positions after it, up to the end of a block."""
-        draw, size = torch.Generator().manual_seed(0), self.layout.block
-        inputs = 1 + -(-(length - 1) // size) * size
-        asked = 1 if self.config.by_head else inputs
-        return Windows(
-            torch.randn(rows, inputs, self.layout.size, generator=draw),
-            None,
-            torch.randn(rows, asked, size, self.layout.targets, generator=draw),
-            torch.randn(rows, length, self.layout.size, generator=draw),
-            origin="random values",
-        )
+        return random_windows(self.layout, rows, length, ends=self.config.by_head)
 
     def _answers(self, model: SequenceModel, how: Mapping[str, Any]) -> ForecastRows:
         self.refuse({name: value for name, value in how.items() if name != "back"})
