@@ -40,9 +40,9 @@ SENTENCES: dict[str, Pair] = {
     ),
     "seeds in vain": (
         "More seeds alone would not separate {name} from {best}: their difference is too small for how much it varies "
-        "from one piece of the test text to the next. More test text or a larger training budget might.",
-        "只增加随机种子分不出 {name} 与 {best}：与测试文本各片段之间的波动相比，二者之差太小。"
-        "更多的测试文本或更大的训练预算或许可以。",
+        "from one piece of the test data to the next. More test data or a larger training budget might.",
+        "只增加随机种子分不出 {name} 与 {best}：与测试数据各片段之间的波动相比，二者之差太小。"
+        "更多的测试数据或更大的训练预算或许可以。",
     ),
     "identical": (
         "{name} and {best} score exactly the same; no number of seeds separates them.",
@@ -170,8 +170,8 @@ SENTENCES: dict[str, Pair] = {
         "可考虑状态始终为 {constant} 的 {other}。",
     ),
     "more budget": (
-        "A larger training budget or more training text may change this.",
-        "更大的训练预算或更多的训练文本可能改变这一结论。",
+        "A larger training budget or more training data may change this.",
+        "更大的训练预算或更多的训练数据可能改变这一结论。",
     ),
     # parts of sentences
     "score": (

@@ -14,6 +14,7 @@ from seqloom.compare.report.words import Speaker
 
 POINTS = 200  # of a curve, in a chart
 ROWS = 10  # of a curve, in a table
+APART = 0.2  # of an axis: less, and two names would overlap
 
 Points = Callable[[facts.Entry], list[tuple[float, float]]]
 
@@ -168,15 +169,28 @@ def _with_unit(result: Result, say: Speaker, key: str) -> str:
 
 
 def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
-    """Those that beat a model or leave the models room: a uniform guess would push them all to one side."""
+    """Those that beat a model or leave the models room: a uniform guess would push them all to one side. Where several
+    stand close together, the best is named."""
     means = [entry["score"]["mean"] for _, entry in order]
     room = max(max(means) - min(means), 0.05 * abs(max(means)))
-    return [
-        Rule(say.term("baseline", row["name"]), x=row["score"])
+    near = [
+        row
         for row in facts.baselines(result)
         if row.get("score") is not None
         and (row["score"] > min(means) - room if facts.higher_is_better(result) else row["score"] < max(means) + room)
     ]
+    ends = [row["score"] for row in near] + [end for _, entry in order for end in _ends(entry["score"])]
+    named: list[float] = []
+    rules = []
+    for row in near:
+        free = all(abs(place - row["score"]) > APART * (max(ends) - min(ends)) for place in named)
+        named += [row["score"]] * free
+        rules.append(Rule(say.term("baseline", row["name"]) if free else "", x=row["score"]))
+    return rules
+
+
+def _ends(score: dict[str, float]) -> list[float]:
+    return [value for name in ("low", "mean", "high") if (value := score.get(name)) is not None]
 
 
 def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: str) -> Panel:

@@ -10,6 +10,7 @@ from seqloom.compare.report.blocks import Axis, Chart, Panel, Series
 from seqloom.compare.report.facts import Result
 from seqloom.compare.report.words import Speaker
 
+_MARKED = 16  # points of a line, at most, that each have a mark
 
 def forgetting(result: Result, say: Speaker) -> Chart | None:
     """What of the source arrives: where in the output, at which step, and from how long a source."""
@@ -37,7 +38,9 @@ def horizon(result: Result, say: Speaker) -> Chart | None:
             if part == "rmse" and facts.listed(row, "horizon")
         ]
         if panel.series:
-            panels.append(replace(panel, series=[*naive, *panel.series]))
+            crowded = max(len(line.x) for line in panel.series) > _MARKED
+            lines = [replace(line, draw="line") if crowded else line for line in panel.series]
+            panels.append(replace(panel, series=[*naive, *lines]))
     if not panels:
         return None
     tables = [charts.curve_table(replace(p, series=[replace(line, draw="line") for line in p.series])) for p in panels]

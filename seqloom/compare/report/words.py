@@ -266,8 +266,8 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     # samples
     "samples remark": (
-        "One text per model from the same prompt, not selected.",
-        "各模型由同一提示各写一段，未经挑选。",
+        "What each model makes of the same beginning, not selected.",
+        "各模型由同一开头各续写一段，未经挑选。",
     ),
     "samples remark.source": (
         "What each model makes of the first source of the test part, not selected.",
