@@ -104,8 +104,8 @@ def test_a_series_that_begins_late_is_only_validated_on_and_one_that_ends_early_
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"valid_points": 60}, r"1 series too short to be cut so, the first 'b', with 60 points where 1 \+ 60"),
-        ({"train_points": 95, "valid_points": 10}, r"2 series too short .* 'a', with 100 points where 95 \+ 10"),
+        ({"valid_points": 60}, r"1 of 2 series too short to be cut so, the first 'b' with 60 points where 1 \+ 60"),
+        ({"train_points": 95, "valid_points": 10}, r"2 of 2 series too short .* 'a' with 100 points where 95 \+ 10"),
     ],
 )  # fmt: skip
 def test_what_is_too_short_to_be_cut_is_named(tmp_path: Path, options: dict[str, Any], wanted: str) -> None:

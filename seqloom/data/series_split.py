@@ -198,8 +198,9 @@ def _by_points(
         one = whole.series[short.argmax()]
         asked = " + ".join(f"{column[short.argmax()]:,}" for column in (first.clip(1), *later) if column.any())
         raise UserError(
-            f"{whole.name}: {short.sum():,} series too short to be cut so, the first {one.name!r}, with "
-            f"{one.ends:,} points where {asked} are wanted; ask for fewer (data.*_points), or leave short series out"
+            f"{whole.name}: {short.sum():,} of {len(lengths):,} series too short to be cut so, the first"
+            f"{f' {one.name!r}' if one.name else ''} with {one.ends:,} points where {asked} are wanted; ask for fewer "
+            "(data.*_points), or leave short series out"
         )
     return bounds
 
