@@ -51,6 +51,21 @@ def every_model(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     return json.loads(file.read_text()), printed
 
 
+def test_the_forecasting_benchmark_trains_ours_where_theirs_is_not_installed(tmp_path: Path) -> None:
+    hours = [
+        f"2020-01-{n // 24 + 1:02d} {n % 24:02d}:00,{math.sin(n / 4):.3f},{math.cos(n / 5):.3f}" for n in range(330)
+    ]
+    (tmp_path / "load.csv").write_text("\n".join(("date,load,wind", *hours)))
+    file = tmp_path / "figures.json"
+    printed = run_alone(
+        "forecasting.py", tmp_path / "load.csv", "--quick", "--rounds", "2", "--threads", "1", "--json", file
+    )
+    races = json.loads(file.read_text())["races"]
+    assert list(races) == ["LSTM", "Transformer"]
+    assert all(len(found["seqloom"]) == 2 and found["seqloom"][0]["mse"] > 0 for found in races.values())
+    assert printed.count("MSE") == 2 and "theirs" not in printed
+
+
 def test_the_language_model_benchmark_writes_every_figure_it_prints(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     printed = run_alone("language_model.py", "--quick", "--threads", "1", "--json", file)
