@@ -260,6 +260,20 @@ def test_a_failed_model_is_shown_with_its_reason() -> None:
     assert any(line.startswith("gpt-wide failed: no width") for line in table.lines(example()))
 
 
+def test_so_is_a_baseline_that_failed() -> None:
+    result = example()
+    result["baselines"].append({"name": "solved", "model": "solved", "score": None, "scores": {}, "error": "no way"})
+    assert "solved failed: no way" in table.lines(result)
+    assert any("no way" in line and "solved" in line for line in markdown(result, "en").splitlines())
+
+
+def test_names_of_baselines_that_stand_close_do_not_overlap() -> None:
+    result = example()
+    near = [{"name": f"near{n}", "score": 1.5 + n / 1000, "scores": {}} for n in range(5)]
+    rules = forest(result | {"baselines": near})["rules"]
+    assert len(rules) == 5 and [rule["label"] for rule in rules if rule["label"]] == ["near0"]
+
+
 def test_with_a_metric_that_should_be_high_the_highest_comes_first() -> None:
     result = example()
     accuracy(result)

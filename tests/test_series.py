@@ -234,6 +234,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,load", "1,2"], {"targets": "lod"}, "no column 'lod'; .*did you mean 'load'"),
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
         (["time,y", "1,2"], {"past": "y"}, "no column is left to forecast"),
+        (["time,step,y", "1,2,3"], {}, "column 'step' would be forecast, but .*-o data.series=step"),
         (["time,y", "1,a"], {}, "no column of numbers; there are: time, y"),
         (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"no series in it; no target \(y\) has a value"),
         (["time,y", "2020-01-01,1", "yesterday,2"], {}, "a.csv:3: time: 'yesterday' is no time: not a date like"),

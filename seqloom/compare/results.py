@@ -203,8 +203,10 @@ def _baselines(found: Found) -> list[dict[str, Any]]:
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
     lines: dict[str, Any] = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
-    counted = {name: test for name, result in found.baselines.items() if (test := _test(result))}
-    return rows + [_baseline(found.task, name, test) | {"model": name} for name, test in counted.items()]
+    for name, result in found.baselines.items():
+        failure = {} if result["state"] == "done" else {"error": result["error"]}
+        rows.append(_baseline(found.task, name, _test(result) or {}) | {"model": name} | failure)
+    return rows
 
 
 def _baseline(task: Task, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:

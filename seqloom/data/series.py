@@ -20,6 +20,7 @@ from seqloom.data.series_table import Table, listed, read_table
 from seqloom.data.times import OffClock
 
 LINES = Clock("number")  # where lines are counted
+TAKEN = ("series", "step", "time")  # columns of a table of forecasts
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,11 @@ def open_series(spec: str, data: DataConfig | None = None) -> SeriesSource:
     targets = listed(data.targets) or [name for name in table.columns if name not in (*past, *known)]
     if not targets:
         raise UserError(f"{spec}: no column is left to forecast; -o data.targets=NAME")
+    if taken := [name for name in targets if name in TAKEN]:
+        raise UserError(
+            f"{spec}: column {taken[0]!r} would be forecast, but a table of forecasts has a column of that name; "
+            f"rename it, or say what it is: -o data.series={taken[0]}, or which columns are: -o data.targets=NAME"
+        )
     order = np.argsort(table.series, kind="stable")
     values, which, lines = table.values[order], table.series[order], table.lines[order]
     times, clock = _clocked(table, order, which, lines)

@@ -109,6 +109,9 @@ def main_table(result: Result, say: Speaker) -> Table:
     places = facts.decimals(result)
     rows = [_row(result, say, position, *item, places) for position, item in enumerate(facts.ranked(result))]
     rows += [_baseline(result, row, say, places) for row in facts.baselines(result)]
+    for row in facts.failed_baselines(result):
+        name = Cell(str(row["name"]), say("baseline"), "failed")
+        rows.append(Row([name, Cell(str(row["error"]), span=len(columns) - 1)], "failed"))
     return Table(say("main caption", unit=unit, direction=direction), columns, rows)
 
 

@@ -129,6 +129,10 @@ def baselines(result: Result) -> list[dict[str, Any]]:
     return [row for _, row in sorted(found, key=lambda each: sign * each[0])]
 
 
+def failed_baselines(result: Result) -> list[dict[str, Any]]:
+    return [row for row in listed(result, "baselines") if row.get("error")]
+
+
 def mean_curve(entry: Entry) -> list[dict[str, float]]:
     """The mean over seeds, when all of them were measured at the same tokens."""
     curves = [listed(run, "curve") for run in runs(entry)]

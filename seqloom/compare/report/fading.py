@@ -12,6 +12,7 @@ from seqloom.compare.report.words import Speaker
 
 _MARKED = 16  # points of a line, at most, that each have a mark
 
+
 def forgetting(result: Result, say: Speaker) -> Chart | None:
     """What of the source arrives: where in the output, at which step, and from how long a source."""
     panels = [

@@ -38,7 +38,8 @@ def lines(result: Result, width: int = 80) -> list[str]:
         keys.pop()
     table = [dict(zip(keys, keys, strict=True)), *shown]
     drawn = ["  ".join(_pad(row[key], widths[key], key) for key in keys).rstrip() for row in table]
-    return drawn + [line for _, entry in facts.ranked(result) for line in _failure(entry, width)]
+    failed = [entry for _, entry in facts.ranked(result) if facts.mean(entry) is None] + facts.failed_baselines(result)
+    return drawn + [line for entry in failed for line in _failure(entry, width)]
 
 
 def recommendation(result: Result, width: int = 80) -> list[str]:
@@ -97,8 +98,6 @@ def _empty() -> dict[str, str]:
 
 
 def _failure(entry: Entry, width: int) -> list[str]:
-    if facts.mean(entry) is not None:
-        return []
     text = f"{entry.get('name')} failed: {entry.get('error') or Speaker('en')('no reason')}"
     return textwrap.wrap(" ".join(text.split()), width, subsequent_indent="  ")
 
