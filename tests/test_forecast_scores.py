@@ -135,6 +135,23 @@ def test_naive2_removes_a_season_and_puts_it_back() -> None:
     assert naive2(np.full(5, np.nan), 4, 2).tolist() == [0, 0]
 
 
+def test_naive2_keeps_the_phase_where_values_are_missing() -> None:
+    week = np.tile([10.0, 20, 30, 40, 30, 20, 15], 13)
+    gappy = week[:84].copy()
+    gappy[[20, 50, 83]] = np.nan
+    np.testing.assert_allclose(naive2(gappy, 7, 7), week[84:], rtol=0.1)
+    gappy[np.arange(84) % 7 > 4] = np.nan  # no weekends, ever
+    assert np.isfinite(naive2(gappy, 7, 7)).all()
+    np.testing.assert_allclose(naive2(gappy, 7, 5), week[84:89], rtol=0.25)
+
+
+def test_a_variable_of_which_nothing_came_has_no_raw_error() -> None:
+    test = Backtest(SCALE, 1)
+    test.add(np.ones((3, 1, 2)), np.array([[[1.0, np.nan]]] * 3), np.ones((3, 2)))
+    raw = test.scores()["raw"]
+    assert raw["x0"]["mae"] == 0 and raw["x1"] == {"mae": None, "rmse": None}
+
+
 def test_filling_forward_invents_nothing_before_the_first_value() -> None:
     values = np.array([[[np.nan], [1.0], [np.nan], [np.nan], [4.0]]])
     found = fill_forward(values)[0, :, 0]

@@ -180,13 +180,88 @@ def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
         (["task.horizon=60"], "fewer than task.horizon=60"),
         (["task.horizon=500"], "no series of the training part has more than task.horizon=500 points"),
         (["task.output=middle"], "task.output"),
+        (["task.levels=[]"], "one at least"),
+        (["task.levels=[0.9,0.95]", "task.output=quantiles"], "the quantile at 0.5, which must lie between them"),
+        (["task.output=bins", "data.scale=none", "task.strategy=recursive"], "cut for scaled values"),
+        (["task.levels=[0.5]", "data.targets=sold,sold_0.5", "data.train=twice.csv"], "two columns .* 'sold_0.5'"),
         (["model.name=bert", "task.strategy=recursive"], "needs a model that is causal or encoder-decoder"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path: Path, extra: list[str], message: str) -> None:
+def test_mistakes_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: list[str], message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = table(tmp_path / "t.csv").read_text().replace("spent", "sold_0.5", 1)
+    (tmp_path / "twice.csv").write_text(named)
     with pytest.raises(UserError, match=message) as told:
         small(tmp_path, "gru", *extra)
     assert "\n" not in str(told.value)
+
+
+LINEAR = [
+    "model.form=linear",
+    "model.solve=true",
+    "model.span=8",
+    "task.context=8",
+    "data.series=who",
+    "task.horizon=4",
+]
+
+
+def solved(folder: Path, lines: list[str], *extra: str) -> runs.Run:
+    (folder / "s.csv").write_text("\n".join(("day,who,y", *lines)))
+    return small(folder, "window", *LINEAR, *extra, data=str(folder / "s.csv"))
+
+
+def days(name: str, values: Any) -> list[str]:
+    first = np.datetime64("2024-01-01")
+    return [f"{first + n},{name},{value:.14g}" for n, value in enumerate(values)]
+
+
+def test_small_numbers_beside_large_ones_are_not_lost(tmp_path: Path) -> None:
+    t = np.arange(120)
+    large, tiny = 5e9 + 1e9 * np.sin(t / 3), 1.2 + 0.03 * np.sin(t / 5)
+    run = solved(tmp_path, days("large", large) + days("tiny", tiny), "task.window_scale=standard")
+    rows = [row for row in run.predict(str(tmp_path / "s.csv"), back=4) if row["series"] == "tiny"]
+    np.testing.assert_allclose([row["y_came"] for row in rows], tiny[-4:], rtol=1e-6)
+    np.testing.assert_allclose([row["y"] for row in rows], tiny[-4:], atol=3e-3)
+
+
+def test_numbers_that_vary_little_keep_their_digits(tmp_path: Path) -> None:
+    wave = 1.7e9 + 3 * np.sin(np.arange(120) / 3)
+    run = solved(tmp_path, days("high", wave))
+    rows = list(run.predict(str(tmp_path / "s.csv"), back=4))
+    np.testing.assert_allclose([row["y"] for row in rows], wave[-4:], atol=0.1, rtol=0)
+    np.testing.assert_allclose([row["y_came"] for row in rows], wave[-4:], atol=0.01, rtol=0)
+
+
+def test_what_lies_beyond_the_horizon_is_read_by_nobody(tmp_path: Path) -> None:
+    """A horizon that ends within a block: the end of the file is no other place than its middle."""
+    values = np.tile([1.0, 5, 2, 8, 3, 9, 4], 18)
+    every = days("one", values)
+    how = ["task.strategy=combined", "task.block=4", "data.calendar=weekday", "task.horizon=6", "model.span=2"]
+    run = solved(tmp_path, every, *how)
+    back = [row["y"] for row in run.predict(str(tmp_path / "s.csv"), back=20)]
+    (tmp_path / "short.csv").write_text("\n".join(("day,who,y", *every[:-20])))
+    assert [row["y"] for row in run.predict(str(tmp_path / "short.csv"))] == pytest.approx(back)
+
+
+def test_the_intervals_of_a_series_do_not_depend_on_its_company(tmp_path: Path) -> None:
+    both = days("a", np.arange(60) % 7) + days("b", np.arange(60) % 5)
+    (tmp_path / "both.csv").write_text("\n".join(("day,who,y", *both)))
+    (tmp_path / "alone.csv").write_text("\n".join(("day,who,y", *both[60:])))
+    how = ["task.strategy=recursive", "task.output=gauss", "task.paths=5", "data.series=who"]
+    run = small(tmp_path, "gru", *how, data=str(tmp_path / "both.csv"))
+    found = [row for row in run.predict(str(tmp_path / "both.csv")) if row["series"] == "b"]
+    for row, alone in zip(found, run.predict(str(tmp_path / "alone.csv")), strict=True):
+        assert row["y_0.05"] == pytest.approx(alone["y_0.05"]) and row["y_0.95"] == pytest.approx(alone["y_0.95"])
+
+
+def test_times_are_written_as_finely_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    ends = np.arange(np.datetime64("2014-02"), np.datetime64("2024-02")).astype("datetime64[D]") - 1
+    lines = [f"{end},one,{n % 12}" for n, end in enumerate(ends)]
+    run = solved(tmp_path, lines)
+    assert next(run.predict(str(tmp_path / "s.csv")))["time"] == "2024-01-31"
+    (tmp_path / "two.csv").write_text("day,who,y\n2024-07-31,one,3\n2024-08-31,one,4")  # not sure to be month ends
+    assert next(run.predict(str(tmp_path / "two.csv")))["time"] == "2024-09-30"
 
 
 def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,6 +234,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,load", "1,2"], {"targets": "lod"}, "no column 'lod'; .*did you mean 'load'"),
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
         (["time,y", "1,2"], {"past": "y"}, "no column is left to forecast"),
+        (["name,1980,1981,1982", "a,1,2,3"], {"layout": "wide"}, "a.csv:1: a header of years, .*-o data.series=name"),
         (["time,step,y", "1,2,3"], {}, "column 'step' would be forecast, but .*-o data.series=step"),
         (["time,y", "1,a"], {}, "no column of numbers; there are: time, y"),
         (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"no series in it; no target \(y\) has a value"),
@@ -342,3 +343,21 @@ def test_samples_are_the_same_every_time() -> None:
     noise = sine.series[0].values[:, 0] - np.sin(0.01 * sine.series[0].times)
     assert abs(noise.std() - 0.2) < 0.01
     assert sun.points == 309 and sun.clock == Clock("year") and sun.series[0].values[257, 0] == 190.2
+
+
+def test_years_above_a_wide_file_are_its_header_once_they_are_named(tmp_path: Path) -> None:
+    found = opened(tmp_path / "a.csv", "name,1980,1981,1982", "a,1,2,3", "b,4,5,6", layout="wide", series="name")
+    assert [one.name for one in found.series] == ["a", "b"]
+
+
+def test_a_column_without_a_name_is_an_index(tmp_path: Path) -> None:
+    found = opened(tmp_path / "a.csv", ",date,value", "0,2024-01-01,5", "1,2024-01-02,6", "2,2024-01-03,7")
+    assert found.targets == ["value"] and found.facts.left_out == ("(no name)",)
+
+
+def test_numbers_have_no_season_and_a_step_without_noise(tmp_path: Path) -> None:
+    clocks = [
+        opened(tmp_path / "a.csv", "time,y", *(f"{first + n / 10:.1f},{n}" for n in range(count)), time="time").clock
+        for first, count in ((0, 100), (0, 12), (1000, 30))
+    ]
+    assert clocks == [Clock("number", 0.1)] * 3 and clocks[0].season == 1

@@ -15,7 +15,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.run import DataConfig
 from seqloom.data.doctor import examine
 from seqloom.data.series import SeriesSource, open_series
-from seqloom.data.series_split import changed_after, check_no_leak, split_series
+from seqloom.data.series_split import changed_after, check_no_leak, scale_of, split_series
 from seqloom.materials.series import MATERIAL, SeriesRows
 from seqloom.tokenizers.series import SeriesScale
 from seqloom.train.progress import Silent
@@ -206,7 +206,7 @@ def test_the_scale_is_that_of_the_training_part_and_can_be_undone(tmp_path: Path
     assert np.isnan(rows["train"].values[0][4, 0]) and np.isnan(rows["train"].past[0][4, 0])
     assert not any(np.isnan(known).any() for part in rows.values() for known in part.known)
     np.testing.assert_allclose(scale.undo(rows["valid"].values[1]), one[:, :2], rtol=1e-5, atol=1e-5)
-    assert rows["train"].values[0].dtype == np.float32 and scale.undo(rows["train"].values[0]).dtype == np.float64
+    assert rows["train"].past[0].dtype == np.float32 and scale.undo(rows["train"].values[0]).dtype == np.float64
     same(scale.undo(np.zeros((3, 2))), np.tile(scale.centre, (3, 1)))
     assert scale.known == ["k", "hour_sin", "hour_cos", "weekday_sin", "weekday_cos"] and scale.missing == [
         "y",
@@ -420,7 +420,7 @@ def test_the_doctor_takes_any_setting_of_the_data(
     for setting, code, wanted in [
         ("data.valid_points=7", 0, "14 points to validate on"),
         ("data.valid_point=7", 2, "did you mean data.valid_points?"),
-        ("data.valid_points=99", 2, "1 series too short"),
+        ("data.valid_points=99", 2, "1 of 2 series too short"),
         ("task.horizon=3", 2, "the doctor looks at data; its settings begin with data."),
     ]:
         monkeypatch.setattr("sys.argv", [*command, setting])
@@ -428,3 +428,17 @@ def test_the_doctor_takes_any_setting_of_the_data(
             cli.main()
         told = capsys.readouterr()
         assert end.value.code == code and wanted in told.out + told.err
+
+
+def test_dates_and_numbers_do_not_go_together(tmp_path: Path) -> None:
+    dates = table(tmp_path / "a.csv", A)
+    (tmp_path / "b.csv").write_text("time,id,y\n7,a,1\n")
+    with pytest.raises(UserError, match="dates and numbers do not go together"):
+        MATERIAL.open_parts(config(dates, series="id", test=str(tmp_path / "b.csv")))
+
+
+def test_numbers_of_any_size_have_a_scale(tmp_path: Path) -> None:
+    for unit in (1e-200, 1e200):
+        (tmp_path / "a.csv").write_text("\n".join(("time,y", *(f"{n},{n % 5 * unit}" for n in range(60)))))
+        centre, spread = scale_of(open_series(str(tmp_path / "a.csv")), ["y"])
+        assert centre[0] / unit == pytest.approx(2) and spread[0] / unit == pytest.approx(2**0.5)

@@ -63,8 +63,10 @@ class ForecastOptions(TaskConfig):
 
     @model_validator(mode="after")
     def _check(self) -> ForecastOptions:
-        if self.levels != sorted(set(self.levels)) or not all(0 < level < 1 for level in self.levels):
-            raise ValueError(f"levels={self.levels} must ascend between 0 and 1")
+        if not self.levels or self.levels != sorted(set(self.levels)) or not all(0 < n < 1 for n in self.levels):
+            raise ValueError(f"levels={self.levels} must ascend between 0 and 1, one at least")
+        if self.output == "quantiles" and not self.levels[0] <= 0.5 <= self.levels[-1]:
+            raise ValueError(f"levels={self.levels}: the guess is the quantile at 0.5, which must lie between them")
         if self.strategy == "combined" and self.block > self.horizon:
             raise ValueError(f"block={self.block} is longer than horizon={self.horizon}")
         if self.asked == "all" and self.window_scale != "none":

@@ -25,7 +25,7 @@ from seqloom.core.batch import Batch
 Rows = Any  # SeriesRows: values, past, known, begins, scale, future_known(series, steps)
 WindowScale = Literal["none", "last", "standard"]
 
-_STEADY = 1e-6  # of the largest value: a deviation below it is but rounding, and that history is constant
+_STEADY = 1e-12  # of the largest value: a deviation below it is but rounding, and that history is constant
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Windows(Batch):
     """`context`: the history. `inputs`: its last position, then those of the future. `targets` of these inputs."""
 
     before: Tensor | None = None  # targets of all positions of the history, (B, C, block, N); None: nobody asks
-    centre: Tensor | None = None  # (B, 1, N) what was subtracted from every value of the window
-    spread: Tensor | None = None  # (B, 1, N) and what it was divided by
+    centre: np.ndarray | None = None  # (B, 1, N) float64: what was subtracted from every value of the window
+    spread: np.ndarray | None = None  # (B, 1, N) float64: and what it was divided by
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class SeriesWindows:
         self.begins = np.asarray(rows.begins, dtype=np.int64)
         ahead = (self.blocks + 1) * layout.block
         self.base = np.cumsum(self.lengths + ahead) - (self.lengths + ahead)
-        self.values = _flat([np.asarray(values) for values in rows.values], ahead, np.nan)
+        self.names = list(rows.names)
+        self.values = _flat([np.asarray(values) for values in rows.values], ahead, np.nan, np.float64)
         self.past = np.nan_to_num(_flat(rows.past, ahead, 0.0)) if layout.past else None
         self.known = None
         if layout.known:
@@ -144,13 +145,13 @@ class SeriesWindows:
         seen = np.where(real[..., None], self._values(series, times, channels), np.nan)
         centre, spread = window_scale(seen, self.scale)
         rest = ends[:, None] + np.arange((self.blocks - 1) * self.layout.block)  # future times that are read
-        later = np.full((*rest.shape, seen.shape[-1]), np.nan, np.float32)
+        later = np.full((*rest.shape, seen.shape[-1]), np.nan)
         if truth and not blank:
             later = self._values(series, rest, channels)
             later[rest >= (ends + self.horizon)[:, None]] = np.nan
-        history = self._inputs((seen - centre) / spread, series, times, times)
+        history = self._inputs((seen - centre) / spread, series, times, times, ends)
         held = np.broadcast_to((ends - 1)[:, None], rest.shape)
-        future = self._inputs((later - centre) / spread, series, rest, held)
+        future = self._inputs((later - centre) / spread, series, rest, held, ends)
         last = history[np.arange(len(ends)), sizes - 1][:, None]
         asked = np.concatenate(((ends - 1)[:, None], rest), axis=1)
         nothing = np.full((len(ends), asked.shape[1], self.layout.block, seen.shape[-1]), np.nan, np.float32)
@@ -166,8 +167,8 @@ class SeriesWindows:
             torch.from_numpy(history),
             None if real.all() else torch.from_numpy(real),
             before=None if before is None else torch.from_numpy(before),
-            centre=torch.from_numpy(centre),
-            spread=torch.from_numpy(spread),
+            centre=centre,
+            spread=spread,
             origin=f"series {series[:4].tolist()} at {ends[:4].tolist()} ...",
         )
 
@@ -177,8 +178,11 @@ class SeriesWindows:
             return self.values[places]
         return self.values[places, channels.reshape(-1, *[1] * (times.ndim - 1))][..., None]
 
-    def _inputs(self, values: np.ndarray, series: np.ndarray, times: np.ndarray, beside: np.ndarray) -> np.ndarray:
-        """(B, T, size); `beside`: the times at which what stands beside was measured."""
+    def _inputs(
+        self, values: np.ndarray, series: np.ndarray, times: np.ndarray, beside: np.ndarray, ends: np.ndarray
+    ) -> np.ndarray:
+        """(B, T, size); `beside`: the times at which what stands beside was measured. Beyond the horizon, where the
+        last block may reach, nothing is known: it is not always there when a forecast is wanted."""
         there, base = np.isfinite(values), self.base[series][:, None]
         parts = [np.where(there, values, 0.0)]
         if self.layout.flags:
@@ -186,8 +190,10 @@ class SeriesWindows:
         if self.past is not None:
             parts.append(self.past[base + beside])
         if self.known is not None:
-            ahead = (base + times)[..., None] + np.arange(1, self.layout.block + 1)
-            parts.append(self.known[ahead].reshape(*times.shape, self.layout.block * self.layout.known))
+            ahead = times[..., None] + np.arange(1, self.layout.block + 1)
+            known = self.known[base[..., None] + ahead]
+            known[ahead >= (ends + self.horizon)[:, None, None]] = 0.0
+            parts.append(known.reshape(*times.shape, self.layout.block * self.layout.known))
         return np.concatenate(parts, axis=-1, dtype=np.float32)
 
     def _targets(
@@ -203,7 +209,7 @@ class SeriesWindows:
         wanted = times[..., None] + np.arange(1, self.layout.block + 1)
         found = self._values(series, wanted, channels)
         found[wanted >= (ends + self.horizon)[:, None, None]] = np.nan
-        return (found - centre[:, :, None]) / spread[:, :, None]
+        return ((found - centre[:, :, None]) / spread[:, :, None]).astype(np.float32)
 
     def _known(self, rows: Rows, series: int, beyond: int) -> np.ndarray:
         length, known = int(self.lengths[series]), np.asarray(rows.known[series])
@@ -256,19 +262,19 @@ def random_windows(layout: Layout, rows: int, length: int, ends: bool) -> Window
 def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.ndarray]:
     """Centre and spread (B, 1, N) of each history (B, C, N), from what is there; a constant one is only centred."""
     there = np.isfinite(seen)
-    centre = np.zeros((len(seen), 1, seen.shape[-1]), np.float32)
+    centre = np.zeros((len(seen), 1, seen.shape[-1]))
     spread = np.ones_like(centre)
     if rule == "last":
         centre = fill_forward(seen)[:, -1:]
-        centre = np.where(np.isfinite(centre), centre, 0.0).astype(np.float32)
+        centre = np.where(np.isfinite(centre), centre, 0.0)
     if rule == "standard":
         counts = np.maximum(there.sum(1, keepdims=True), 1)
         values = np.where(there, seen, 0.0).astype(np.float64)
         mean = values.sum(1, keepdims=True) / counts
         deviation = np.sqrt((np.where(there, values - mean, 0.0) ** 2).sum(1, keepdims=True) / counts)
-        centre = mean.astype(np.float32)
+        centre = mean
         steady = deviation <= _STEADY * np.abs(values).max(1, keepdims=True, initial=0.0)
-        spread = np.where(steady, 1.0, deviation).astype(np.float32)
+        spread = np.where(steady, 1.0, deviation)
     return centre, spread
 
 
@@ -280,10 +286,10 @@ def fill_forward(values: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, place, axis=1)
 
 
-def _flat(parts: list[np.ndarray], ahead: int, filling: float) -> np.ndarray:
+def _flat(parts: list[np.ndarray], ahead: int, filling: float, kind: type = np.float32) -> np.ndarray:
     """(points, columns): all parts, each followed by so many points of nothing."""
     total = sum(len(part) + ahead for part in parts)
-    found = np.full((total, np.asarray(parts[0]).shape[1] if parts else 1), filling, np.float32)
+    found: np.ndarray = np.full((total, np.asarray(parts[0]).shape[1] if parts else 1), filling, kind)
     place = 0
     for part in parts:
         found[place : place + len(part)] = part

@@ -33,10 +33,16 @@ class Clock:
     @property
     def season(self) -> int:
         """Points after which things tend to come again: a day of hours, a week of days, a year of months."""
+        if self.unit == "number":
+            return 1
         per_season = {"hour": 24, "day": 7, "week": 52, "month": 12, "second": 60, "minute": 60}.get(self.unit, 1)
         if self.unit in ("second", "minute") and self.step > 1:
             per_season = 86_400 // SECONDS[self.unit]
         return max(1, round(per_season / self.step))
+
+    def same(self, other: Clock) -> bool:
+        """Of the same steps; whether months end or begin with their points, a short file does not tell."""
+        return (self.unit, self.step) == (other.unit, other.step)
 
     def steps(self, times: np.ndarray) -> np.ndarray:
         """From each time to the next, in steps of this clock: whole numbers where times lie on it."""
@@ -106,7 +112,7 @@ def _is_monthly(times: np.ndarray, inside: np.ndarray) -> tuple[bool, bool]:
 def _named(base: Clock, step: float) -> Clock:
     """A step of seconds, months or numbers in the largest unit that holds it."""
     if base.unit == "number":
-        return Clock("number", float(step))
+        return Clock("number", float(f"{step:.9g}"))  # differences of numbers like 0.1 are not exact
     units = MONTHS if base.unit == "month" else SECONDS
     unit = next(unit for unit, size in units.items() if step % size == 0)
     return Clock(unit, int(step) // units[unit], base.month_end)

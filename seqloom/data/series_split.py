@@ -124,6 +124,9 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
         raise UserError(f"{train.name}: column {lacking[0]!r} has no value in the training part; leave it out")
     if train.scale == "none" or not columns:
         return np.zeros(len(columns)), np.ones(len(columns))
+    largest = np.nanmax(np.abs(values), axis=0)
+    largest = np.where(largest > 0, largest, 1.0)
+    values = values / largest  # their squares are not too large, nor too small
     if train.scale == "robust":
         low, centre, high = np.nanpercentile(values, [25, 50, 75], axis=0)
         spread = (high - low) / 1.349  # of a normal distribution: its deviation
@@ -131,7 +134,10 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
         spread = np.where(spread > 1e-8 * np.abs(centre), spread, deviation)  # mostly one value, but not always
     else:
         centre, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    return centre, np.where(spread > 1e-8 * np.abs(centre), spread, 1.0)  # less is rounding
+    centre, spread = centre * largest, np.where(spread > 1e-8 * np.abs(centre), spread * largest, 1.0)  # less: rounding
+    if strange := [name for name, size in zip(columns, spread, strict=True) if not np.isfinite(size)]:
+        raise UserError(f"{train.name}: the numbers of column {strange[0]!r} are too large; give them in another unit")
+    return centre, spread
 
 
 def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 0) -> SeriesSource:
@@ -207,6 +213,9 @@ def _by_points(
 
 def _same_clock(before: SeriesSource, after: SeriesSource) -> Clock:
     clock = before.clock or after.clock
-    if after.clock not in (None, clock) or before.dated != after.dated:
+    kinds = {one.times.dtype.kind == "M" for source in (before, after) for one in source.series}
+    if len(kinds) > 1:
+        raise UserError(f"{after.name}: dates and numbers do not go together; {before.name} has the other")
+    if (after.clock and clock and not after.clock.same(clock)) or before.dated != after.dated:
         raise UserError(f"{after.name}: a clock of {after.clock}, where {before.name} has one of {before.clock}")
     return clock or LINES

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def _read_long(spec: str, blocks: Iterator[Block], data: DataConfig) -> Table:
         raise UserError(f"{spec}: no column of numbers; there are: {', '.join(first[1])}")
     values = np.stack([np.concatenate(numbers[column]) for column in columns], axis=1)
     when = _joined(times, roles.time) if roles.time else None
-    left_out = [column for column in roles.wanted if column not in columns]
+    left_out = [column or "(no name)" for column in roles.wanted if column not in columns]
     return Table(
         spec, columns, values, np.concatenate(codes), list(names) or [""], when, np.concatenate(lines), left_out
     )
@@ -121,7 +122,9 @@ class _Roles:
                 )
         self.sure = {*self.targets, *past, *known}
         self.wanted = [column for column in there if column in self.sure or (not self.targets and column not in named)]
-        self.open = set(self.wanted)  # not known to be texts
+        self.open = {
+            column for column in self.wanted if column
+        }  # not known to be texts; one without a name is an index
         self._seen = set(self.sure)
 
     def numeric(self, cells: dict[str, Any]) -> list[str]:
@@ -172,9 +175,14 @@ def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfi
     names: dict[str, int] = {}
     values, lines, place = [], [], 0
     for n, (line, fields) in enumerate(rows):
-        if n == 0 and not any(is_number(cell) for cell in fields[1:]):
+        if n == 0 and (data.series in fields or not any(is_number(cell) for cell in fields[1:])):
             place = fields.index(data.series) if data.series in fields else 0
             continue
+        if n == 0 and _are_years(fields[1:]):
+            raise UserError(
+                f"{spec}:{line}: a header of years, or a series? A header: -o data.series={fields[0]}; a series: put a "
+                "header above it"
+            )
         name = fields.pop(place).strip()
         if name in names:
             raise UserError(f"{spec}:{line}: series {name!r} is there twice; each has one line")
@@ -190,6 +198,12 @@ def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfi
     return Table(
         spec, [VALUE], flat, np.repeat(np.arange(len(sizes)), sizes), list(names), None, np.repeat(lines, sizes)
     )
+
+
+def _are_years(cells: Sequence[str]) -> bool:
+    """One after the other."""
+    numbers = [int(cell) for cell in cells if cell.strip().isdigit() and 1000 <= int(cell) < 3000]
+    return len(numbers) == len(cells) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def _codes(spec: str, cells: Sequence[Any], lines: Sequence[int], names: dict[str, int]) -> np.ndarray:

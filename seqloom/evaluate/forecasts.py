@@ -79,13 +79,18 @@ class Backtest:
             each = self.pinball / self.banded
             low, high = self.levels[0], self.levels[-1]
             found |= {"pinball": float(each.mean()), "crps": 2 * _integral(self.levels, each)}
-            found |= {"coverage": self.covered / self.banded, "interval": round(float(high - low), 6)}
-        of = np.maximum(self.count.sum(0), 1)
-        found["raw"] = {
-            name: {"mae": float(self.raw_absolute[n] / of[n]), "rmse": float((self.raw_squared[n] / of[n]) ** 0.5)}
-            for n, name in enumerate(self.scale.targets)
-        }
+            if high > low:
+                found |= {"coverage": self.covered / self.banded, "interval": round(float(high - low), 6)}
+        found["raw"] = {name: self._raw(n) for n, name in enumerate(self.scale.targets)}
         return found
+
+    def _raw(self, target: int) -> dict[str, float | None]:
+        """In its own unit; None: nothing of it came."""
+        of = self.count[:, target].sum()
+        if not of:
+            return {"mae": None, "rmse": None}
+        absolute, squared = float(self.raw_absolute[target]), float(self.raw_squared[target])
+        return {"mae": absolute / of, "rmse": (squared / of) ** 0.5}
 
     def by_horizon(self) -> dict[str, list[float | None]]:
         """Error of each step ahead, the first step first."""

@@ -106,13 +106,20 @@ def fit_autoregression(values: Sequence[np.ndarray], lags: int, block: int, rule
 
 
 def naive2(history: np.ndarray, season: int, horizon: int) -> np.ndarray:
-    """(H,) of one raw history (T,): multiplicative seasonal factors, if a test at 90 % finds a season."""
-    seen = history[np.isfinite(history)][-_LONGEST:].astype(np.float64)
-    if not len(seen):
+    """(H,) of one raw history (T,): multiplicative seasonal factors, if a test at 90 % finds a season.
+
+    What is missing lies on the line between its neighbours, and no factor is measured there.
+    """
+    history = history[-_LONGEST:].astype(np.float64)
+    places = np.flatnonzero(np.isfinite(history))
+    if not len(places):
         return np.zeros(horizon)
-    factors = _seasonal_factors(seen, season) if _is_seasonal(seen, season) else np.ones(season)
-    phase = len(seen) % season
-    ahead = factors[(phase + np.arange(horizon)) % season]
+    last = int(places[-1])
+    there = np.isfinite(history[places[0] : last + 1])
+    steps = np.arange(len(there))
+    seen = np.interp(steps, steps[there], history[places[0] : last + 1][there])
+    factors = _seasonal_factors(seen, season, there) if _is_seasonal(seen, season) else np.ones(season)
+    ahead = factors[(len(history) - places[0] + np.arange(horizon)) % season]
     return seen[-1] / factors[(len(seen) - 1) % season] * ahead
 
 
@@ -127,12 +134,14 @@ def _is_seasonal(seen: np.ndarray, season: int) -> bool:
     return bool(abs(lags[-1]) > limit)
 
 
-def _seasonal_factors(seen: np.ndarray, season: int) -> np.ndarray:
+def _seasonal_factors(seen: np.ndarray, season: int, there: np.ndarray) -> np.ndarray:
     """Classical decomposition: the mean ratio of each phase to a centred moving average, 1 on average."""
     kernel = np.ones(season) / season if season % 2 else np.r_[0.5, np.ones(season - 1), 0.5] / season
     trend = np.convolve(seen, kernel, mode="valid")
     first = len(kernel) // 2
-    ratios = seen[first : first + len(trend)] / trend
+    counted = there[first : first + len(trend)].astype(np.float64)
+    ratios = seen[first : first + len(trend)] / trend * counted
     phases = (first + np.arange(len(ratios))) % season
-    factors = np.bincount(phases, ratios, season) / np.maximum(1, np.bincount(phases, minlength=season))
+    counts = np.bincount(phases, counted, season)
+    factors = np.where(counts > 0, np.bincount(phases, ratios, season) / np.maximum(counts, 1), 1.0)
     return factors / factors.mean()

@@ -78,7 +78,8 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
     every = np.concatenate([values.ravel() for values in (past, guess, came, guess if bands is None else bands)])
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
-    low, high = (low - 0.5, high + 0.5) if low == high else (low - 0.03 * (high - low), high + 0.03 * (high - low))
+    room = max(0.5, 1e-6 * abs(low))
+    low, high = (low - room, high + room) if low == high else (low - 0.03 * (high - low), high + 0.03 * (high - low))
 
     def x(place: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * place / max(1, count + steps - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -29,18 +30,19 @@ class ForecastRows:
 
     def rows(self, given: Iterable[Row]) -> Iterator[Row]:
         """One row for each step of each series, in order."""
+        spread = self.scale.spread
         for found in self.each(given):
             for step, time in enumerate(found["times"]):
                 row: Row = ({"series": found["series"]} if found["series"] else {}) | {"step": step + 1, "time": time}
                 for n, name in enumerate(self.scale.targets):
-                    row[name] = _short(found["guess"][step, n])
+                    row[name] = _short(found["guess"][step, n], spread[n])
                     if found["bands"] is not None:
                         row |= {
-                            f"{name}_{level:g}": _short(found["bands"][step, n, k])
+                            f"{name}_{level:g}": _short(found["bands"][step, n, k], spread[n])
                             for k, level in enumerate(self.levels)
                         }
                     if self.back:
-                        row[f"{name}_came"] = _short(found["came"][step, n])
+                        row[f"{name}_came"] = _exact(found["came"][step, n])
                 yield row
 
     def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -74,11 +76,20 @@ class ForecastRows:
 def _shown(times: np.ndarray, frequency: str) -> list[Any]:
     """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
     if not np.issubdtype(times.dtype, np.datetime64):
-        return [time.item() for time in times]
-    unit: Any = {"year": "Y", "month": "M", "week": "D", "day": "D"}.get(frequency, "s")
+        return [time.item() if times.dtype.kind == "i" else float(f"{time:.12g}") for time in times]
+    coarse = {"year": "YMDs", "month": "MDs", "week": "Ds", "day": "Ds"}.get(frequency, "s")
+    unit: Any = next(unit for unit in coarse if unit == "s" or (times == times.astype(f"datetime64[{unit}]")).all())
     return [str(text).replace("T", " ") for text in np.datetime_as_string(times, unit=unit)]
 
 
-def _short(value: float) -> float | None:
-    """Six digits, as many as are sure; None: missing."""
-    return float(f"{value:.6g}") if np.isfinite(value) else None
+def _exact(value: float) -> float | None:
+    """As it was read, but for what scaling and its undoing have rounded; None: missing."""
+    return float(f"{value:.12g}") if np.isfinite(value) else None
+
+
+def _short(value: float, spread: float) -> float | None:
+    """Six digits, and so many of what a series varies by; None: missing."""
+    if not np.isfinite(value):
+        return None
+    sizes = [math.floor(math.log10(size)) for size in (abs(value), spread) if size > 0]
+    return round(float(value), 5 - min(sizes)) if sizes else float(value)

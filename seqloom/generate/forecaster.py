@@ -2,11 +2,12 @@
 
 A path draws every value from what the model says of it, reads it, and goes on; quantiles of many paths are those of
 the forecast (recursive strategies say nothing else of steps beyond the first). The random numbers of a window depend on
-the seed, its series and its origin alone, so that it is the same in any company.
+the name of its series and its origin alone, so that it is the same in any company.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,15 +111,16 @@ class Forecaster:
         shape = (self.paths, windows.blocks, windows.layout.block, targets)
         drawn = []
         for series, end in zip(*origins, strict=True):
-            even = np.random.Generator(np.random.Philox(key=(int(series) << 32) + int(end))).random(shape, np.float32)
+            name = hashlib.blake2b(windows.names[series].encode(), digest_size=8).digest()
+            key = (int.from_bytes(name, "big") << 32) + int(end)
+            even = np.random.Generator(np.random.Philox(key=key)).random(shape, np.float32)
             drawn += [even[..., [n]] for n in range(targets)] if self.apart else [even]
         return torch.from_numpy(np.concatenate(drawn)).clamp(1e-6, 1 - 1e-6)
 
     def _undone(self, values: Tensor, batch: Windows, windows: SeriesWindows) -> np.ndarray:
         """(B, H, n, anything) of rows -> (W, H, N, anything) of windows, without the scale of the window."""
         assert batch.spread is not None and batch.centre is not None
-        whole = values * batch.spread[..., None] + batch.centre[..., None]
-        found = whole.cpu().numpy()
+        found = values.cpu().numpy() * batch.spread[..., None] + batch.centre[..., None]
         if not self.apart:
             return found
         targets = windows.values.shape[1]
@@ -127,7 +129,7 @@ class Forecaster:
     def _spreads(self, batch: Windows, windows: SeriesWindows) -> np.ndarray:
         """By how much each window was shrunk, (W, 1, N, 1)."""
         assert batch.spread is not None
-        return batch.spread.cpu().numpy().reshape(-1, 1, windows.values.shape[1], 1)
+        return batch.spread.reshape(-1, 1, windows.values.shape[1], 1)
 
     def _rows_at_once(self, windows: SeriesWindows, copies: int) -> int:
         targets = windows.values.shape[1] if self.apart else 1

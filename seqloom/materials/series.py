@@ -33,8 +33,12 @@ class SeriesRows:
         self.origin, self.scale = source, scale
         self.clock = Clock(scale.frequency, scale.step, scale.month_end)
         self._calendar = [name.removesuffix("_sin") for name in scale.calendar[::2]]
-        if source.clock not in (None, self.clock):
+        if source.clock and not source.clock.same(self.clock):
             raise UserError(f"{source.name}: a clock of {source.clock}, where training had one of {self.clock}")
+        if any((one.times.dtype.kind == "M") != (self.clock.unit != "number") for one in source.series):
+            raise UserError(
+                f"{source.name}: dates and numbers do not go together; training had a clock of {self.clock}"
+            )
         self.names = [one.name for one in source.series]
         self.begins = list(source.begins)
         self.times = [one.times[:end] for one, end in zip(source.series, source.ends, strict=True)]

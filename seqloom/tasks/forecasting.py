@@ -56,6 +56,7 @@ class Forecasting(Task):
     def __init__(self, config: Config, scale: Any) -> None:
         """`scale`: the names of what is forecast and known, how values were scaled, and the season."""
         self.config, self.scale = config, scale
+        _refuse(config, scale)
         c, self.apart = config, config.channels == "apart"
         flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
         targets = 1 if self.apart else len(scale.targets)
@@ -308,3 +309,13 @@ class Forecasting(Task):
         if self.output.spreads and self.forecaster.draws:
             parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
         return "; ".join(parts)
+
+
+def _refuse(c: Config, scale: Any) -> None:
+    if c.output == "bins" and scale.method == "none":
+        raise UserError("task.output=bins: intervals are cut for scaled values; data.scale=standard or robust")
+    columns = [name + end for name in scale.targets for end in ("", "_came", *(f"_{level:g}" for level in c.levels))]
+    if twice := [name for name in columns if columns.count(name) > 1]:
+        raise UserError(
+            f"two columns of a table of forecasts would be called {twice[0]!r}; rename a column of the data"
+        )

@@ -49,9 +49,13 @@ class SeriesScale:
         self.hash = hashlib.sha256(b"\0".join(self.files().values())).hexdigest()
 
     def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
-        """(..., columns) as in the file to numbers of order 1, float32; what is missing (NaN) stays so."""
+        """(..., columns) as in the file to numbers of order 1; what is missing (NaN) stays so.
+
+        Targets stay float64: beside a series of large numbers, one of small numbers is but its last digits.
+        """
         centre, spread = self._scale[part]
-        return ((values - centre) / spread).astype(np.float32)
+        found = (values - centre) / spread
+        return found if part == "targets" else found.astype(np.float32)
 
     def undo(self, values: np.ndarray) -> np.ndarray:
         """Scaled targets back to what they were, float64."""
