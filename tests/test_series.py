@@ -235,6 +235,8 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
         (["time,y", "1,2"], {"past": "y"}, "no column is left to forecast"),
         (["name,1980,1981,1982", "a,1,2,3"], {"layout": "wide"}, "a.csv:1: a header of years, .*-o data.series=name"),
+        (["date;value", "2020-01-01;5"], {}, "a.csv:1: its columns are separated by semicolons"),
+        (["date;value", "2020-01-01;5,3"], {}, "2 fields where the header has 1; commas separate columns"),
         (["time,step,y", "1,2,3"], {}, "column 'step' would be forecast, but .*-o data.series=step"),
         (["time,y", "1,a"], {}, "no column of numbers; there are: time, y"),
         (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"no series in it; no target \(y\) has a value"),

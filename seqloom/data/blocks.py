@@ -76,7 +76,8 @@ def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
 
 
 def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
-    return UserError(f"{path}:{line}: {count} fields where the header has {width}")
+    hint = "; commas separate columns in .csv, tabs in .tsv, and a number has a point" if width == 1 else ""
+    return UserError(f"{path}:{line}: {count} fields where the header has {width}{hint}")
 
 
 def _check_header(path: Path, header: list[str]) -> None:

@@ -152,6 +152,8 @@ def _when(spec: str, there: list[str], data: DataConfig) -> str | None:
     lower = {name.strip().lower(): name for name in reversed(there)}
     if found := next((lower[name] for name in WHEN if name in lower), None):
         return found
+    if len(there) == 1 and ";" in there[0]:
+        raise UserError(f"{spec}:1: its columns are separated by semicolons; save it with commas (.csv) or tabs (.tsv)")
     raise UserError(
         f"{spec}: which column says when? -o data.time=NAME; there are: {', '.join(there)}. Where lines follow each "
         f"other at even steps and none says when: -o data.time={BY_LINE}"
