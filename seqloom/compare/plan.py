@@ -236,10 +236,10 @@ class Sized:
         step = runs.task_config(self.config).tokens_per_step(self.config.train.batch)
         tokens, least = self.budget(budget, share)["tokens"], _LEAST_STEPS * step
         if tokens < least:
-            need = budget.amount * least / tokens
+            need = math.ceil(budget.amount * least / tokens)
             raise UserError(
                 f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens in a run, too few "
-                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); at least {budget.kind}={need:.4g} are needed"
+                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); at least {budget.kind}={need} are needed"
             )
 
 
