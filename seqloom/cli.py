@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqloom import cli_sources
+from seqloom import cli_print, cli_sources
 from seqloom.cli_options import Column, Int8, Json, RunPath, SourceColumn
 from seqloom.core.errors import UserError, unknown
 
@@ -24,12 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-_SCORES = (
-    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
-    "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
-    "calibration_error", "mse", "mae", "rmse", "mase", "smape", "owa", "crps", "coverage",
-)  # fmt: skip
 
 
 @app.command()
@@ -62,7 +56,7 @@ def fit(
         overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     if int(os.environ.get("RANK", 0)) == 0:
-        _show({"run": str(run.folder.path)} | run.summary, as_json, _print_summary)
+        _show({"run": str(run.folder.path)} | run.summary, as_json, cli_print.print_summary)
 
 
 @app.command()
@@ -123,7 +117,7 @@ def compare(
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
-    _show(shown, as_json, lambda result: _print_comparison(result, found.report))
+    _show(shown, as_json, lambda result: cli_print.print_comparison(result, found.report))
     if found.result["best"] is None:
         raise typer.Exit(1)
 
@@ -144,8 +138,8 @@ def evaluate(
     columns = {name: given for name, given in (("column", column), ("source", source), ("target", target)) if given}
     scores = runs.load(run, int8=int8).evaluate(data, **columns)
     if int8:
-        scores["float32"] = _main_scores(runs.load(run).evaluate(data, **columns))
-    _show(scores, as_json, lambda s: _print_scores({data: s}))
+        scores["float32"] = cli_print.main_scores(runs.load(run).evaluate(data, **columns))
+    _show(scores, as_json, lambda s: cli_print.print_scores({data: s}))
 
 
 @app.command()
@@ -179,7 +173,7 @@ def generate(
         return
     texts = loaded.generate(prompt, count=count, stop=stop or (), **how)
     texts = [texts] if count == 1 else texts
-    _show({"prompt": prompt, "texts": texts}, as_json, lambda found: _print_texts(prompt, found["texts"]))
+    _show({"prompt": prompt, "texts": texts}, as_json, lambda found: cli_print.print_texts(prompt, found["texts"]))
 
 
 app.command()(cli_sources.predict)
@@ -199,7 +193,7 @@ def list_(
 
     if what not in listing.LISTS:
         raise unknown("list", what, listing.LISTS)
-    _show(listing.LISTS[what](name), as_json, _print_table)
+    _show(listing.LISTS[what](name), as_json, cli_print.print_table)
 
 
 @app.command()
@@ -241,7 +235,7 @@ def doctor(
     else:
         found = examine(task, data, **how)
     findings = [asdict(finding) for finding in found]
-    _show({"findings": findings}, as_json, _print_findings)
+    _show({"findings": findings}, as_json, cli_print.print_findings)
     if any(finding["level"] == "error" for finding in findings):
         raise typer.Exit(2)
 
@@ -296,72 +290,3 @@ def _show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
         print(json.dumps(value, ensure_ascii=False, default=str))
     else:
         printer(value)
-
-
-def _print_summary(summary: dict[str, Any]) -> None:
-    steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
-    print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
-          f"{summary['seconds']:.0f} s")  # fmt: skip
-    if summary["scores"]:
-        _print_scores(summary["scores"])
-
-
-def _print_scores(scores: dict[str, dict[str, Any]]) -> None:
-    rows = []
-    for part, score in scores.items():
-        print(f"{part}: {score['protocol']}")
-        rows += [{"part": part, "who": "this model", **_main_scores(score)}]
-        if whole := score.get("float32"):
-            rows[-1]["who"] = "this model, int8"
-            rows += [{"part": part, "who": "this model, float32", **whole}]
-            print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
-        rows += [
-            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in _main_scores(score)}}
-            for name, values in score.get("baselines", {}).items()
-        ]
-    _print_table(rows)
-    for part, score in scores.items():
-        if types := score.get("types"):
-            print()
-            _print_table([{"part": part, "type": label, **values} for label, values in types.items()])
-
-
-def _main_scores(score: dict[str, Any]) -> dict[str, Any]:
-    """What a table shows of them, in this order."""
-    return {name: score[name] for name in _SCORES if name in score}
-
-
-def _print_comparison(result: dict[str, Any], report: Path) -> None:
-    from rich.console import Console
-
-    from seqloom.compare.report.table import lines, recommendation
-
-    width = min(120, Console().width)
-    print("\n".join([*lines(result, width), "", *recommendation(result, width), "", f"Report: {report}"]))
-
-
-def _print_texts(prompt: str, texts: list[str]) -> None:
-    for number, text in enumerate(texts, 1):
-        print(f"--- {number}\n{prompt}{text}")
-
-
-def _print_findings(found: dict[str, Any]) -> None:
-    for finding in found["findings"]:
-        advice = f" -> {finding['advice']}" if finding["advice"] else ""
-        print(f"{finding['level']:>7}  {finding['message']}{advice}")
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    if not rows:
-        print("nothing there")
-        return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in rows[0]:
-        numeric = isinstance(rows[0][column], int | float)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*("-" if v is None else f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()))
-    Console().print(table, markup=False)

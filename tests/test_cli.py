@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import small_fit, text
 
-from seqloom import cli
+from seqloom import cli, cli_print
 from seqloom.core.run import RunFolder
 
 TINY = ["-o", "model.width=8", "-o", "train.steps=3", "-o", "train.threads=1", "-o", "task.length=8"]
@@ -312,3 +312,12 @@ def test_odd_names_work_or_are_refused_in_one_line(run, book, tmp_path, name):
     assert code == 0, err
     assert run("generate", str(tmp_path / name), "--max-new", "3")[0] == 0
     assert run("eval", str(tmp_path / name), "--data", str(data))[0] == 0
+
+
+def test_a_narrow_screen_shows_fewer_numbers_and_cuts_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    cli_print.print_table([{"who": "seasonal naive guess", "first": 1.25, "second": 12.5, "third": 3.5}])
+    shown = capsys.readouterr().out
+    assert "1.2500" in shown and "12.5000" in shown and "third" not in shown and "seasonal" in shown

@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"*"},
     "cli_sources": {"*"},
     "cli_options": set(),
+    "cli_print": {"compare"},
     "__main__": {"cli"},
     "__init__": {"runs"},
 }

@@ -1,0 +1,98 @@
+"""What the command line prints for people: tables and sentences; with --json none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_WORD = 24  # letters that are not broken
+_SCORES = (
+    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
+    "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
+    "calibration_error", "mse", "mae", "rmse", "mase", "smape", "owa", "crps", "coverage",
+)  # fmt: skip
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
+    print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
+          f"{summary['seconds']:.0f} s")  # fmt: skip
+    if summary["scores"]:
+        print_scores(summary["scores"])
+
+
+def print_scores(scores: dict[str, dict[str, Any]]) -> None:
+    rows = []
+    for part, score in scores.items():
+        print(f"{part}: {score['protocol']}")
+        rows += [{"part": part, "who": "this model", **main_scores(score)}]
+        if whole := score.get("float32"):
+            rows[-1]["who"] = "this model, int8"
+            rows += [{"part": part, "who": "this model, float32", **whole}]
+            print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
+        rows += [
+            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in main_scores(score)}}
+            for name, values in score.get("baselines", {}).items()
+        ]
+    print_table(rows)
+    for part, score in scores.items():
+        if types := score.get("types"):
+            print()
+            print_table([{"part": part, "type": label, **values} for label, values in types.items()])
+
+
+def main_scores(score: dict[str, Any]) -> dict[str, Any]:
+    """What a table shows of them, in this order."""
+    return {name: score[name] for name in _SCORES if name in score}
+
+
+def print_comparison(result: dict[str, Any], report: Path) -> None:
+    from rich.console import Console
+
+    from seqloom.compare.report.table import lines, recommendation
+
+    width = min(120, Console().width)
+    print("\n".join([*lines(result, width), "", *recommendation(result, width), "", f"Report: {report}"]))
+
+
+def print_texts(prompt: str, texts: list[str]) -> None:
+    for number, text in enumerate(texts, 1):
+        print(f"--- {number}\n{prompt}{text}")
+
+
+def print_findings(found: dict[str, Any]) -> None:
+    for finding in found["findings"]:
+        advice = f" -> {finding['advice']}" if finding["advice"] else ""
+        print(f"{finding['level']:>7}  {finding['message']}{advice}")
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        print("nothing there")
+        return
+    table, console = Table(box=None, header_style="bold", pad_edge=False), Console()
+    texts = [[_cell(value) for value in row.values()] for row in rows]
+    numeric = [isinstance(value, int | float) for value in rows[0].values()]
+    least = [_longest_word([*column, name] if number else column)
+             for name, number, column in zip(rows[0], numeric, zip(*texts, strict=True), strict=True)]  # fmt: skip
+    shown = len(least)
+    while sum(least[:shown]) + shown - 1 > console.width and numeric[shown - 1]:
+        shown -= 1  # a narrow screen: no number is cut, the last ones are left out
+    for name, number, wide in list(zip(rows[0], numeric, least, strict=True))[:shown]:
+        title = name.replace("_", " ")
+        table.add_column(title, justify="right" if number else "left", overflow="fold", min_width=wide)
+    for row in texts:
+        table.add_row(*row[:shown])
+    console.print(table, markup=False)
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return min(_WORD, max((len(word) for text in texts for word in text.split()), default=1))
