@@ -24,14 +24,8 @@ PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").r
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z0-9_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
-BRIEF = [
-    "task.length=8",
-    "task.stretch=32",
-    "train.batch=4",
-    "task.batch_tokens=64",
-    "task.horizon=8",
-    "task.context=8",
-]
+BRIEF = ["task.length=8", "task.stretch=32", "train.batch=4", "task.batch_tokens=64", "task.horizon=8"]
+BRIEF += ["task.context=8", "task.scored=20"]
 
 ENGLISH = "The time machine stood in the corner. It had a small brass lever, and the lever moved.\n"
 CHINESE = "天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。寒来暑往，秋收冬藏。\n"
@@ -45,8 +39,9 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def commands(page: Path) -> list[str]:
-    lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
+def commands(page: Path, language: str = "bash") -> list[str]:
+    """`bash slow`: on much data, which tests/slow tries."""
+    lines = [line for block in blocks(page, language) for line in block.replace("\\\n", " ").splitlines()]
     return [line for line in lines if line.startswith("seqloom ")]
 
 
@@ -125,9 +120,13 @@ def test_every_command_runs(
     monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
     for command in commands(page):
         monkeypatch.setattr(sys, "argv", shortened(command))
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert end.value.code == 0, f"{command}\n{capsys.readouterr().err}"
+        run_command(command, capsys)
+
+
+def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0, f"{command}\n{capsys.readouterr().err}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
