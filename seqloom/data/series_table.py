@@ -122,9 +122,7 @@ class _Roles:
                 )
         self.sure = {*self.targets, *past, *known}
         self.wanted = [column for column in there if column in self.sure or (not self.targets and column not in named)]
-        self.open = {
-            column for column in self.wanted if column
-        }  # not known to be texts; one without a name is an index
+        self.open = set(self.wanted) - {""}  # not known to be texts; a column without a name is an index
         self._seen = set(self.sure)
 
     def numeric(self, cells: dict[str, Any]) -> list[str]:
