@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.batch import Batch
+from seqloom.core.order import spread
 
 Rows = Any  # SeriesRows: values, past, known, begins, scale, future_known(series, steps)
 WindowScale = Literal["none", "last", "standard"]
@@ -71,7 +72,7 @@ class Places:
     def some(self, most: int) -> np.ndarray:
         """At most so many of them, evenly; 0: all."""
         count = len(self)
-        return np.arange(count) if not most or most >= count else np.arange(most) * count // most
+        return spread(min(most or count, count), count)
 
 
 class SeriesWindows:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.order import spread
 from seqloom.core.series import Places, SeriesWindows, window_scale
 from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
 from seqloom.evaluate.naive_forecasts import Autoregression, naive2, simple_forecasts
@@ -40,7 +41,7 @@ def rolling(
             test.add_bands(bands, came)
     if levels and drawn:
         count = len(origins[0])
-        some = np.arange(min(count, drawn)) * count // min(count, drawn)
+        some = spread(min(count, drawn), count)
         for part in parts((origins[0][some], origins[1][some])):
             bands = forecast(part, True)[1]
             if bands is not None:
