@@ -26,12 +26,13 @@ from torch import nn
 import seqloom
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
-from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.core.progress import Silent
 from seqloom.core.task import Task
+from seqloom.runs.folder import RunFolder
 from seqloom.tasks import language_model
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Trainer
-from seqloom.train.progress import Silent
+from seqloom.train.settings import TrainConfig
 
 VOCABULARY = 65  # characters of tiny Shakespeare
 

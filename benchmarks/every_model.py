@@ -32,14 +32,14 @@ import tables
 import torch
 from torch import Tensor
 
-from seqloom import runs
-from seqloom.compare.cost import peak_memory, state_bytes
-from seqloom.compare.matching import match_size
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
 from seqloom.core.task import Task
 from seqloom.data.text import open_text
+from seqloom.lab.cost import peak_memory, state_bytes
+from seqloom.lab.matching import match_size
+from seqloom.runs.registry import count_parameters, find_config, names
 
 LIMIT = "limit"
 GROWTH = 2.5  # a call takes about so many times as long as at the point before, or less
@@ -259,7 +259,7 @@ def measure(size: Size, names: Sequence[str], minutes: float) -> dict[str, Any]:
         bench = Bench(models, text, size, Path(folder), left_out)
         bench.warm_up()
         points = list(bench.measure(minutes))
-    counted = {name: runs.count_parameters(model) for name, model in models.items()}
+    counted = {name: count_parameters(model) for name, model in models.items()}
     return {
         "machine": common.describe_machine(),
         "size": asdict(size),
@@ -286,13 +286,13 @@ def affordable(calls: dict[str, float], seconds: float) -> list[str]:
 
 def language_models() -> list[str]:
     """Those that the task accepts."""
-    return [name for name in runs.names("models") if accepts(common.make_task(), name)]
+    return [name for name in names("models") if accepts(common.make_task(), name)]
 
 
 def accepts(task: Task, name: str) -> bool:
     try:
         with torch.device("meta"):
-            runs.find_config("models", name).model_validate({}).assemble(task)
+            find_config("models", name).model_validate({}).assemble(task)
     except UserError:
         return False
     return True
@@ -301,14 +301,14 @@ def accepts(task: Task, name: str) -> bool:
 def make_model(name: str, parameters: int, longest: int) -> SequenceModel:
     """Of that size, made to read so many tokens."""
     task = common.make_task()
-    config: ModelConfig = runs.find_config("models", name).model_validate({}).reading(longest)
+    config: ModelConfig = find_config("models", name).model_validate({}).reading(longest)
 
     def blueprint(config: ModelConfig) -> SequenceModel:
         with torch.device("meta"):
             return config.assemble(task)
 
     if not isinstance(blueprint(config), CountingModel):
-        config = match_size(config, parameters, lambda tried: runs.count_parameters(blueprint(tried)), name)
+        config = match_size(config, parameters, lambda tried: count_parameters(blueprint(tried)), name)
     torch.manual_seed(0)
     return config.assemble(task)
 

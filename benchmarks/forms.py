@@ -19,9 +19,9 @@ import torch
 from every_model import Learner, make_model, read_text, rows_of
 from torch import Tensor
 
-from seqloom import runs
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
+from seqloom.runs.registry import names
 
 PRIMAL = ", primal form"
 FORMS = (  # what, and the two contenders
@@ -52,10 +52,10 @@ def main() -> None:
 
 def measure(parameters: int, ids: Tensor, rounds: int) -> common.Turns:
     """Of those that this version has."""
-    known = runs.names("models")
-    names = [name for form in FORMS for name in form[1:] if name.removesuffix(PRIMAL) in known]
+    known = names("models")
+    measured = [name for form in FORMS for name in form[1:] if name.removesuffix(PRIMAL) in known]
     with tempfile.TemporaryDirectory() as folder:
-        models = {name: contender(name, parameters, ids.size(1)) for name in names}
+        models = {name: contender(name, parameters, ids.size(1)) for name in measured}
         runners = {name: Learner(model, ids, Path(folder)) for name, model in models.items()}
         return common.race(runners, rounds, turn=0.0)
 

@@ -29,11 +29,11 @@ from common import VOCABULARY
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.adapt.int8 import to_int8
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
-from seqloom.generate.pick import Choice
-from seqloom.generate.stream import stream
+from seqloom.decode.pick import Choice
+from seqloom.decode.stream import stream
+from seqloom.layers.int8 import to_int8
 from seqloom.models import gpt
 
 OURS, INT8, LIMIT = "seqloom", "seqloom, int8 weights", "limit"

@@ -19,9 +19,9 @@ import torch
 
 from seqloom.core.network import SolvingModel
 from seqloom.core.task import Order
-from seqloom.evaluate.forecasts import Backtest
 from seqloom.models.window import Config as Window
-from seqloom.tasks.forecasting import Config, Forecasting
+from seqloom.tasks.forecasting.scores import Backtest
+from seqloom.tasks.forecasting.task import Config, Forecasting
 
 POINTS, TRAINED, TAU, NOISE = 1_000, 600, 4, 0.2
 STEPS = (1, 4, 16, 64)

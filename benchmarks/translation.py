@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.task import Order
 from seqloom.models import seq2seq, transformer
-from seqloom.tasks.translation import Config, Translation
+from seqloom.tasks.translation.task import Config, Translation
 
 OURS = "seqloom"
 PAD, BOS, EOS = 0, 1, 2  # as in our tokenizers

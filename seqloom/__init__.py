@@ -27,11 +27,12 @@ def _avoid_unusable_amx() -> None:
 _avoid_unusable_amx()
 
 
+_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     if name == "compare":
         return import_module("seqloom.compare")
-    from seqloom import runs
-
-    return getattr(runs, name)
+    return getattr(import_module(f"seqloom.{_VERBS[name]}"), name)

@@ -22,5 +22,5 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def short_probes() -> Iterator[None]:
     """Comparisons of a module do not wait for what models recall."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqloom.compare.jobs.PROBE_STEPS", 5)
+        patch.setattr("seqloom.lab.jobs.PROBE_STEPS", 5)
         yield

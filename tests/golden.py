@@ -111,7 +111,7 @@ def cases() -> Iterator[tuple[str, str, str, list[str]]]:
         yield name, task, model, options
 
 
-def train(task: str, model: str, options: list[str], out: Path, data: str | None = None) -> seqloom.runs.Run:
+def train(task: str, model: str, options: list[str], out: Path, data: str | None = None) -> seqloom.runs.run.Run:
     file, own = TASKS[task]
     return seqloom.fit(
         task=task, data=data or file, model=model, out=out, overrides=[*SMALL, *own, *options], quiet=True
@@ -144,10 +144,12 @@ def write_data(folder: Path) -> None:
     """Small files of every shape, always the same."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(0)
-    words = "the cat sat on a mat and then ran off again".split()
+    words = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "ran", "off", "again"]
     text = "\n".join(" ".join(rng.choices(words, k=rng.randint(4, 9))) + "." for _ in range(120))
     (folder / "text.txt").write_text(text + "\n")
-    french = dict(zip(words, "le chat assis sur un tapis et puis courut loin encore".split(), strict=True))
+    french = dict(
+        zip(words, ["le", "chat", "assis", "sur", "un", "tapis", "et", "puis", "courut", "loin", "encore"], strict=True)
+    )
     pairs = [rng.choices(words, k=rng.randint(2, 5)) for _ in range(60)]
     lines = [f"{' '.join(p)}\t{' '.join(french[w] for w in p)}" for p in pairs]
     (folder / "pairs.tsv").write_text("source\ttarget\n" + "\n".join(lines) + "\n")

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from seqloom.core.run import RunFolder
-from seqloom.fitting import fit
-from seqloom.runs import Run
+from seqloom.runs.fit import fit
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.run import Run
 
 SMALL = {
     "lstm": ["model.width=24", "model.dropout=0.2", "task.length=12"],

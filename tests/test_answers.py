@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.evaluate.answers import agreement, best_sentence, rules_for, sentences
+from seqloom.tasks.question_answering.scores import agreement, best_sentence, rules_for, sentences
 
 SQUAD = [
     ("the Denver Broncos", ["Denver Broncos"], 1, 1),

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from toys import language_models
 
-from seqloom import runs
+from seqloom.runs.registry import find_config, names
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -137,7 +137,7 @@ def test_the_slowest_give_way_when_time_is_short(run: Callable[..., str]) -> Non
 
 
 def test_a_model_is_left_out_where_it_ends(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    gpt = runs.find_config("models", "gpt")
+    gpt = find_config("models", "gpt")
     monkeypatch.setattr(gpt, "reading", lambda config, length: gpt(positions="learned", context=12))
     printed = run("every_model", "--quick", "--models", "gpt")
     assert "decode 1 x 16: gpt, which reads no more than 12 tokens" in printed
@@ -153,5 +153,5 @@ def test_the_chart_has_a_line_for_every_model(every_model: Figures, run: Callabl
 
 
 def test_two_forms_of_one_idea_are_raced(run: Callable[..., str]) -> None:
-    printed, known = run("forms", "--quick"), runs.names("models")
+    printed, known = run("forms", "--quick"), names("models")
     assert printed.count(" x (median") == ("mingru" in known) + ("ttt" in known)

@@ -10,8 +10,8 @@ from toys import alive, close
 
 from seqloom.core.taps import record
 from seqloom.layers.inputs import PartedEmbedding
-from seqloom.layers.pooling import PooledHead, Pooling
 from seqloom.models.bert import Config
+from seqloom.tasks.classification.pooling import PooledHead, Pooling
 
 VOCABULARY, WIDTH, CONTEXT, MARK = 13, 16, 12, 2
 ROWS = torch.tensor([[1, 5, 6, 2, 7, 8, 2], [1, 9, 2, 4, 2, 0, 0]])

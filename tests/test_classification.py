@@ -15,17 +15,18 @@ import torch
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from toys import Case, accepted, alive, close, every_case, title
 
-from seqloom import cli, runs
+from seqloom import cli
 from seqloom.core.batch import IGNORE, cut
 from seqloom.core.errors import UserError
 from seqloom.core.order import plan_epoch
 from seqloom.core.task import Order
-from seqloom.evaluate.classes import calibration_error, fit_temperature, judge
-from seqloom.fitting import fit
-from seqloom.runs import find_config
-from seqloom.tasks.classification import Classification, Config
+from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
+from seqloom.runs.fit import fit
+from seqloom.runs.registry import find_config
+from seqloom.runs.run import Run, load
+from seqloom.tasks.classification.scores import calibration_error, fit_temperature, judge
+from seqloom.tasks.classification.task import Classification, Config
 from seqloom.tokenizers import train_tokenizer
-from seqloom.tokenizers.labelled import LabelledTokenizer
 
 LABELS = ["a", "b", "c"]
 
@@ -180,7 +181,7 @@ def write(path: Path, count: int = 80, second: bool = False, multi: bool = False
 QUICK = ["train.steps=3", "train.threads=1", "model.width=16", "task.min_count=1", "task.longest=16"]
 
 
-def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **flags: Any) -> runs.Run:
+def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **flags: Any) -> Run:
     options = [*QUICK, *extra]
     return fit(None, task="classification", data=str(data), model=model, out=folder / "run", overrides=options,
                quiet=True, **flags)  # fmt: skip
@@ -206,7 +207,7 @@ def test_every_option_works_and_comes_back_from_the_folder(tmp_path: Path, model
     scores = run.summary["scores"]["valid"]
     assert 0 <= scores["accuracy"] <= 1 and scores["baselines"].keys() == {"majority", "tf-idf"}
     assert np.mean(scores["pieces"]) == pytest.approx(scores["accuracy"])
-    again = runs.load(tmp_path / "run")
+    again = load(tmp_path / "run")
     (answer,) = again.predict(texts=["one two"])
     assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-4)
     assert answer["label"] in ("yes", "no") and answer["probability"] == answer["probabilities"][answer["label"]]

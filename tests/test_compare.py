@@ -14,18 +14,20 @@ from support import text
 from toys import language_models
 
 import seqloom
-from seqloom import runs
-from seqloom.compare import search
 from seqloom.compare.comparing import Comparison, compare
 from seqloom.compare.field import Field
-from seqloom.compare.plan import Budget, Entry, Plan, parse_amount, parse_entries
+from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunFolder
+from seqloom.core.progress import Silent
 from seqloom.core.task import Order
+from seqloom.data.shapes.texts.shape import Texts
 from seqloom.data.stream import prepare
-from seqloom.materials.texts import Texts
+from seqloom.lab import search
+from seqloom.lab.entries import Entry, parse_entries
+from seqloom.lab.rules import Budget, parse_amount
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import blueprint, count_parameters, task_config
 from seqloom.tokenizers import Tokenizer
-from seqloom.train.progress import Silent
 
 pytestmark = pytest.mark.usefixtures("short_probes")
 
@@ -126,7 +128,7 @@ def test_reports_are_written(done: Comparison) -> None:
 
 
 def test_issued_again_it_keeps_everything(done: Comparison, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.compare.pool._Slot.run", lambda slot, job: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr("seqloom.lab.pool._Slot.run", lambda slot, job: pytest.fail("nothing is left to do"))
     again = compare(data=str(book), out=done.folder, **ASKED)
     assert without_timing(again.result) == without_timing(done.result)
 
@@ -168,8 +170,8 @@ def test_what_another_version_left_in_a_folder_is_done_anew(done: Comparison, bo
 def test_a_script_may_call_it_without_ceremony(book: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import seqloom, seqloom.compare.jobs\n"
-        "seqloom.compare.jobs.PROBE_STEPS = 2\n"
+        "import seqloom, seqloom.lab.jobs\n"
+        "seqloom.lab.jobs.PROBE_STEPS = 2\n"
         f"found = seqloom.compare(data={str(book)!r}, models='rnn', params='5k', budget='tokens=1k', trials=0,\n"
         f"    seeds=1, overrides={SMALL!r}, quiet=True, out={str(tmp_path / 'out')!r})\n"
         "print('best:', found.result['best'])\n"
@@ -181,7 +183,7 @@ def test_a_script_may_call_it_without_ceremony(book: Path, tmp_path: Path) -> No
 def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path: Path) -> None:
     import shlex
 
-    from seqloom.fitting import fit
+    from seqloom.runs.fit import fit
 
     e = finished(done)[0]
     words = shlex.split(e["command"])
@@ -199,7 +201,7 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
     train = prepare(Texts().open_parts(config.data)["train"], tokenizer)
     seen = []
     for sized in field.entries:
-        task = runs.task_config(sized.config).build(tokenizer)
+        task = task_config(sized.config).build(tokenizer)
         carry = sized.blueprint.limit is None
         batches = islice(task.batches(train, Order(sized.config.train.batch, seed=5), carry), 40)
         seen.append([batch.inputs.tolist() for pieces in batches for batch in pieces])
@@ -226,7 +228,7 @@ def test_the_width_follows_the_heads_that_an_entry_asks_for(book: Path, tmp_path
 
 def test_without_a_target_all_are_as_large_as_the_largest(book: Path, tmp_path: Path) -> None:
     field = Field(plan(book, params=None), RunFolder(tmp_path / "out"), Silent())
-    assert field.target == max(runs.count_parameters(runs.blueprint(field._config(Entry(n, n)), field.task))
+    assert field.target == max(count_parameters(blueprint(field._config(Entry(n, n)), field.task))
                                for n in ("rnn", "lstm"))  # fmt: skip
 
 

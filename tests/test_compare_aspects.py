@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 from toys import VOCABULARY, language_model, language_models, network, stream
 
-from seqloom.compare import probe
-from seqloom.compare.measure import taps
-from seqloom.compare.probe import CHANCE, DISTANCES, RecallTask, draw, recall
 from seqloom.core.batch import IGNORE
 from seqloom.core.network import ModelConfig, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.taps import record
 from seqloom.core.task import Order, Task
-from seqloom.runs import find_config
+from seqloom.lab import recall as probe
+from seqloom.lab.measure import taps
+from seqloom.lab.recall import CHANCE, DISTANCES, RecallTask, draw, recall
+from seqloom.runs.registry import find_config
 
 each_model = pytest.mark.parametrize("name", language_models())
 MARK, QUERY = 16, 17

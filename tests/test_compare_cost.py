@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from toys import VOCABULARY, accepted, every_case, language_model, network, title
 
-from seqloom.compare.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
 from seqloom.core.backbone import Backbone
 from seqloom.core.network import CountingModel, Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
+from seqloom.lab.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
 
 TASK = language_model()
 

@@ -14,20 +14,23 @@ from compare_example import example
 from test_compare_report import Page
 
 import seqloom
-from seqloom import fitting, runs
 from seqloom.compare.advice.recommend import recommend
 from seqloom.compare.comparing import Comparison
-from seqloom.compare.cost import measure_costs, throughput
 from seqloom.compare.field import Field
-from seqloom.compare.plan import Budget, Plan
+from seqloom.compare.plan import Plan
 from seqloom.compare.report.content import document
 from seqloom.compare.report.table import lines
-from seqloom.core.run import RunConfig, RunFolder
+from seqloom.core.progress import Silent
 from seqloom.core.task import Order
-from seqloom.evaluate.forgetting import forgetting
-from seqloom.evaluate.nearest import nearest, searched
-from seqloom.materials import material_of
-from seqloom.train.progress import Silent
+from seqloom.data.shapes import material_of
+from seqloom.lab.cost import measure_costs, throughput
+from seqloom.lab.entries import Budget
+from seqloom.runs import fit as fitting
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import task_config
+from seqloom.runs.settings import RunConfig
+from seqloom.tasks.translation.forgetting import forgetting
+from seqloom.tasks.translation.nearest import nearest, searched
 
 pytestmark = pytest.mark.usefixtures("short_probes")
 
@@ -74,7 +77,7 @@ def field(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Field:
 
 
 def rows(config: RunConfig, field: Field, part: str) -> Any:
-    material = material_of(runs.task_config(config))
+    material = material_of(task_config(config))
     return material.prepare(material.open_parts(config.data)[part], field.task.tokenizers)  # type: ignore[attr-defined]
 
 
@@ -140,7 +143,7 @@ def test_everyone_reads_the_same_batches(field: Field) -> None:
     for sized in field.entries:
         order = Order(sized.config.train.batch, seed=3)
         train = rows(sized.config, field, "train")
-        task = runs.task_config(sized.config).build(field.task.tokenizers)  # type: ignore[attr-defined]
+        task = task_config(sized.config).build(field.task.tokenizers)  # type: ignore[attr-defined]
         batches = task.batches(train, order, carry=sized.blueprint.limit is None)
         found = [next(batches)[0] for _ in range(5)]
         seen.add(str([(batch.inputs.tolist(), batch.context.tolist()) for batch in found]))  # type: ignore[union-attr]
@@ -195,7 +198,7 @@ def test_the_nearest_is_the_same_in_one_block_and_in_many(monkeypatch: pytest.Mo
     known = ["".join(rng.choices("abcd", k=6)) for _ in range(60)]
     asked = ["".join(rng.choices("abcd", k=6)) for _ in range(20)]
     whole = nearest(asked, known)
-    monkeypatch.setattr("seqloom.evaluate.nearest._BLOCK", 7)
+    monkeypatch.setattr("seqloom.tasks.translation.nearest._BLOCK", 7)
     assert nearest(asked, known) == whole
 
 

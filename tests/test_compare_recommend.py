@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqloom.compare import statistics
 from seqloom.compare.advice.recommend import PREFERENCES, recommend
 from seqloom.compare.advice.sentences import SENTENCES
 from seqloom.core.errors import UserError
+from seqloom.lab import statistics
 
 CONTEXTS = (64, 2048)
 Result = dict[str, Any]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seqloom.compare.statistics import compare_pair, holm, interval, seeds_needed, verdicts
+from seqloom.lab.statistics import compare_pair, holm, interval, seeds_needed, verdicts
 
 MEAN, PIECES = 1.5, 40
 

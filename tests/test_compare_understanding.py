@@ -16,7 +16,7 @@ from seqloom.compare.report.content import document
 from seqloom.compare.report.html import html
 from seqloom.compare.report.markdown import markdown
 from seqloom.core.errors import UserError
-from seqloom.runs import load
+from seqloom.runs.run import load
 
 pytestmark = pytest.mark.usefixtures("short_probes")
 

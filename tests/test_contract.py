@@ -29,7 +29,7 @@ from seqloom.core.state import (
     unflatten_state,
 )
 from seqloom.core.taps import Tap, record
-from seqloom.runs import find_config, names
+from seqloom.runs.registry import find_config, names
 from seqloom.train.loop import Objective
 
 Mode = Callable[[], Any]

@@ -20,9 +20,9 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, describe_state, detach_state, flatten_state, select_rows, unflatten_state
 from seqloom.core.taps import record
-from seqloom.generate.beam import Hypothesis
-from seqloom.generate.decoding import Decoding
-from seqloom.runs import names
+from seqloom.decode.beam import Hypothesis
+from seqloom.decode.decoding import Decoding
+from seqloom.runs.registry import names
 from seqloom.train.loop import Objective
 
 EVERY = every_case()

@@ -11,8 +11,8 @@ from torch import Tensor
 from toys import alive, close
 
 from seqloom.core.batch import IGNORE
-from seqloom.layers.crf import CRF, may_follow
-from seqloom.layers.tag_head import TagHead, words_only
+from seqloom.tasks.tagging.crf import CRF, may_follow
+from seqloom.tasks.tagging.head import TagHead, words_only
 
 BIO = ["O", "B-A", "I-A", "B-B", "I-B"]
 PLAIN = ["noun", "verb", "other"]

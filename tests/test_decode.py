@@ -10,10 +10,10 @@ import pytest
 import torch
 from toys import alive, close, network, tokens
 
-from seqloom.adapt.int8 import Int8Linear, to_int8
 from seqloom.core.errors import UserError
-from seqloom.core.linear import Linear
 from seqloom.core.taps import record
+from seqloom.layers.int8 import Int8Linear, to_int8
+from seqloom.layers.linear import Linear
 
 OPTIONS = [
     {"preset": "modern"},

@@ -13,11 +13,11 @@ from toys import network, search, tokens
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
-from seqloom.generate import beam
-from seqloom.generate.beam import Hypothesis, beam_search
-from seqloom.generate.decoding import Decoding, decode
-from seqloom.generate.pick import Choice, forbid_repeats
-from seqloom.generate.stream import draw, stream
+from seqloom.decode import beam
+from seqloom.decode.beam import Hypothesis, beam_search
+from seqloom.decode.decoding import Decoding, decode
+from seqloom.decode.pick import Choice, forbid_repeats
+from seqloom.decode.stream import draw, stream
 
 
 class Table(SequenceModel):

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from support import SMALL, text
 
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 
 STEPS = ["train.steps=12", "train.batch=4", "train.threads=1", "model.dropout=0", "train.optimizer=adamw"]
 

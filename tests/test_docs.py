@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 from support import pairs_file
 
-from seqloom import cli, listing, runs
+from seqloom import cli
 from seqloom.core.config import options
-from seqloom.core.run import DataConfig, TrainConfig
+from seqloom.data.options import DataConfig
+from seqloom.runs import listing
+from seqloom.runs.registry import find_config, names
+from seqloom.train.settings import TrainConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,7 +51,7 @@ def commands(page: Path, language: str = "bash") -> list[str]:
 def shortened(command: str) -> list[str]:
     words = shlex.split(command, comments=True)
     task = words[words.index("--task") + 1] if "--task" in words else "language_model"
-    known = runs.find_config("tasks", task).model_fields
+    known = find_config("tasks", task).model_fields
 
     def settings(these: list[str]) -> list[str]:
         """As flags; a task has options of its own."""
@@ -106,7 +109,7 @@ def render(kind: str, name: str) -> str:
         rows = listing.LISTS[kind](name)
     lines = ["| option | default | meaning |", "|---|---|---|"]
     lines += [f"| `{row['option']}` | `{row['default']}` | {row['meaning']} |" for row in rows]
-    suits = runs.find_config(kind, name).defaults if kind == "models" else {}
+    suits = find_config(kind, name).defaults if kind == "models" else {}
     if suits:
         settings = ", ".join(f"`{option}={value}`" for option, value in suits.items())
         lines += ["", f"Unless you say otherwise, it also sets {settings}."]
@@ -117,7 +120,7 @@ def render(kind: str, name: str) -> str:
 def test_every_command_runs(
     page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
+    monkeypatch.setattr("seqloom.lab.jobs.PROBE_STEPS", 2)
     for command in commands(page):
         monkeypatch.setattr(sys, "argv", shortened(command))
         run_command(command, capsys)
@@ -131,8 +134,8 @@ def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "DEFAULT_TOKENS", 1_000)
-    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
+    monkeypatch.setattr("seqloom.runs.configure.DEFAULT_TOKENS", 1_000)
+    monkeypatch.setattr("seqloom.lab.jobs.PROBE_STEPS", 2)
     (example,) = blocks(page, "python")
     exec(example, {})
 
@@ -152,11 +155,11 @@ def test_the_tables_of_options_are_those_of_the_code(page: Path) -> None:
 
 def test_every_option_is_in_a_table() -> None:
     found = {(kind, name) for page in PAGES for _, kind, name, _, _ in TABLE.findall(page.read_text(encoding="utf-8"))}
-    wanted = {(kind, name) for kind in ("models", "tasks") for name in runs.names(kind)}
+    wanted = {(kind, name) for kind in ("models", "tasks") for name in names(kind)}
     assert found == wanted | {("data", ""), ("train", "")}
 
 
-@pytest.mark.parametrize("name", runs.names("models"))
+@pytest.mark.parametrize("name", names("models"))
 def test_every_model_has_a_page(name: str) -> None:
     assert (ROOT / "docs" / "models" / f"{name}.md").exists()
 

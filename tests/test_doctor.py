@@ -9,9 +9,9 @@ import pytest
 from test_data import BAD_FILES, write
 
 from seqloom.core.errors import UserError
-from seqloom.data.doctor import examine
-from seqloom.data.doctor_text import examine_text
 from seqloom.data.findings import Finding
+from seqloom.data.shapes.texts.doctor import examine_text
+from seqloom.runs.doctor import examine
 
 WORDS = ["fox", "dog", "runs", "over", "lazy", "quick", "brown", "river", "stone", "light", "house", "green", "walks"]
 

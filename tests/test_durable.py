@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from faults import Faults, Killed, damaged, every_fault, order_violations, remove_in_plain_sight
 
-from seqloom.core import durable
-from seqloom.core.durable import Damaged
 from seqloom.core.errors import RunError
+from seqloom.runs import durable
+from seqloom.runs.durable import Damaged
 
 
 @pytest.fixture(autouse=True)
@@ -425,5 +425,5 @@ def test_only_plain_names_are_published(tmp_path, name):
 
 
 def test_neither_torch_nor_numpy_is_loaded():
-    script = "import sys, seqloom.core.run; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    script = "import sys, seqloom.runs.folder; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

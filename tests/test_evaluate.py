@@ -13,8 +13,8 @@ from toys import VOCABULARY, language_model, network, stream, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.evaluate import perplexity as module
-from seqloom.evaluate.perplexity import baselines, perplexity
+from seqloom.tasks.language_model import perplexity as module
+from seqloom.tasks.language_model.perplexity import baselines, perplexity
 
 TEXT = tokens(101, seed=3)
 STREAM = stream(TEXT.numpy())

@@ -13,11 +13,11 @@ import torch
 from support import small_fit, small_translation, text
 from test_cli import call
 
-from seqloom import runs
 from seqloom.core.errors import UserError
+from seqloom.decode.alignment import Map, read_maps
 from seqloom.explain.alignments import Gold, explain_alignment, forward_share, read_gold, word_links, word_of
 from seqloom.explain.page import page
-from seqloom.generate.alignment import Map, read_maps
+from seqloom.runs.run import Run
 from seqloom.tokenizers import train_tokenizer
 
 SOURCE = "the <b> sees a dog"
@@ -47,9 +47,9 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    made: dict[str, runs.Run] = {}
+    made: dict[str, Run] = {}
 
-    def find(name: str) -> runs.Run:
+    def find(name: str) -> Run:
         if name not in made:
             model, *extra = ATTENTIVE[name]
             made[name] = small_translation(tmp_path_factory.mktemp("run"), model, *extra)

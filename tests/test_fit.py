@@ -13,12 +13,14 @@ from support import small_fit, text
 from toys import language_models
 
 import seqloom
-from seqloom import runs
 from seqloom.core.backbone import stack_of
 from seqloom.core.errors import RunError, UserError
-from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.runs.configure import configure
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.run import load
 from seqloom.train.loop import Interrupted, Trainer
 from seqloom.train.optimizers import SCHEDULES, Muon, Optimizers, orthogonal
+from seqloom.train.settings import TrainConfig
 
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 
@@ -44,7 +46,7 @@ def test_every_model_trains_scores_and_generates(book, out, model):
     assert scores["baselines"].keys() == {"uniform", "unigram"}
     assert "nats per token" in scores["protocol"]
     assert len(run.generate("the cat", max_new=20, seed=1)) > 0
-    assert runs.load(out).generate("the", max_new=8, seed=3) == run.generate("the", max_new=8, seed=3)
+    assert load(out).generate("the", max_new=8, seed=3) == run.generate("the", max_new=8, seed=3)
 
 
 def test_training_lowers_the_loss_below_the_unigram_guess(book, out):
@@ -245,7 +247,7 @@ def test_a_batch_that_cannot_be_divided_is_refused(book, out):
 def test_all_mistakes_are_reported_at_once_with_what_was_meant():
     wrong = ["model.widht=3", "train.steps=many", "trian.seed=1"]
     with pytest.raises(UserError) as error:
-        runs.configure(None, {"data.train": "x"}, wrong)
+        configure(None, {"data.train": "x"}, wrong)
     said = str(error.value)
     assert "did you mean model.width?" in said and "train.steps='many'" in said and "trian" in said
 

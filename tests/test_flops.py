@@ -16,7 +16,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.taps import Tap, record
 from seqloom.layers.general_attention import GeneralAttention
 from seqloom.layers.scores import SCORES
-from seqloom.runs import find_config
+from seqloom.runs.registry import find_config
 
 VOCABULARY, ROWS, WIDTH = 50, 2, 64
 

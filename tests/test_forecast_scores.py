@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from toys import ToyScale, ToySeries
 
-from seqloom.core.series import Layout, SeriesWindows, fill_forward
-from seqloom.evaluate.forecasts import Backtest, naive_errors, owa
-from seqloom.evaluate.naive_forecasts import Autoregression, fit_autoregression, naive2, simple_forecasts
+from seqloom.tasks.forecasting.baselines import Autoregression, fit_autoregression, naive2, simple_forecasts
+from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
+from seqloom.tasks.forecasting.windows import Layout, SeriesWindows, fill_forward
 
 SCALE = ToyScale(2)
 RNG = np.random.default_rng(0)

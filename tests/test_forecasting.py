@@ -12,12 +12,12 @@ from toys import Case, ToyScale, ToySeries, accepted, alive, close, every_case, 
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel
-from seqloom.core.series import SeriesWindows
 from seqloom.core.task import Order
-from seqloom.evaluate.leakage import changed, probe
-from seqloom.generate.forecast import follow, read_forced, read_history
-from seqloom.runs import find_config
-from seqloom.tasks.forecasting import Config, Forecasting
+from seqloom.runs.registry import find_config
+from seqloom.tasks.forecasting.leakage import changed, probe
+from seqloom.tasks.forecasting.rollout import follow, read_forced, read_history
+from seqloom.tasks.forecasting.task import Config, Forecasting
+from seqloom.tasks.forecasting.windows import SeriesWindows
 from seqloom.train.loop import Objective
 
 STRATEGIES: list[dict[str, Any]] = [

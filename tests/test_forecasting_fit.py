@@ -13,9 +13,10 @@ import pytest
 from support import digest
 from test_cli import call
 
-from seqloom import runs
 from seqloom.core.errors import UserError
-from seqloom.fitting import fit
+from seqloom.runs.fit import fit
+from seqloom.runs.registry import find_config
+from seqloom.runs.run import Run, load
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -44,7 +45,7 @@ def table(path: Path, series: int = 2, points: int = 120, holes: bool = True) ->
 COLUMNS = ["data.time=when", "data.series=shop", "data.targets=sold,spent", "data.past=price", "data.calendar=hour"]
 
 
-def small(folder: Path, model: str = "gru", *extra: str, data: Any = None) -> runs.Run:
+def small(folder: Path, model: str = "gru", *extra: str, data: Any = None) -> Run:
     size = [] if model == "window" else ["model.width=16"]
     given = data or str(table(folder / "t.csv"))
     columns = COLUMNS if data is None else []
@@ -68,15 +69,15 @@ def test_from_a_file_to_forecasts(tmp_path: Path, model: str, extra: list[str]) 
     test = run.summary["scores"]["test"]
     assert np.isfinite(test["mse"]) and set(test["raw"]) == {"sold", "spent"} and 0 <= test["coverage"] <= 1
     assert {"last value", "drift", "seasonal naive", "moving average", "autoregression"} <= set(test["baselines"])
-    again = runs.load(run.folder.path).evaluate(str(tmp_path / "t.csv"))
+    again = load(run.folder.path).evaluate(str(tmp_path / "t.csv"))
     assert np.isfinite(again["mse"]) and "autoregression" in again["baselines"]
-    rows = list(runs.load(run.folder.path).predict(str(tmp_path / "t.csv")))
+    rows = list(load(run.folder.path).predict(str(tmp_path / "t.csv")))
     assert [(row["series"], row["step"]) for row in rows] == [(s, n) for s in ("s0", "s1") for n in range(1, 7)]
     assert rows[0]["time"] == "2024-01-06 00:00:00" and rows[5]["time"] == "2024-01-06 05:00:00"
     for row in rows:
         lines = [row[f"sold_{level:g}"] for level in (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)]
         assert lines == sorted(lines) and all(np.isfinite([row["sold"], row["spent"]])) and "sold_came" not in row
-    back = list(runs.load(run.folder.path).predict(str(tmp_path / "t.csv"), back=8))
+    back = list(load(run.folder.path).predict(str(tmp_path / "t.csv"), back=8))
     assert back[0]["time"] == "2024-01-05 16:00:00" and back[0]["spent_came"] == pytest.approx(116, abs=5)
 
 
@@ -118,7 +119,7 @@ def test_least_squares_on_a_line_that_follows_a_rule(tmp_path: Path, strategy: s
     solving = ["model.form=linear", "model.solve=true", "model.span=12", "data.time=line", f"task.strategy={strategy}"]
     run = small(tmp_path, "window", *solving, *extra, data=str(tmp_path / "w.csv"))
     assert run.summary["scores"]["test"]["rmse"] < 0.02
-    assert runs.load(run.folder.path).evaluate(str(tmp_path / "w.csv"))["rmse"] < 0.02
+    assert load(run.folder.path).evaluate(str(tmp_path / "w.csv"))["rmse"] < 0.02
     size = {"direct": 6, "combined": 3}.get(strategy, 1)
     assert run.summary["parameters"] == 13 * size, "nothing but the map itself"
 
@@ -126,7 +127,7 @@ def test_least_squares_on_a_line_that_follows_a_rule(tmp_path: Path, strategy: s
 def test_solving_needs_numbers(tmp_path: Path) -> None:
     from toys import language_model
 
-    config = runs.find_config("models", "window")
+    config = find_config("models", "window")
     with pytest.raises(ValueError, match="belongs to form=linear"):
         config.model_validate({"solve": True})
     with pytest.raises(UserError, match="solves for numbers"):
@@ -170,7 +171,7 @@ def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
     data.write_text(data.read_text().replace("s0", "<b>&").replace("sold", "a<i>"))
     columns = ["data.time=when", "data.series=shop", "data.targets=a<i>"]
     run = small(tmp_path, "gru", *columns, data=str(data))
-    text = page(runs.load(run.folder.path).pictures(str(data)), run)
+    text = page(load(run.folder.path).pictures(str(data)), run)
     assert "&lt;b&gt;&amp;" in text and "a&lt;i&gt;" in text and "<b>" not in text and "a<i>" not in text
 
 
@@ -206,7 +207,7 @@ LINEAR = [
 ]
 
 
-def solved(folder: Path, lines: list[str], *extra: str) -> runs.Run:
+def solved(folder: Path, lines: list[str], *extra: str) -> Run:
     (folder / "s.csv").write_text("\n".join(("day,who,y", *lines)))
     return small(folder, "window", *LINEAR, *extra, data=str(folder / "s.csv"))
 
@@ -267,7 +268,7 @@ def test_times_are_written_as_finely_as_they_stand_in_the_file(tmp_path: Path) -
 def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from seqloom import compare
 
-    monkeypatch.setattr("seqloom.compare.jobs.PROBE_STEPS", 2)
+    monkeypatch.setattr("seqloom.lab.jobs.PROBE_STEPS", 2)
     own = ("steps", "threads", "fraction")  # a comparison sets them itself
     found = compare(
         task="forecasting", data=str(table(tmp_path / "t.csv")), models="gru,line=window:form=linear:solve=true,window",

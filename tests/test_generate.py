@@ -13,9 +13,9 @@ from toys import Case, language_models, network, search, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.generate.beam import Hypothesis
-from seqloom.generate.pick import Choice
-from seqloom.generate.stream import stream
+from seqloom.decode.beam import Hypothesis
+from seqloom.decode.pick import Choice
+from seqloom.decode.stream import stream
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 DRAWS = 20_000

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from support import digest, small_fit, text
 from toys import close, network, tokens
 
-from seqloom.compare.cost import state_bytes
 from seqloom.core.batch import pad
-from seqloom.core.run import RunFolder
 from seqloom.core.state import detach_state
+from seqloom.lab.cost import state_bytes
 from seqloom.layers.positions import Rotary
 from seqloom.models import gpt
+from seqloom.runs.folder import RunFolder
 
 Case = dict[str, Any]
 

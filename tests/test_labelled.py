@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from seqloom.core.errors import UserError
-from seqloom.data.doctor import examine
-from seqloom.data.frames import open_frames
-from seqloom.data.labelled import open_labelled, open_unlabelled
 from seqloom.data.portions import draw_rows, split_rows
+from seqloom.data.shapes.frames.reading import open_frames
+from seqloom.data.shapes.labelled.reading import open_labelled, open_unlabelled
+from seqloom.runs.doctor import examine
 
 ROWS = [("good film", "pos"), ("bad film", "neg"), ("so-so", "pos")]
 

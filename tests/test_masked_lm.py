@@ -12,14 +12,14 @@ import pytest
 import torch
 from toys import Case, accepted, alive, close, every_case, stream, title
 
-from seqloom import runs
 from seqloom.core.batch import IGNORE
 from seqloom.core.errors import UserError
-from seqloom.core.masking import Joints, hide
 from seqloom.core.task import Order
-from seqloom.fitting import fit
-from seqloom.runs import find_config
-from seqloom.tasks.masked_lm import Config, MaskedLM
+from seqloom.runs.fit import fit
+from seqloom.runs.registry import find_config
+from seqloom.runs.run import load
+from seqloom.tasks.masked_lm.masking import Joints, hide
+from seqloom.tasks.masked_lm.task import Config, MaskedLM
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 ENGLISH, CHINESE = "the cat sat on the mat, again and again.\n" * 20, "我们今天学习机器翻译，明天休息。" * 20
@@ -130,7 +130,7 @@ def test_every_option_works_and_no_score_is_called_perplexity(tmp_path: Path, op
     assert "perplexity" not in scores and {"masked_accuracy", "pseudo_perplexity"} <= scores.keys()
     assert "not a perplexity" in scores["protocol"] and scores["baselines"].keys() == {"unigram"}
     assert np.mean(scores["pieces"]) == pytest.approx(scores["loss"])
-    again = runs.load(tmp_path / "run")
+    again = load(tmp_path / "run")
     assert again.evaluate(str(book))["loss"] == again.evaluate(str(book))["loss"]
     (answer,) = again.predict(texts=["the <mask> sat on the <mask>"])
     assert len(answer["gaps"]) == 2 and all(len(gap) == 5 for gap in answer["gaps"])

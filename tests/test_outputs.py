@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 from torch.distributions import Normal, StudentT
 
-from seqloom.layers.outputs import (
+from seqloom.tasks.forecasting.outputs import (
     Bins,
     ForecastHead,
     Gauss,

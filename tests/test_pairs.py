@@ -10,10 +10,10 @@ import pytest
 from test_data import write
 
 from seqloom.core.errors import UserError
-from seqloom.data.catalogues import read_catalogue
-from seqloom.data.pairs import PairSource, open_pairs, open_sources
 from seqloom.data.portions import split_rows
 from seqloom.data.samples import SAMPLES
+from seqloom.data.shapes.pairs.catalogues import read_catalogue
+from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_sources
 from seqloom.data.text import open_text
 
 PAIRS = [("Hi.", "嗨。"), ('He said "no".', "他说“不”。"), ("Wait, please!", "请等一下！")]

@@ -10,9 +10,9 @@ import pytest
 from support import pairs_file, small_fit, small_translation, text
 from test_cli import call
 
-from seqloom import runs
 from seqloom.core.errors import UserError
-from seqloom.generate import writer
+from seqloom.runs.run import load
+from seqloom.tasks.translation import writer
 
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 
@@ -28,7 +28,7 @@ def trained(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def loaded(trained):
-    return runs.load(trained)
+    return load(trained)
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +223,6 @@ def test_each_kind_of_run_says_which_command_uses_it(run, trained, tmp_path):
 
 
 def test_long_work_tells_how_far_it_is(run, trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["seqloom.cli_sources"], "_PATIENCE", 0.0)
+    monkeypatch.setattr(sys.modules["seqloom.cli.predict"], "_PATIENCE", 0.0)
     code, out, err = run("predict", trained, "--data", pairs_file(tmp_path / "new.tsv", 3))
     assert code == 0 and "3 predictions, " in err and len(lines(out)) == 3

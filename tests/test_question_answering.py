@@ -17,10 +17,10 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Order
-from seqloom.data.asked import QuestionRows
-from seqloom.data.questions import Question
-from seqloom.runs import find_config
-from seqloom.tasks.question_answering import Config, QuestionAnswering
+from seqloom.data.shapes.questions.reading import Question
+from seqloom.data.shapes.questions.rows import QuestionRows
+from seqloom.runs.registry import find_config
+from seqloom.tasks.question_answering.task import Config, QuestionAnswering
 from seqloom.tokenizers import train_tokenizer
 
 LETTERS = "abcdefgh"

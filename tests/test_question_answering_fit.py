@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom import cli, runs
-from seqloom.data.facts import facts
-from seqloom.fitting import fit
+from seqloom import cli
+from seqloom.data.samples.facts import facts
+from seqloom.runs.fit import fit
+from seqloom.runs.run import load
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_a_run_saved_and_loaded_answers_the_same(data: Path, tmp_path: Path, mod
     run = fit(
         None, task="question_answering", data=str(data), model=model, out=tmp_path / "run", overrides=QUICK, quiet=True
     )
-    again = runs.load(tmp_path / "run")
+    again = load(tmp_path / "run")
     assert list(run.predict(str(data))) == list(again.predict(str(data)))
     scores = run.summary["scores"]["valid"]
     assert 0 <= scores["exact"] <= scores["f1"] <= 1 and "best sentence" in scores["baselines"]
@@ -56,7 +57,7 @@ def test_a_run_begins_with_the_encoder_of_another(data: Path, tmp_path: Path, mo
         overrides=first, quiet=True)  # fmt: skip
     run = fit(None, task="question_answering", data=str(data), start=str(tmp_path / "first"), out=tmp_path / "second",
               overrides=[*words, "train.rate=1e-30", "train.matrix_rate=1e-30"], quiet=True)  # fmt: skip
-    before = runs.load(tmp_path / "first")
+    before = load(tmp_path / "first")
     assert run.tokenizer.hash == before.tokenizer.hash and run.config.model["name"] == model
     assert model == "lstm" or run.config.task["window"] == 112
     then, now = before.model.state_dict(), run.model.state_dict()

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from seqloom.core.errors import UserError
-from seqloom.data.asked import QuestionRows, characters_of, tokens_of
-from seqloom.data.doctor import examine
-from seqloom.data.facts import ASKED, PASSAGES, facts
 from seqloom.data.portions import split_rows
-from seqloom.data.questions import open_asked, open_questions
 from seqloom.data.samples import find_sample
+from seqloom.data.samples.facts import ASKED, PASSAGES, facts
+from seqloom.data.shapes.questions.reading import open_asked, open_questions
+from seqloom.data.shapes.questions.rows import QuestionRows, characters_of, tokens_of
+from seqloom.runs.doctor import examine
 from seqloom.tokenizers import train_tokenizer
 
 PASSAGE = "The cat sat on the mat. The dog sat on the cat."

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from support import text
 
-from seqloom import runs
-from seqloom.core.run import DataConfig
-from seqloom.fitting import fit
+from seqloom.data.options import DataConfig
+from seqloom.runs.configure import configure
+from seqloom.runs.fit import fit
+from seqloom.runs.registry import task_config
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_runs(recipe, tmp_path):
-    config = runs.configure(recipe, {"data.train": "anything"})
-    data = WRITERS[runs.task_config(config).reads](tmp_path, config.data)
+    config = configure(recipe, {"data.train": "anything"})
+    data = WRITERS[task_config(config).reads](tmp_path, config.data)
     small = ["model.width=16", "train.steps=2", "train.threads=1"]
     small += ["task.scored=20"] if config.data.valid_points else ["data.valid_fraction=0.2"]
     run = fit(recipe, data=str(data), out=tmp_path / "run", overrides=small, quiet=True)
@@ -97,4 +98,4 @@ WRITERS = {
 @pytest.mark.parametrize("model", ["lstm", "gpt"])
 def test_the_shakespeare_recipes_are_the_defaults_a_user_gets(model):
     recipe = next(path for path in RECIPES if path.stem == f"shakespeare-{model}")
-    assert runs.configure(recipe, {"data.train": "x"}) == runs.configure(None, {"data.train": "x", "model.name": model})
+    assert configure(recipe, {"data.train": "x"}) == configure(None, {"data.train": "x", "model.name": model})

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from toys import alive, language_model, tokens
 
 from seqloom.core.taps import record
-from seqloom.generate.pick import Choice
-from seqloom.generate.stream import stream
+from seqloom.decode.pick import Choice
+from seqloom.decode.stream import stream
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.recurrent import Cell

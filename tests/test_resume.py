@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import digest, small_fit, text
 
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 
 FAMILIES = ["lstm", "gpt"]
 BUSY = ["train.steps=120", "train.accumulate=2", "train.evaluate_every=15", "train.save_every=10", "train.log_every=1"]

@@ -17,10 +17,12 @@ import pytest
 from faults import Faults, Killed, damaged, every_fault, order_violations, remove_in_plain_sight
 from pydantic import ValidationError
 
-from seqloom.core import durable
-from seqloom.core.durable import Damaged
 from seqloom.core.errors import RunError, UserError
-from seqloom.core.run import RunConfig, RunFolder, TrainConfig
+from seqloom.runs import durable
+from seqloom.runs.durable import Damaged
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.settings import RunConfig
+from seqloom.train.settings import TrainConfig
 
 KEEP, BEST = 2, 1
 

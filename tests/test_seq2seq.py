@@ -13,7 +13,7 @@ from toys import alive, close
 
 from seqloom.core.errors import UserError
 from seqloom.models.seq2seq import Config, Seq2Seq
-from seqloom.runs import configure
+from seqloom.runs.configure import configure
 
 WIDTH, ROWS, SOURCE, LENGTH = 8, 3, 6, 5
 LENGTHS = torch.tensor([6, 2, 4])

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from seqloom.core.errors import UserError
-from seqloom.core.run import DataConfig
-from seqloom.data import blocks, files
-from seqloom.data.clock import Clock
-from seqloom.data.moments import calendar_features
-from seqloom.data.series import SeriesSource, open_series
-from seqloom.data.times import OffClock, parse_times
+from seqloom.data import files
+from seqloom.data.options import DataConfig
+from seqloom.data.shapes.series import blocks
+from seqloom.data.shapes.series.calendar import calendar_features
+from seqloom.data.shapes.series.clock import Clock
+from seqloom.data.shapes.series.reading import SeriesSource, open_series
+from seqloom.data.shapes.series.times import OffClock, parse_times
 
 NAN = float("nan")
 

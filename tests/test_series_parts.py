@@ -12,13 +12,14 @@ from test_series import config, hours, same, write
 
 from seqloom import cli
 from seqloom.core.errors import UserError
-from seqloom.core.run import DataConfig
-from seqloom.data.doctor import examine
-from seqloom.data.series import SeriesSource, open_series
-from seqloom.data.series_split import changed_after, check_no_leak, scale_of, split_series
-from seqloom.materials.series import MATERIAL, SeriesRows
-from seqloom.tokenizers.series import SeriesScale
-from seqloom.train.progress import Silent
+from seqloom.core.progress import Silent
+from seqloom.data.options import DataConfig
+from seqloom.data.shapes.series.reading import SeriesSource, open_series
+from seqloom.data.shapes.series.rows import SeriesRows
+from seqloom.data.shapes.series.scale import SeriesScale
+from seqloom.data.shapes.series.shape import MATERIAL
+from seqloom.data.shapes.series.split import changed_after, check_no_leak, scale_of, split_series
+from seqloom.runs.doctor import examine
 
 
 def table(path: Path, *series: tuple[str, str, int], columns: str = "y", seed: int = 0) -> str:
@@ -319,7 +320,9 @@ def test_nothing_before_moves_when_the_future_changes(tmp_path: Path, seed: int)
 def test_the_check_finds_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, data = open_series("sample:sine"), config("sample:sine")
     assert check_no_leak(whole, data) == []
-    monkeypatch.setattr("seqloom.data.series_split.scale_of", lambda train, columns: (train.series[0].values.mean(0),))
+    monkeypatch.setattr(
+        "seqloom.data.shapes.series.split.scale_of", lambda train, columns: (train.series[0].values.mean(0),)
+    )
     assert check_no_leak(whole, data) == ["the scale"]
     assert any("move the scale" in finding.message for finding in examine("forecasting", "sample:sine"))
 

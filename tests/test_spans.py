@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.core.windows import cut_windows
-from seqloom.generate.spans import best_spans
 from seqloom.layers.inputs import MatchedEmbedding
-from seqloom.tasks.question_answering import Config
+from seqloom.tasks.question_answering.spans import best_spans
+from seqloom.tasks.question_answering.task import Config
+from seqloom.tasks.question_answering.windows import cut_windows
 from seqloom.tokenizers import train_tokenizer
 
 

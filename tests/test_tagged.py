@@ -16,16 +16,16 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from seqloom.core.errors import UserError
 from seqloom.core.words import cut_characters, cut_words, join_words
-from seqloom.data.conll import Sentence, looks_like_columns
-from seqloom.data.doctor import examine
 from seqloom.data.findings import Finding
 from seqloom.data.portions import split_rows
-from seqloom.data.schemes import TagSurvey, spans_to_bio, to_bio
-from seqloom.data.spans import of_spans
-from seqloom.data.tagged import TaggedSource, open_tagged, open_untagged
-from seqloom.evaluate.entities import count_names, f1_pieces, f1_score, names_of, score_names, told_names
+from seqloom.data.shapes.tagged.conll import Sentence, looks_like_columns
+from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_untagged
+from seqloom.data.shapes.tagged.schemes import TagSurvey, spans_to_bio, to_bio
+from seqloom.data.shapes.tagged.spans import of_spans
+from seqloom.data.shapes.tagged.vocabulary import LONGEST, TagVocabulary, training_text
+from seqloom.runs.doctor import examine
+from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, names_of, score_names, told_names
 from seqloom.tokenizers import train_tokenizer
-from seqloom.tokenizers.tagged import LONGEST, TagVocabulary, training_text
 
 CONLL = """-DOCSTART- -X- O O
 

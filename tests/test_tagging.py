@@ -14,17 +14,19 @@ import torch
 from support import digest
 from toys import Case, accepted, alive, close, every_case, title
 
-from seqloom import cli, runs
+from seqloom import cli
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.task import Order
-from seqloom.data.conll import Sentence
-from seqloom.fitting import fit
-from seqloom.layers.word_features import SpelledEmbedding, distinct
-from seqloom.tasks.tagging import Config, Tagging
+from seqloom.data.shapes.tagged.conll import Sentence
+from seqloom.data.shapes.tagged.vocabulary import TagVocabulary, training_text
+from seqloom.runs.fit import fit
+from seqloom.runs.registry import find_config
+from seqloom.runs.run import Run, load
+from seqloom.tasks.tagging.features import SpelledEmbedding, distinct
+from seqloom.tasks.tagging.task import Config, Tagging
 from seqloom.tokenizers import train_tokenizer
-from seqloom.tokenizers.tagged import TagVocabulary, training_text
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = ["ada", "bob", "in", "rome", "sees", "x", "incredible", "Ada"]
@@ -69,7 +71,7 @@ class _Origin:
 
 
 def tagger(name: str, options: dict[str, Any], task: Tagging | None = None) -> SequenceModel:
-    config = runs.find_config("models", name).model_validate({"width": 16, **options})
+    config = find_config("models", name).model_validate({"width": 16, **options})
     return alive(config.assemble(task or tagging()))
 
 
@@ -187,7 +189,7 @@ def test_rows_that_differ_are_found_also_when_their_numbers_are_the_same(monkeyp
     rows = torch.randint(0, 4, (200, 5), generator=torch.Generator().manual_seed(0))
     for factor in (None, 0):  # with 0 every row has the same number
         if factor is not None:
-            monkeypatch.setattr("seqloom.layers.word_features._FACTOR", factor)
+            monkeypatch.setattr("seqloom.tasks.tagging.features._FACTOR", factor)
         found, places = distinct(rows)
         assert torch.equal(found[places], rows) and len(found) == len(torch.unique(rows, dim=0))
 
@@ -371,7 +373,7 @@ def data_file(path: Path, count: int = 120, scheme: str = "I") -> Path:
 QUICK = ["model.width=16", "train.threads=1", "train.steps=4", "train.evaluate_every=2", "task.batch_tokens=128"]
 
 
-def small_fit(data: Path | str, out: Path, *extra: str, model: str = "gru", **flags: Any) -> runs.Run:
+def small_fit(data: Path | str, out: Path, *extra: str, model: str = "gru", **flags: Any) -> Run:
     return fit(None, task="tagging", data=str(data), model=model, out=out, overrides=[*QUICK, *extra], quiet=True,
                **flags)  # fmt: skip
 
@@ -392,7 +394,7 @@ def test_every_option_trains_and_a_loaded_run_predicts_the_same(tmp_path: Path, 
     run = small_fit(data, tmp_path / "run", *options)
     scores = run.summary["scores"]["valid"]
     assert scores["loss"] > 0 and "frequent tag" in scores["baselines"]
-    again = runs.load(tmp_path / "run")
+    again = load(tmp_path / "run")
     assert again.evaluate(str(data)) == run.evaluate(str(data))
     assert list(again.predict(str(data))) == list(run.predict(str(data)))
     (answer,) = again.predict(texts=["ada sees rome"])

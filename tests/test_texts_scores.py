@@ -11,9 +11,9 @@ import sacrebleu
 from rouge_score import rouge_scorer
 
 from seqloom.core.errors import UserError
-from seqloom.evaluate.alignment import alignment_error_rate
-from seqloom.evaluate.forgetting import forgetting
-from seqloom.evaluate.texts import choose_tokenisation, lead, per_row, score_texts
+from seqloom.explain.agreement import alignment_error_rate
+from seqloom.tasks.translation.forgetting import forgetting
+from seqloom.tasks.translation.scores import choose_tokenisation, lead, per_row, score_texts
 
 GIVEN = ["The cat sat on the mat.", "There is a dog in the garden.", "He is Reading a long book today ."]
 WANTED = ["The cat sat on the mat.", "A dog is in the garden.", "He is reading a very long book today."]

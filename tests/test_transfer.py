@@ -12,14 +12,15 @@ from safetensors.torch import load_file
 from support import pairs_file
 from toys import alive, every_case, language_model, title
 
-from seqloom import runs
-from seqloom.adapt.transfer import freeze, transfer
 from seqloom.core.errors import UserError
-from seqloom.core.run import TrainConfig
-from seqloom.fitting import fit
-from seqloom.runs import find_config
+from seqloom.runs.fit import fit
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import find_config
+from seqloom.runs.run import Run, load
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.optimizers import Optimizers
+from seqloom.train.settings import TrainConfig
+from seqloom.train.transfer import freeze, transfer
 
 SMALL = ["train.steps=2", "train.threads=1", "train.batch=4", "task.tokenizer=characters"]
 
@@ -49,7 +50,7 @@ def first_run(folder: Path, task: str, model: str, *options: str) -> Path:
     return out
 
 
-def second_run(folder: Path, start: Path, *options: str, **flags: Any) -> runs.Run:
+def second_run(folder: Path, start: Path, *options: str, **flags: Any) -> Run:
     settings = ["train.steps=2", "train.threads=1", "task.longest=16", *options]
     return fit(None, task="classification", data=str(folder / "rows.csv"), start=str(start), out=folder / "second",
                overrides=settings, quiet=True, **flags)  # fmt: skip
@@ -74,15 +75,15 @@ def test_table_backbone_and_tokenizer_are_those_of_the_first_run(
     start = first_run(folder, task, model, *options)
     still = ["train.rate=1e-30", "train.matrix_rate=1e-30"]  # what was taken is seen as it was
     run = second_run(folder, start, *still)
-    before = load_file(runs.RunFolder(start).model_files() / "model.safetensors")
+    before = load_file(RunFolder(start).model_files() / "model.safetensors")
     after = dict(run.model.named_parameters())
     taken = [name for name in after if name.startswith("backbone.")]
     assert taken and all(torch.equal(after[name], before[name]) for name in taken)
     rows = min(len(before["embed.weight"]), len(after["embed.weight"]))
     assert torch.equal(after["embed.weight"][:rows], before["embed.weight"][:rows])
-    assert run.tokenizer.tokenizer.vocabulary == Tokenizer.load(runs.RunFolder(start).model_files()).vocabulary
+    assert run.tokenizer.tokenizer.vocabulary == Tokenizer.load(RunFolder(start).model_files()).vocabulary
     assert run.config.model["name"] == model and run.config.train.start == str(start)
-    (answer,) = runs.load(folder / "second").predict(texts=["the cat"])
+    (answer,) = load(folder / "second").predict(texts=["the cat"])
     assert answer["label"] in ("cat", "none")
 
 
@@ -132,7 +133,7 @@ def test_frozen_stages_stay_and_lower_ones_learn_more_slowly() -> None:
 def test_frozen_weights_do_not_move(folder: Path) -> None:
     start = first_run(folder, "masked_lm", "bert", "task.length=16")
     run = second_run(folder, start, "train.freeze=3", "train.stage_decay=0.9", "train.rate=0.1")
-    before = load_file(runs.RunFolder(start).model_files() / "model.safetensors")
+    before = load_file(RunFolder(start).model_files() / "model.safetensors")
     after = dict(run.model.named_parameters())
     moved = {name for name in after if name in before and not torch.equal(after[name], before[name])}
     assert not [name for name in moved if name.startswith(("embed", "backbone.positions", "backbone.blocks.0"))]

@@ -14,7 +14,7 @@ from toys import alive, close, translation
 from seqloom.core.errors import UserError
 from seqloom.core.taps import record
 from seqloom.models.transformer import Config, Transformer
-from seqloom.runs import configure
+from seqloom.runs.configure import configure
 
 WIDTH, HEADS, ROWS, SOURCE, LENGTH = 16, 4, 3, 7, 5
 PADDED = torch.arange(SOURCE) < torch.tensor([SOURCE, 3, 1])[:, None]

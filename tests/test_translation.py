@@ -14,9 +14,9 @@ from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
 from seqloom.core.order import plan_epoch
 from seqloom.core.task import Order
-from seqloom.generate.decoding import Decoding
-from seqloom.runs import find_config
-from seqloom.tasks.translation import Translation
+from seqloom.decode.decoding import Decoding
+from seqloom.runs.registry import find_config
+from seqloom.tasks.translation.task import Translation
 
 WORDS = words(120, 20)
 GPT: Case = ("gpt", {"depth": 1, "context": 64})

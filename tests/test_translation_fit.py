@@ -12,14 +12,15 @@ import pytest
 from support import digest
 from toys import accepted, translator
 
-from seqloom import runs
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunFolder
 from seqloom.data.portions import part_of
-from seqloom.fitting import fit
-from seqloom.tasks.translation import Translation
+from seqloom.runs.fit import fit
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import names
+from seqloom.runs.run import Run, load
+from seqloom.tasks.translation.task import Translation
 
-TRANSLATORS = [name for name in runs.names("models") if accepted(translator, name, {})]
+TRANSLATORS = [name for name in names("models") if accepted(translator, name, {})]
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 
 
@@ -41,7 +42,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def small_fit(data: Path, out: Path, model: str, extra: Sequence[str] = (), **flags: Any) -> runs.Run:
+def small_fit(data: Path, out: Path, model: str, extra: Sequence[str] = (), **flags: Any) -> Run:
     settings = ["model.width=16", "task.tokenizer=characters", "task.batch_tokens=64", "task.beams=2"]
     settings += ["task.max_new=8", "train.threads=1", "train.warmup=2", *extra]
     return fit(None, task="translation", data=str(data), model=model, out=out, overrides=settings, quiet=True, **flags)
@@ -58,7 +59,7 @@ def test_every_model_that_translates_trains_scores_and_translates(pairs: Path, o
     assert 0 < scores["loss"] < 6 and {"bleu", "chrf", "exact"} <= scores.keys()
     assert "beam search with 2 beams" in scores["protocol"] and "nats per target token" in scores["protocol"]
     task: Any = run.task
-    again = runs.load(out)
+    again = load(out)
     texts = ["abc", "f"]
     written = [task.text(found[0]) for found in task.translate(run.model, texts)]
     assert written == [task.text(found[0]) for found in task.translate(again.model, texts)]
@@ -100,7 +101,7 @@ def test_every_option_of_the_task_works(pairs: Path, out: Path, model: str, opti
     assert run.summary["scores"]["valid"]["loss"] > 0
     named = {"copy", "frequent", "nearest"} | ({"lead-3"} if "task.metric=summary" in options else set())
     assert run.summary["scores"]["valid"]["baselines"].keys() == named
-    task: Any = runs.load(out).task
+    task: Any = load(out).task
     assert task.tokenizers.joint == (not {"task.joint=true", "task.tokenizer=bytes"}.isdisjoint(options))
 
 

@@ -13,16 +13,16 @@ from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import CountingModel, SequenceModel
-from seqloom.data.paired import PairRows
+from seqloom.data.shapes.pairs.rows import PairRows
+from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.data.stream import TokenStream
-from seqloom.generate.beam import Hypothesis, beam_search
-from seqloom.generate.prompts import start
-from seqloom.runs import find_config, names
+from seqloom.decode.beam import Hypothesis, beam_search
+from seqloom.decode.prompts import start
+from seqloom.runs.registry import find_config, names
 from seqloom.tasks import translation as translating
-from seqloom.tasks.language_model import Config, LanguageModel
-from seqloom.tasks.translation import Translation
+from seqloom.tasks.language_model.task import Config, LanguageModel
+from seqloom.tasks.translation.task import Translation
 from seqloom.tokenizers import train_tokenizer
-from seqloom.tokenizers.pair import TokenizerPair
 
 VOCABULARY = 11
 Model = TypeVar("Model", bound=nn.Module)

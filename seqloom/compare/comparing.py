@@ -22,22 +22,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seqloom import fitting, runs
-from seqloom.compare import record, results, search
+from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.field import Field
-from seqloom.compare.jobs import Jobs, override
-from seqloom.compare.plan import Budget, Plan, Pretraining, Sized, parse_amount
-from seqloom.compare.pool import Cluster, Local, Pool
+from seqloom.compare.plan import Plan, Pretraining
 from seqloom.compare.report.html import write_report
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
-from seqloom.compare.watch import Watch, watcher
-from seqloom.compare.worker import Job, Result, known
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunFolder
+from seqloom.core.progress import Silent
+from seqloom.lab import search
+from seqloom.lab.entries import Sized
+from seqloom.lab.rules import Budget, parse_amount
+from seqloom.lab.jobs import Jobs, override
+from seqloom.lab.pool import Cluster, Local, Pool
+from seqloom.lab.watch import Watch, watcher
+from seqloom.lab.worker import Job, Result, known
+from seqloom.runs import fit as fitting
+from seqloom.runs.configure import DEFAULT_TOKENS
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
-from seqloom.train.progress import Silent, reporter
 
 PLACES = ("local", "ray")
 EXAMPLES = "100,400,1600"  # labelled rows by which transfer is measured
@@ -62,7 +67,7 @@ def compare(
     test: str | None = None,
     params: str | int | None = None,
     count: str = "all",
-    budget: str = f"tokens={runs.DEFAULT_TOKENS}",
+    budget: str = f"tokens={DEFAULT_TOKENS}",
     trials: int = 4,
     trial_share: float = 0.5,
     seeds: int = 3,
@@ -161,7 +166,7 @@ class _Comparing:
 
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
-        self.jobs = Jobs(plan, out, field.task, field.data)
+        self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models))
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.task.higher_is_better else min

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from seqloom import runs
-from seqloom.compare import search
-from seqloom.compare.matching import match_size
-from seqloom.compare.plan import Entry, Plan, Sized, check_options, count_parameters, parse_entries
+from seqloom.compare.plan import Plan
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import ModelConfig
-from seqloom.core.run import DataConfig, RunConfig, RunFolder
-from seqloom.materials import material_of
+from seqloom.core.progress import Reporter
+from seqloom.data.options import DataConfig
+from seqloom.data.shapes import material_of
+from seqloom.lab import search
+from seqloom.lab.entries import Entry, Sized, check_options, parse_entries, sizes
+from seqloom.lab.matching import match_size
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import blueprint, check_reading, find_config, model_config, names, task_config
+from seqloom.runs.settings import RunConfig
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
-from seqloom.train.progress import Reporter
 
 _TEST_SHARE = 0.1  # of the text, where no test part is given
 
@@ -40,7 +43,7 @@ class Field:
 
     def protocol(self) -> dict[str, Any]:
         plan, train = self.plan, self.entries[0].config.train
-        shared = {option: self._value(option) for option in runs.find_config("tasks", plan.task).shared}
+        shared = {option: self._value(option) for option in find_config("tasks", plan.task).shared}
         return {
             "task": plan.task,
             "metric": self.task.metric,
@@ -82,7 +85,7 @@ class Field:
 
     def _prepare(self, config: RunConfig, folder: RunFolder, talk: Reporter) -> None:
         """The parts, as tokens, and one tokenizer for all."""
-        task = runs.task_config(config)
+        task = task_config(config)
         material = material_of(task)
         sources = material.open_parts(config.data)
         if "valid" not in sources:
@@ -99,32 +102,32 @@ class Field:
 
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""
-        task = runs.task_config(config)
-        model, pinned = runs.model_config(config), entry.pinned(self.plan)
+        task = task_config(config)
+        model, pinned = model_config(config), entry.pinned(self.plan)
         said = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
         model = model.reading(task.tokens_per_row).model_copy(update=said)
         sized = Sized(entry, config, model, self.task, pinned, self.length)
         try:
-            runs.check_reading(task, sized.blueprint)
+            check_reading(task, sized.blueprint)
         except UserError as error:
-            would = ", ".join(name for name in runs.names("models") if self._accepted(name))
+            would = ", ".join(name for name in names("models") if self._accepted(name))
             raise UserError(f"{entry.name}: {error}; these would do: {would}") from None
         return sized
 
     def _accepted(self, name: str) -> bool:
         try:
-            runs.blueprint(Entry(name, name).config(self._plain), self.task)
+            blueprint(Entry(name, name).config(self._plain), self.task)
         except UserError:
             return False
         return True
 
     def _at_size(self, sized: Sized) -> Sized:
         def count(model: ModelConfig) -> int:
-            return count_parameters(sized.with_model(model).blueprint)[self.column]
+            return sizes(sized.with_model(model).blueprint)[self.column]
 
         matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name))
         try:
-            task = runs.task_config(matched.config)
+            task = task_config(matched.config)
             check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
         except RunError as error:
             raise RunError(f"{sized.entry.name}: {error}") from None
@@ -134,7 +137,7 @@ class Field:
     def _counting(self, named: list[Sized]) -> list[Sized]:
         """Every model that counts and that the task accepts, named or not: they cost next to nothing."""
         known = {sized.entry.model for sized in named}
-        others = [Entry(name, name) for name in runs.names("models") if name not in known and self._accepted(name)]
+        others = [Entry(name, name) for name in names("models") if name not in known and self._accepted(name)]
         sized = [self._as_it_comes(entry, self._config(entry, self._plain)) for entry in others]
         return named + [each for each in sized if each.counts]
 

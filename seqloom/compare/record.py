@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.compare.plan import Plan
-from seqloom.core import durable
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunFolder
+from seqloom.runs import durable
+from seqloom.runs.folder import RunFolder
 
 _GROWING = {"seeds", "pretraining"}  # what may change when a comparison goes on
 

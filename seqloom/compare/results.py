@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
-from seqloom.compare import statistics
 from seqloom.compare.advice.recommend import recommend
-from seqloom.compare.plan import Sized
-from seqloom.compare.worker import Job, Result
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.task import Task
+from seqloom.lab import statistics
+from seqloom.lab.entries import Sized
+from seqloom.lab.worker import Job, Result
 
 CONFIDENCE, LEVEL = 0.95, 0.01
 

@@ -16,15 +16,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seqloom import runs
-from seqloom.compare import statistics
-from seqloom.compare.jobs import FINALS, TRIALS, Jobs, changed
-from seqloom.compare.plan import Pretraining, Sized
-from seqloom.compare.worker import Job, Result
+from seqloom.compare.plan import Pretraining
 from seqloom.core.config import merge
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunConfig
-from seqloom.materials import material_of
+from seqloom.data.shapes import material_of
+from seqloom.lab import statistics
+from seqloom.lab.entries import Sized
+from seqloom.lab.jobs import FINALS, TRIALS, Jobs, changed
+from seqloom.lab.worker import Job, Result
+from seqloom.runs.configure import configure
+from seqloom.runs.registry import find_config, task_config
+from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers import Tokenizer
 
 _TEACHERS = ("language_model", "masked_lm")  # the first that accepts a kind of model teaches it
@@ -47,10 +49,10 @@ class Transfer:
             tokenizer = Tokenizer.load(jobs.tokenizer)
         except UserError:
             raise UserError("--pretrain: this comparison reads measurements; text teaches nothing about them") from None
-        self.teachers = {name: runs.find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
+        self.teachers = {name: find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
         self.configs = {sized.entry.name: self._configure(sized) for sized in entries}
         config = next(iter(self.configs.values()))
-        parts = material_of(runs.task_config(config)).open_parts(config.data)
+        parts = material_of(task_config(config)).open_parts(config.data)
         self.raw = {part: source.hash for part, source in parts.items()}
 
     @property
@@ -77,15 +79,15 @@ class Transfer:
         """How an entry is pre-trained: its model, its tokens, and what suits the task that teaches it."""
         kind, limit = sized.blueprint.kind, sized.blueprint.limit
         teacher = next(name for name, task in self.teachers.items() if kind in task.accepts)
-        task = runs.find_config("tasks", teacher)
+        task = find_config("tasks", teacher)
         own = {option: sized.config.task[option] for option in _CUTTING if option in sized.config.task}
         length = min(limit or task.model_fields["length"].default, task.model_fields["length"].default)
         flags: dict[str, Any] = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
         flags |= {f"model.{option}": value for option, value in sized.config.model.items()}
         flags |= {f"task.{option}": value for option, value in own.items()}
-        config = runs.configure(None, merge(task.shared, flags))
+        config = configure(None, merge(task.shared, flags))
         budget = sized.budget(self.pretraining.budget)
-        train = changed(config.train, seed=self.jobs.plan.seed, threads=self.jobs.plan.threads, keep=1, **budget)
+        train = changed(config.train, seed=self.jobs.rules.seed, threads=self.jobs.rules.threads, keep=1, **budget)
         return config.model_copy(update={"train": train})
 
     def _pretrain(self, sized: Sized) -> Job:
@@ -98,8 +100,8 @@ class Transfer:
         return [self._fit(sized, way, few, seed) for seed in self.jobs.seeds for few in self.pretraining.examples]
 
     def _fit(self, sized: Sized, way: str, examples: int, seed: int) -> Job:
-        plan, name = self.jobs.plan, f"{examples}-seed-{seed}"
-        config = self.jobs.configured(sized, seed, plan.trial_share)
+        rules, name = self.jobs.rules, f"{examples}-seed-{seed}"
+        config = self.jobs.configured(sized, seed, rules.trial_share)
         update: dict[str, Any] = {"data": config.data.model_copy(update={"examples": examples, "draw": seed})}
         if way == "pretrained":
             update["train"] = changed(config.train, start=str(self._folder(sized)))
@@ -109,7 +111,7 @@ class Transfer:
         title = f"{examples:,} examples, seed {seed}" + (", pre-trained" if way == "pretrained" else "")
         return job | {
             "title": title,
-            "size": plan.trial_share,
+            "size": rules.trial_share,
             "turn": [FINALS],
             "drawn from": self.jobs.hashes["train"],
         }

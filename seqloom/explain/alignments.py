@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.evaluate.alignment import alignment_error_rate
-from seqloom.generate.alignment import Alignment
-from seqloom.runs import Run
+from seqloom.decode.alignment import Alignment
+from seqloom.explain.agreement import alignment_error_rate
+from seqloom.runs.run import Run
 
 Links = set[tuple[int, int]]  # (word of the source, word of the target), counted from 0
 

@@ -21,8 +21,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
+from seqloom.layers.linear import Linear
 
 
 class Alignment(nn.Module, ABC):

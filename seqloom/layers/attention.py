@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
-from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
 from seqloom.layers.cache import Cache
+from seqloom.layers.linear import Linear
 from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import Rotary
 from seqloom.layers.views import View

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.linear import Map
 from seqloom.layers.cache import Cache
+from seqloom.layers.linear import Map
 from seqloom.layers.positions import Rotary
 
 Angles = tuple[Tensor, Tensor] | None

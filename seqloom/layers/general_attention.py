@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import matrix_flops
 from seqloom.core.errors import unknown
-from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
 from seqloom.layers.alignments import ALIGNMENTS, softmax
+from seqloom.layers.linear import Linear
 from seqloom.layers.scores import SCORES
 
 Source = tuple[tuple[tuple[Tensor, Tensor], ...], Tensor | None]  # (prepared keys, values) of each head; the mask

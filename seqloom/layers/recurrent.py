@@ -19,11 +19,11 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, at_end
-from seqloom.core.linear import affine
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import affine
 
 Memory = tuple[Tensor, ...]  # what one cell remembers: (h,) or (h, c)
 

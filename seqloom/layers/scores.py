@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import matrix_flops
-from seqloom.core.linear import Linear
+from seqloom.layers.linear import Linear
 
 
 class Score(nn.Module, ABC):

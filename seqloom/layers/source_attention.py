@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
-from seqloom.core.linear import Linear
 from seqloom.core.taps import Tap
+from seqloom.layers.linear import Linear
 
 
 class SourceAttention(nn.Module):

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
-from seqloom.core.linear import Linear
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear
 from seqloom.layers.source_attention import SourceAttention
 from seqloom.layers.views import View
 

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from seqloom.core.linear import affine
 from seqloom.core.taps import Tap
 from seqloom.layers.fused import GRUSequence
+from seqloom.layers.linear import affine
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 

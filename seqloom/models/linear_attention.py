@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, stack_of
-from seqloom.core.linear import Linear
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
+from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
 from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack
 

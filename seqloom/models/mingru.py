@@ -18,12 +18,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, stack_of
-from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear
 from seqloom.layers.scan import scan
 from seqloom.layers.transformer import FeedForward
 

@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.linear import affine
 from seqloom.layers.fused import RNNSequence
+from seqloom.layers.linear import affine
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 

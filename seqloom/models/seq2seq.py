@@ -20,12 +20,12 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
-from seqloom.core.linear import Linear
 from seqloom.core.network import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.general_attention import GeneralAttention
+from seqloom.layers.linear import Linear
 from seqloom.layers.recurrent import Cell, Recurrent, at_last_step
 from seqloom.layers.scores import SCORES
 from seqloom.models.gru import GRUCell

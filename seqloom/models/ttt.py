@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, stack_of
-from seqloom.core.linear import Linear
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.fast_weights import EPS, Descent, Gradient, Weights, norm_gradient, normalise, with_one
+from seqloom.layers.linear import Linear
 from seqloom.layers.mini_batches import MiniBatches
 from seqloom.layers.positions import Rotary
 from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack

@@ -17,12 +17,12 @@ from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.errors import UserError
-from seqloom.core.linear import Linear
 from seqloom.core.network import Lesson, ModelConfig, Network, SequenceModel, SolvingModel
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.core.task import Task
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
 
 

@@ -19,8 +19,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
-from seqloom.core.run import TrainConfig
 from seqloom.train.memory import keep_memory
+from seqloom.train.settings import TrainConfig
 
 _METHODS = ("begin", "encode", "final")  # verbs of a network beside forward
 

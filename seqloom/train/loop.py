@@ -20,13 +20,14 @@ from torch import nn
 from seqloom.core.batch import Batch
 from seqloom.core.errors import RunError
 from seqloom.core.network import SequenceModel
-from seqloom.core.run import RunFolder, TrainConfig
+from seqloom.core.progress import Reporter
 from seqloom.core.state import State, detach_state
 from seqloom.core.task import Order, Step, Task
+from seqloom.runs.folder import RunFolder
 from seqloom.train.checkpoint import load_weights, pack_process, restore_process, weights
 from seqloom.train.engine import Engine
 from seqloom.train.optimizers import Optimizers
-from seqloom.train.progress import Reporter
+from seqloom.train.settings import TrainConfig
 
 _EVALUATIONS = 10  # in a run, unless the user says otherwise
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from torch import nn
 
 from seqloom.core.errors import RunError
-from seqloom.core.run import TrainConfig
 from seqloom.core.task import Task, TaskConfig
+from seqloom.train.settings import TrainConfig
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them
 

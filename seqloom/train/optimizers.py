@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from seqloom.core.network import SequenceModel
-from seqloom.core.run import TrainConfig
+from seqloom.train.settings import TrainConfig
 
 
 class Muon(Optimizer):

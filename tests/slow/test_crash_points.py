@@ -25,8 +25,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from faults import Event, damaged, order_violations, remove_in_plain_sight
 from test_run_folder import check_new_runs, check_one_winner
 
-from seqloom.core import durable
-from seqloom.core.run import RunFolder
+from seqloom.runs import durable
+from seqloom.runs.folder import RunFolder
 
 KEEP, BEST = 2, 1
 CALLS = "?mkdir,?mkdirat,openat,write,fsync,?rename,?renameat,?renameat2,?unlink,?unlinkat,?rmdir,close,ftruncate,flock"

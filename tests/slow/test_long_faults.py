@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from support import text
 from test_resume import test_killed_at_twenty_random_moments_equals_uninterrupted as killed_at_random
 
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 from seqloom.compare.advice.sentences import Pair, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.compare.report.formats import chance, count, fixed, percent, scaled, short
-from seqloom.compare.statistics import Scores, verdicts
+from seqloom.lab.statistics import Scores, verdicts
 
 COSTS = ("latency", "memory", "training")
 NEAR = 1.05  # costs that differ by less are the same for a choice

@@ -13,8 +13,8 @@ from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
 from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.compare.report.formats import count, short
-from seqloom.compare.statistics import seeds_needed
 from seqloom.core.errors import unknown
+from seqloom.lab.statistics import seeds_needed
 
 PREFERENCES = ("quality", *COSTS)
 MANY_SEEDS = 50  # more than anyone will run

@@ -36,7 +36,7 @@ from seqloom.compare.report.content import document
 from seqloom.compare.report.facts import Result, dig, listed
 from seqloom.compare.report.markdown import markdown
 from seqloom.compare.report.words import LANGUAGES, Speaker
-from seqloom.core.durable import make_folder, to_json, write_file
+from seqloom.runs.durable import make_folder, to_json, write_file
 
 TAGS = {"en": "en", "zh": "zh-CN"}
 HUES = 7  # colours in report.css; further entries use them again, with another shape and dash

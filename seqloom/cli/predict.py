@@ -1,0 +1,192 @@
+"""The commands for runs that answer a source: `predict` writes an answer to each, `explain` shows where it looked.
+
+Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from seqloom.cli.options import Int8, Json, RunPath, SourceColumn
+from seqloom.core.errors import UserError
+from seqloom.runs.durable import make_folder, new_file, to_json, write_file
+
+_PATIENCE = 5.0  # seconds between two lines about the progress
+
+
+def predict(
+    run: RunPath,
+    data: Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")] = None,
+    text: Annotated[str | None, typer.Option(help="One source, instead of --data.")] = None,
+    passage: Annotated[str | None, typer.Option(help="Questions: what --text, the question, is about.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write here (replaced when all is done); else to the screen.")
+    ] = None,
+    source: SourceColumn = None,
+    beams: Annotated[int | None, typer.Option(help="Continuations kept in the search; else as in training.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="Power of the length that scores are divided by.")
+    ] = None,
+    min_new: Annotated[int | None, typer.Option("--min-new", help="Fewest tokens of an output.")] = None,
+    max_new: Annotated[int | None, typer.Option("--max-new", help="Most tokens of an output.")] = None,
+    no_repeat: Annotated[
+        int | None, typer.Option("--no-repeat", help="Length of n-grams that an output may not repeat.")
+    ] = None,
+    n_best: Annotated[int | None, typer.Option("--n-best", help="Also give so many outputs, best first.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Above 0: draw instead of searching.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Draw from the k most likely.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Draw from the most likely that hold this.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**62, help="The same seed, the same drawing.")] = None,
+    alignments: Annotated[bool, typer.Option("--alignments", help="Also give where it looked in the source.")] = False,
+    back: Annotated[
+        int | None, typer.Option(min=1, help="Forecasts: begin so many points before the end, with what came beside.")
+    ] = None,
+    chart: Annotated[Path | None, typer.Option(help="Forecasts: also draw them here (HTML).")] = None,
+    int8: Int8 = False,
+    as_json: Json = False,
+) -> None:
+    """Answer each source: one JSON object per row, in order; forecasts as a table if --out ends with .csv."""
+    given = {
+        "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
+        "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+        "alignments": alignments or None, "passage": passage, "back": back,
+    }  # fmt: skip
+    if (data is None) == (text is None):
+        raise UserError("predict: give --data PATH or --text TEXT, one of them")
+    if text is not None and not text.strip():
+        raise UserError("--text: empty; there is nothing to predict from")
+    if passage is not None and text is None:
+        raise UserError("--passage: of the question in --text; in --data each question has its own")
+    if chart is not None and data is None:
+        raise UserError("--chart: draws what is forecast from --data; a text has no chart")
+    _check_out(out, data)
+    _check_out(chart, data)
+    from seqloom.runs.run import load
+
+    loaded, columns = load(run, int8=int8), {"source": source} if source else {}
+    how = {name: value for name, value in given.items() if value is not None}
+    if chart is not None and data is not None:
+        from seqloom.explain.forecasts import page
+
+        drawn = page(loaded.pictures(data, columns=columns, **how), loaded)
+        make_folder(chart.parent)
+        write_file(chart, drawn.encode())
+    answers = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
+    if out is None:
+        _print_lines(_watched(answers))
+        return
+    make_folder(out.parent)
+    with new_file(out) as file:
+        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(answers), file)
+    if as_json:
+        print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
+    else:
+        print(f"{out}: {count:,} predictions" + (f", {cut:,} from sources that were too long and cut" if cut else ""))
+
+
+def explain(
+    run: RunPath,
+    text: Annotated[str, typer.Option(help="The source.")],
+    target: Annotated[str | None, typer.Option(help="An output to explain; else what the model writes.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a page with all maps here (HTML).")] = None,
+    data_out: Annotated[Path | None, typer.Option("--data-out", help="Write tokens and weights here (JSON).")] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="The true alignment, one line like `0-0 1-2`; needs --target.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show where in the source a model looks while it writes: attention as maps of source against output."""
+    if not text.strip():
+        raise UserError("--text: empty; there is nothing to explain")
+    for path in (out, data_out):
+        _check_out(path)
+    from seqloom.explain.alignments import explain_alignment, read_gold
+    from seqloom.explain.page import page
+    from seqloom.runs.run import load
+
+    links = read_gold(gold) if gold else None
+    found = explain_alignment(load(run), text.strip(), target, links)
+    for path, content in ((out, lambda: page(found).encode()), (data_out, lambda: to_json(found) + b"\n")):
+        if path is not None:
+            make_folder(path.parent)
+            write_file(path, content())
+    if as_json:
+        print(to_json(found).decode())
+    else:
+        written = (f"written: {path}" for path in (out, data_out) if path is not None)
+        print("\n".join([*_told(found), *written]))
+
+
+def _check_out(out: Path | None, data: str | None = None) -> None:
+    """Before hours of work, not after them."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise UserError(f"{out}: a folder; a file is wanted")
+    if data is not None and out.exists() and os.path.exists(data) and os.path.samefile(out, data):
+        raise UserError(f"{out}: is also --data, and would be replaced; choose another --out")
+
+
+def _watched(answers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same; of many, a line now and then on standard error."""
+    started = said = time.monotonic()
+    for done, answer in enumerate(answers, 1):
+        yield answer
+        now = time.monotonic()
+        if now - said >= _PATIENCE:
+            said = now
+            print(f"{done:,} predictions, {done / (now - started):,.1f} per second", file=sys.stderr, flush=True)
+
+
+def _print_lines(answers: Iterable[dict[str, Any]]) -> None:
+    for answer in answers:
+        print(to_json(answer).decode(), flush=True)
+
+
+def _write_lines(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int, int]:
+    """How many there were, and how many of them from a source that was cut."""
+    count = cut = 0
+    for answer in answers:
+        file.write(to_json(answer) + b"\n")
+        count, cut = count + 1, cut + bool(answer.get("cut"))
+    return count, cut
+
+
+def _write_table(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int, int]:
+    """The same as CSV: the keys of the first are the columns, and what is not one value is written as JSON."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer: csv.DictWriter | None = None
+    count = 0
+    for answer in answers:
+        if writer is None:
+            writer = csv.DictWriter(text, list(answer), extrasaction="ignore")
+            writer.writeheader()
+        plain = {k: to_json(v).decode() if isinstance(v, dict | list) else v for k, v in answer.items()}
+        writer.writerow(plain)
+        count += 1
+    text.detach()
+    return count, 0
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """For each output token the source token that it looked at most, and what the maps say as numbers."""
+    yield f"output: {found['target']}"
+    if found["cut"]:
+        yield "the source was too long for the model, and its end was cut off"
+    width = max(len(repr(token)) for token in found["target_tokens"])
+    for token, row in zip(found["target_tokens"], found["maps"][0]["weights"], strict=True):
+        most = max(range(len(row)), key=row.__getitem__)
+        yield f"  {token!r:>{width}}  {row[most]:.2f}  {found['source_tokens'][most]!r}"
+    for part in found["maps"]:
+        forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
+        error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
+        yield f"{part['name']}: {forward} of the steps do not go back{error}"

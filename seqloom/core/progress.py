@@ -1,0 +1,19 @@
+"""Progress: whoever works for long tells a reporter."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Reporter(Protocol):
+    def say(self, text: str) -> None: ...
+    def update(self, share: float, facts: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Silent:
+    """For processes that are not the main one, and for the library used quietly."""
+
+    def say(self, text: str) -> None: ...
+    def update(self, share: float, facts: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,227 @@
+"""What is wrong with pairs of texts, and what suits them, before any training; in bounded memory, however many."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from seqloom.core.errors import UserError
+from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.shapes.pairs.reading import PairSource, open_pairs
+
+FEW, SMALL = 100, 10_000  # pairs
+LONG = 2_000  # characters in one text
+ENOUGH = 20  # characters from which the ratio of two lengths says something
+RATIO = 3  # times as long or as short as is usual
+CLOSED = 500  # different words at most, for a vocabulary that is known in full
+STEPS_PER_OCTAVE = 16  # resolution of the ratios
+EAST_ASIAN = "Chinese or Japanese"
+SCRIPTS = {"CJK": EAST_ASIAN, "HIRAGANA": EAST_ASIAN, "KATAKANA": EAST_ASIAN, "IDEOGRAPHIC": EAST_ASIAN}
+NO_SCRIPT = {"MODIFIER", "MATHEMATICAL", "MICRO", "FEMININE", "MASCULINE", "FULLWIDTH", "HALFWIDTH", ""}
+VOCABULARIES = {50_000: 2_000, 200_000: 8_000, 1_000_000: 16_000}  # up to so many pairs: so many subwords; else 32,000
+
+
+@dataclass
+class Seen:
+    """How many rows have something, and the line of the first."""
+
+    count: int = 0
+    first: int = 0
+
+    def add(self, line: int) -> None:
+        self.first = self.first or line
+        self.count += 1
+
+
+@dataclass
+class Side:
+    name: str
+    lengths: Counter[int] = field(default_factory=Counter)  # in characters
+    characters: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)  # no more than CLOSED + 1 of them
+    word_count: int = 0
+    scripts: dict[str, Seen] = field(default_factory=dict)  # rows that are mostly in each
+
+    def add(self, line: int, text: str) -> None:
+        self.lengths[len(text)] += 1
+        letters = set(text)
+        self.characters |= letters
+        words = text.split()
+        self.word_count += len(words)
+        if len(self.words) <= CLOSED:
+            self.words.update(words[: CLOSED + 1])
+        found = Counter(filter(None, map(script_of, letters)))
+        if found:
+            self.scripts.setdefault(max(found, key=lambda script: found[script]), Seen()).add(line)
+
+    def length_at(self, share: float) -> int:
+        """The length that this share of the texts does not exceed."""
+        return _at_share(self.lengths, share)
+
+
+@dataclass
+class Survey:
+    """What one reading of the pairs has found."""
+
+    count: int = 0
+    source: Side = field(default_factory=lambda: Side("source"))
+    target: Side = field(default_factory=lambda: Side("target"))
+    long: Seen = field(default_factory=Seen)
+    identical: Seen = field(default_factory=Seen)
+    ratios: dict[int, Seen] = field(default_factory=dict)  # by the logarithm of target over source, in steps
+    pairs: Lines = field(default_factory=Lines)
+    sources: Lines = field(default_factory=Lines)
+
+    def add(self, line: int, source: str, target: str) -> None:
+        self.count += 1
+        self.source.add(line, source)
+        self.target.add(line, target)
+        self.pairs.add(f"{source}\0{target}", True)
+        self.sources.add(source, True)
+        if source == target:
+            self.identical.add(line)
+        if max(len(source), len(target)) > LONG:
+            self.long.add(line)
+        if max(len(source), len(target)) >= ENOUGH:
+            step = round(STEPS_PER_OCTAVE * math.log2(len(target) / len(source)))
+            self.ratios.setdefault(step, Seen()).add(line)
+
+
+@lru_cache(1 << 16)
+def script_of(character: str) -> str:
+    """`Latin`, `Cyrillic`, ...: the first word of a letter's Unicode name; nothing for what is no letter."""
+    first = unicodedata.name(character, "").partition(" ")[0].partition("-")[0] if character.isalpha() else ""
+    return "" if first in NO_SCRIPT else SCRIPTS.get(first, first.capitalize())
+
+
+def examine_pairs(spec: str, source: str = "source", target: str = "target", valid: str | None = None) -> list[Finding]:
+    """Everything worth knowing about pairs, errors among it; never raises for what is in the file."""
+    try:
+        pairs = open_pairs(spec, source, target)
+        survey = Survey()
+        for row in pairs.rows():
+            survey.add(*row)
+        findings = [*_size(survey, pairs), *_lengths(survey), *_repeats(survey), *_content(survey)]
+        findings += _overlap(survey, open_pairs(valid, source, target)) if valid else _split()
+    except UserError as error:
+        return [Finding("error", str(error), "mend the file and look again")]
+    findings += [_suited(side, survey.count) for side in (survey.source, survey.target)]
+    if all(finding.level in ("ok", "note") for finding in findings):
+        findings.append(Finding("ok", "nothing wrong found"))
+    return findings
+
+
+def _size(survey: Survey, pairs: PairSource) -> Iterator[Finding]:
+    size = f"{survey.count:,} pairs, {pairs.bytes:,} bytes"
+    if survey.count < FEW:
+        yield Finding("warning", f"{size}: too few to learn from", "expect them to be learnt by heart")
+    elif survey.count < SMALL:
+        yield Finding("note", f"{size}: a small set", "a small model, dropout and early stopping suit it")
+    else:
+        yield Finding("ok", size)
+    if pairs.dropped:
+        message = f"rows left out: {pairs.dropped:,}; a side is empty, or an entry of a catalogue is not translated"
+        level: Level = "warning" if pairs.dropped > survey.count / 10 else "note"
+        yield Finding(level, message, "nothing to do, unless it should not be so")
+
+
+def _lengths(survey: Survey) -> Iterator[Finding]:
+    for side in (survey.source, survey.target):
+        lengths = f"median {side.length_at(0.5):,}, 95% up to {side.length_at(0.95):,}, longest {max(side.lengths):,}"
+        yield Finding("ok", f"{side.name}: characters: {lengths}; {len(side.characters):,} different ones")
+    if survey.long.count:
+        message = f"{_rows(survey.long, 'has', 'have')} more than {LONG:,} characters"
+        yield Finding("note", message, "long rows cost most of the memory; cut them into sentences, or leave them out")
+    usual = _at_share(Counter({step: seen.count for step, seen in survey.ratios.items()}), 0.5)
+    odd = [seen for step, seen in survey.ratios.items() if abs(step - usual) > STEPS_PER_OCTAVE * math.log2(RATIO)]
+    if odd:
+        all_odd = Seen(sum(seen.count for seen in odd), min(seen.first for seen in odd))
+        message = f"{_rows(all_odd, 'has', 'have')} a target more than {RATIO} times as long or as short as is usual"
+        level: Level = "warning" if all_odd.count > survey.count / 10 else "note"  # summaries differ much in length
+        yield Finding(level, message, "look whether the two sides belong together")
+
+
+def _repeats(survey: Survey) -> Iterator[Finding]:
+    same, again = survey.pairs.repeated(), survey.sources.repeated()
+    if same > 0.001:
+        level: Level = "warning" if same > 0.1 else "note"
+        yield Finding(
+            level, f"{same:.1%} of the pairs are repeats", "remove duplicates, or they weigh more than others"
+        )
+    if again - same > 0.001:
+        message = f"{again - same:.1%} of the pairs give a further target for a source that was there before"
+        yield Finding("note", message, "a prediction may equal any of them; only one can be learnt as the best")
+
+
+def _content(survey: Survey) -> Iterator[Finding]:
+    level: Level
+    if survey.identical.count:
+        share = survey.identical.count / survey.count
+        level = "warning" if share > 0.05 else "note"
+        message = (
+            f"{share:.1%} of the pairs have the same text on both sides; the first is line {survey.identical.first}"
+        )
+        yield Finding(level, message, "remove what is not translated, or the model learns to copy")
+    for side in (survey.source, survey.target):
+        total = sum(seen.count for seen in side.scripts.values())
+        main = max(side.scripts, key=lambda script: side.scripts[script].count, default="")
+        for script, seen in sorted(side.scripts.items(), key=lambda item: -item[1].count):
+            if script == main:
+                continue
+            level = "warning" if seen.count > total / 100 else "note"
+            share = seen.count / total
+            message = (
+                f"{side.name}: {share:.2%} of the rows are in {script} where most are in {main}; the first is line "
+            )
+            yield Finding(level, f"{message}{seen.first}", "sides swapped, or another language?")
+
+
+def _overlap(survey: Survey, valid: PairSource) -> Iterator[Finding]:
+    for _, source, _ in valid.rows():
+        survey.sources.add(source, False)
+    message = f"{survey.sources.overlap():.1%} of the sources of {valid.name} are among those to train on"
+    if survey.sources.overlap() > 0.01:
+        yield Finding("warning", message, "the score will flatter the model; remove them from one of the two")
+    else:
+        yield Finding("ok", message)
+
+
+def _split() -> Iterator[Finding]:
+    yield Finding("ok", "validation: pairs are split by their source, so that no source is in two parts")
+
+
+def _suited(side: Side, pairs: int) -> Finding:
+    """The tokenizer for one side, by how its words are and how many pairs there are to learn them from."""
+    words = side.word_count / pairs
+    main = max(side.scripts, key=lambda script: side.scripts[script].count, default="")
+    if len(side.words) <= CLOSED and side.word_count > 20 * len(side.words) and words > 2:
+        return Finding("note", f"{side.name}: only {len(side.words)} different words", "the tokenizer words suits it")
+    if words < 1.5 and main != EAST_ASIAN:
+        return Finding("note", f"{side.name}: mostly single words", "the tokenizer characters suits it")
+    if pairs < SMALL or (main == EAST_ASIAN and pairs < 200_000):
+        return Finding("note", f"{side.name}: {words:.1f} words a row", "the tokenizer characters suits it")
+    size = next((size for limit, size in VOCABULARIES.items() if pairs <= limit), 32_000)
+    advice = f"the tokenizer bpe with about {size:,} subwords suits it"
+    return Finding("note", f"{side.name}: {words:.1f} words a row", advice)
+
+
+def _at_share(counts: Counter[int], share: float) -> int:
+    """The number that this share of all counted does not exceed."""
+    left = share * counts.total()
+    for number in sorted(counts):
+        left -= counts[number]
+        if left <= 0:
+            return number
+    return 0
+
+
+def _rows(seen: Seen, one: str, many: str) -> str:
+    return (
+        f"1 row (line {seen.first}) {one}"
+        if seen.count == 1
+        else f"{seen.count:,} rows (the first is line {seen.first}) {many}"
+    )

@@ -1,0 +1,150 @@
+"""What is wrong with questions on passages, before any training: answers that are not where they say, questions without
+an answer, repeats, passages in both parts, and those too long to be read at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from seqloom.core.errors import UserError
+from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.shapes.pairs.doctor import EAST_ASIAN, Seen, script_of
+from seqloom.data.shapes.questions.reading import Counts, Question, QuestionSource, open_questions
+
+FEW, SMALL = 100, 10_000  # questions
+LONG = {EAST_ASIAN: 200, "": 900}  # characters that about fill a window of 256 tokens
+LONG_ANSWER = {EAST_ASIAN: 30, "": 120}  # characters of about 30 tokens
+
+
+@dataclass
+class Survey:
+    """What one reading of the questions has found."""
+
+    lengths: Counter[int] = field(default_factory=Counter)  # of passages, in characters, once for each question
+    answers: Counter[int] = field(default_factory=Counter)  # of answers
+    scripts: Counter[str] = field(default_factory=Counter)
+    questions: Lines = field(default_factory=Lines)  # with their passage
+    passages: Lines = field(default_factory=Lines)
+    outside: Seen = field(default_factory=Seen)  # answers that are not where they say
+    spread: int = 0  # questions whose answers stand at different places
+
+    def add(self, row: Question) -> None:
+        self.lengths[len(row.context)] += 1
+        self.answers.update(len(text) for _, text in row.answers)
+        self.scripts.update(script for script in (script_of(character) for character in row.question) if script)
+        self.questions.add(f"{row.context}\0{row.question}", True)
+        self.passages.add(row.context, True)
+        self.spread += len({start for start, _ in row.answers}) > 1
+        if row.mended or row.lost:
+            self.outside.add(row.line)
+
+    @property
+    def script(self) -> str:
+        """Chinese or Japanese, or all else."""
+        return EAST_ASIAN if 3 * self.scripts[EAST_ASIAN] > self.scripts.total() else ""
+
+
+def examine_questions(spec: str, valid: str | None = None) -> list[Finding]:
+    """Everything worth knowing about questions, errors among it; never raises for what is in the file."""
+    try:
+        source = open_questions(spec)
+        survey = Survey()
+        for row in source.rows():
+            survey.add(row)
+        counts = source.counts
+        findings = [*_size(counts), *_answers(survey, counts), *_lengths(survey), *_repeats(survey)]
+        findings += _overlap(survey, open_questions(valid)) if valid else _split()
+    except UserError as error:
+        return [Finding("error", str(error), "mend the file and look again")]
+    findings.append(_suited(survey))
+    if all(finding.level in ("ok", "note") for finding in findings):
+        findings.append(Finding("ok", "nothing wrong found"))
+    return findings
+
+
+def _size(counts: Counts) -> Iterator[Finding]:
+    size = f"{counts.questions:,} questions on {counts.passages:,} passages, {counts.bytes:,} bytes"
+    if counts.questions < FEW:
+        yield Finding("warning", f"{size}: too few to learn from", "expect them to be learnt by heart")
+    elif counts.questions < SMALL:
+        advice = "from scratch little more than easy questions will be learnt; a pre-trained encoder helps"
+        yield Finding("note", f"{size}: a small set", advice)
+    else:
+        yield Finding("ok", size)
+    if counts.empty:
+        message = f"questions left out: {counts.empty:,}; they or their passage are empty"
+        yield Finding("note", message, "nothing to do, unless it should not be so")
+
+
+def _answers(survey: Survey, counts: Counts) -> Iterator[Finding]:
+    level: Level
+    if wrong := counts.mended + counts.lost:
+        first = survey.outside.first
+        level = "warning" if wrong > (counts.answers + counts.lost) / 100 else "note"
+        message = f"{wrong:,} answers are not at their answer_start; the first is of question {first}"
+        advice = (
+            f"{counts.mended:,} occur once and are moved there; {counts.lost:,} are left out of training; count "
+            "characters, not bytes, from 0"
+        )
+        yield Finding(level, message, advice)
+    else:
+        yield Finding("ok", f"all {counts.answers:,} answers stand where they say")
+    if counts.unanswered:
+        message = f"{counts.unanswered:,} questions have no answer that is found in their passage"
+        yield Finding("note", message, "they are scored by their texts, and not trained on")
+    if counts.impossible:
+        share = counts.impossible / counts.questions
+        message = f"{share:.1%} of the questions have no answer in their passage"
+        yield Finding("note", message, "set task.no_answer=true, or the model must always find something")
+    if survey.spread:
+        message = f"{survey.spread:,} questions have true answers at several places"
+        yield Finding("ok", f"{message}; the first is learnt, the best counts")
+
+
+def _lengths(survey: Survey) -> Iterator[Finding]:
+    for what, lengths, long, advice in (
+        ("passages", survey.lengths, LONG, "they are read in windows; a larger task.window reads more at once"),
+        ("answers", survey.answers, LONG_ANSWER, "raise task.longest_answer, and task.stride to as much"),
+    ):
+        if not lengths:
+            continue
+        most, total = long[survey.script], lengths.total()
+        over = sum(count for length, count in lengths.items() if length > most)
+        message = f"{what}: mean {_mean(lengths):,.0f} characters, longest {max(lengths):,}"
+        if over > total / 100:
+            yield Finding("note", f"{message}; {over / total:.1%} have more than {most:,}", advice)
+        else:
+            yield Finding("ok", message)
+
+
+def _repeats(survey: Survey) -> Iterator[Finding]:
+    if (same := survey.questions.repeated()) > 0.001:
+        level: Level = "warning" if same > 0.1 else "note"
+        advice = "remove duplicates; several true answers belong in one row"
+        yield Finding(level, f"{same:.1%} of the questions are repeats on the same passage", advice)
+
+
+def _overlap(survey: Survey, valid: QuestionSource) -> Iterator[Finding]:
+    for row in valid.rows():
+        survey.passages.add(row.context, False)
+    message = f"{survey.passages.overlap():.1%} of the questions of {valid.name} are on passages to train on"
+    if survey.passages.overlap() > 0.01:
+        yield Finding("warning", message, "the score will flatter the model; remove them from one of the two")
+    else:
+        yield Finding("ok", message)
+
+
+def _split() -> Iterator[Finding]:
+    yield Finding("ok", "validation: questions are split by their passage, so that no passage is in two parts")
+
+
+def _suited(survey: Survey) -> Finding:
+    if survey.script == EAST_ASIAN:
+        advice = "the tokenizer characters suits them: no token cuts an answer; set task.longest_answer=60"
+        return Finding("note", "the questions are in Chinese or Japanese", advice)
+    return Finding("note", "the questions are in words with blanks", "the tokenizer words or bpe suits them")
+
+
+def _mean(lengths: Counter[int]) -> float:
+    return sum(length * count for length, count in lengths.items()) / lengths.total()

@@ -1,0 +1,124 @@
+"""Tables read in blocks of lines, column by column: CSV, TSV, JSONL and parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import UserError
+from seqloom.data.files import read_text
+from seqloom.data.rows import read_fields
+from seqloom.data.shapes.series.cells import is_missing, is_number
+
+BLOCK = 1 << 15  # lines that are held as texts at once
+
+Block = tuple[Sequence[int], dict[str, Any]]  # lines, and what stands on them in each column
+
+
+def csv_blocks(path: Path, separator: str) -> Iterator[Block]:
+    """A first line of nothing but numbers is no header: the columns are called 1, 2, ..."""
+    header: list[str] = []
+    for lines, columns in _fields(path, separator):
+        if not header:
+            first = [cells[0] for cells in columns]
+            bare = all(is_number(cell) or is_missing(cell) for cell in first)
+            header = [str(n) for n in range(1, len(first) + 1)] if bare else [name.strip() for name in first]
+            _check_header(path, header)
+            if not bare:
+                lines, columns = lines[1:], [cells[1:] for cells in columns]
+        if lines:
+            yield lines, dict(zip(header, columns, strict=True))
+
+
+def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Lines and columns of each block. As long as there are no quotes, all cells of a block are cut at once: in a third
+    of the time that lines take one by one."""
+    done = width = 0
+    for lines, texts in _plain_lines(path):
+        if not lines:
+            break
+        width = width or texts[0].count(separator) + 1
+        for line, text in zip(lines, texts, strict=True):
+            if text.count(separator) + 1 != width:
+                raise _uneven(path, line, text.count(separator) + 1, width)
+        cells = separator.join(texts).split(separator)
+        yield lines, [cells[n::width] for n in range(width)]
+        done += len(lines)
+    else:
+        return
+    rows = islice(read_fields(path, separator), done, None)
+    while block := list(islice(rows, BLOCK)):
+        width = width or len(block[0][1])
+        for line, fields in block:
+            if len(fields) != width:
+                raise _uneven(path, line, len(fields), width)
+        yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
+
+
+def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
+    """Lines that are not empty, with their numbers, in blocks; an empty block where a quote has come."""
+    number, rest = 1, ""
+    for text in chain(read_text(path), ["\n"]):
+        whole, ended, rest = (rest + text).rpartition("\n")
+        if not ended:
+            continue
+        if '"' in whole:
+            yield [], []
+            return
+        texts = whole.split("\n")
+        found = [(line, text) for line, text in enumerate(texts, number) if text]
+        number += len(texts)
+        if found:
+            lines, full = zip(*found, strict=True)
+            yield list(lines), list(full)
+
+
+def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
+    hint = "; commas separate columns in .csv, tabs in .tsv, and a number has a point" if width == 1 else ""
+    return UserError(f"{path}:{line}: {count} fields where the header has {width}{hint}")
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise UserError(f"{path}: two columns are called {twice[0]!r}; give each a name of its own")
+
+
+def json_blocks(spec: str, rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[Block]:
+    """A name that a row does not have is missing there."""
+    header: dict[str, Any] = {}
+    while block := list(islice(rows, BLOCK)):
+        header = header or block[0][1]
+        for line, row in block:
+            if strange := row.keys() - header.keys():
+                raise UserError(
+                    f"{spec}:{line}: {sorted(strange)[0]!r} is not in the first row; name it there, as null"
+                )
+        yield [line for line, _ in block], {name: [row.get(name) for _, row in block] for name in header}
+
+
+def parquet_blocks(path: Path) -> Iterator[Block]:
+    """Lines are the numbers of the rows, from 1."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError(f"{path}: parquet needs pyarrow; pip install 'seqloom[data]'") from None
+    try:
+        file = parquet.ParquetFile(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UserError(f"{path}: not a parquet file ({error})") from None
+    done = 0
+    for batch in file.iter_batches(BLOCK):
+        kinds = pyarrow.types
+        plain = (kinds.is_floating, kinds.is_integer, kinds.is_timestamp, kinds.is_date)
+        cells = {
+            name: column.to_numpy(zero_copy_only=False)
+            if any(is_(column.type) for is_ in plain)
+            else column.to_pylist()
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        if len(batch):
+            yield range(done + 1, done + len(batch) + 1), cells
+        done += len(batch)

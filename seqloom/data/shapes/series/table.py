@@ -1,0 +1,218 @@
+"""Tables of series as they stand in a file, read in blocks of lines, every cell checked; nothing is put in order here.
+
+long    CSV, TSV, JSONL, parquet: a line is one time step (of one series), with a column that says when
+wide    CSV, TSV: a line is a whole series, its name first, then its values; empty cells at the end are none
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.data.files import check_file, suffix
+from seqloom.data.options import DataConfig
+from seqloom.data.rows import read_fields, read_jsonl
+from seqloom.data.samples import find_sample
+from seqloom.data.shapes.series.blocks import Block, csv_blocks, json_blocks, parquet_blocks
+from seqloom.data.shapes.series.cells import is_missing, is_number, to_numbers
+from seqloom.data.shapes.series.times import OffClock, as_whole, parse_times
+
+WHEN = ("time", "date", "datetime", "timestamp", "ds", "month", "year", "week", "day")  # names of columns of times
+BY_LINE = "line"  # data.time where no column says when
+VALUE = "value"  # the variable of a wide file
+
+
+@dataclass
+class Table:
+    """Rows in the order of the file."""
+
+    name: str  # what the user typed
+    columns: list[str]  # of numbers
+    values: np.ndarray  # (N, columns) float64; NaN: missing
+    series: np.ndarray  # (N,) number of the series that each row belongs to
+    names: list[str]  # of the series
+    times: np.ndarray | None  # (N,) seconds or numbers; None: lines follow each other
+    lines: np.ndarray  # (N,) where each row stands
+    left_out: list[str] = field(default_factory=list)  # columns without numbers that nobody asked for
+
+
+def read_table(spec: str, data: DataConfig) -> Table:
+    if spec.startswith("sample:"):
+        blocks = json_blocks(spec, enumerate(find_sample(spec, "series").read(), 1))
+        return _read_long(spec, blocks, data)
+    path = Path(spec)
+    check_file(path)
+    kind = suffix(path)
+    if path.is_dir():
+        raise UserError(f"{path}: a folder; series stand in one file: CSV, TSV, JSONL or parquet")
+    separators = {".csv": ",", ".tsv": "\t", ".txt": ","}
+    if kind in separators:
+        if data.layout == "wide":
+            return _read_wide(spec, read_fields(path, separators[kind]), data)
+        return _read_long(spec, csv_blocks(path, separators[kind]), data)
+    if data.layout == "wide":
+        raise UserError(f"{path}: data.layout=wide, a line for each series, is for CSV and TSV files")
+    if kind in (".jsonl", ".ndjson"):
+        return _read_long(spec, json_blocks(spec, read_jsonl(path)), data)
+    if kind == ".parquet":
+        return _read_long(spec, parquet_blocks(path), data)
+    raise UserError(f"{path}: series stand in CSV, TSV, JSONL or parquet files")
+
+
+def listed(names: str | None) -> list[str]:
+    """`a, b` as a list."""
+    return [name for part in (names or "").split(",") if (name := part.strip())]
+
+
+def _read_long(spec: str, blocks: Iterator[Block], data: DataConfig) -> Table:
+    first = next(blocks, None)
+    if first is None:
+        raise UserError(f"{spec}: no rows in it")
+    roles = _Roles(spec, list(first[1]), data)
+    numbers: dict[str, list[np.ndarray]] = {column: [] for column in roles.wanted}
+    times: list[np.ndarray] = []
+    lines: list[np.ndarray] = []
+    codes: list[np.ndarray] = []
+    names: dict[str, int] = {}
+    kind = None
+    for at, cells in _again(first, blocks):
+        if roles.time:
+            try:
+                found, kind = parse_times(cells[roles.time], kind)
+            except OffClock as error:
+                raise UserError(f"{spec}:{at[error.row]}: {roles.time}: {error}") from None
+            times.append(found)
+        for column in roles.numeric(cells):
+            numbers[column].append(to_numbers(spec, column, cells[column], at))
+        codes.append(_codes(spec, cells[roles.series], at, names) if roles.series else np.zeros(len(at), np.int64))
+        lines.append(np.asarray(at))
+    columns = roles.found
+    if not columns:
+        raise UserError(f"{spec}: no column of numbers; there are: {', '.join(first[1])}")
+    values = np.stack([np.concatenate(numbers[column]) for column in columns], axis=1)
+    when = _joined(times, roles.time) if roles.time else None
+    left_out = [column or "(no name)" for column in roles.wanted if column not in columns]
+    return Table(
+        spec, columns, values, np.concatenate(codes), list(names) or [""], when, np.concatenate(lines), left_out
+    )
+
+
+class _Roles:
+    """Which column is what. A column that nobody named is one of numbers when its first value is a number."""
+
+    def __init__(self, spec: str, there: list[str], data: DataConfig) -> None:
+        self.time, self.series = _when(spec, there, data), data.series
+        self.targets, past, known = listed(data.targets), listed(data.past), listed(data.known)
+        named = [*filter(None, (self.time, self.series)), *self.targets, *past, *known]
+        for column in named:
+            if column not in there:
+                near = difflib.get_close_matches(column, there, n=1, cutoff=0.6)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise UserError(f"{spec}: no column {column!r}; there are: {', '.join(there)}{hint}")
+            if named.count(column) > 1:
+                raise UserError(
+                    f"{spec}: column {column!r} is named twice, among {', '.join(named)}; it can be one only"
+                )
+        self.sure = {*self.targets, *past, *known}
+        self.wanted = [column for column in there if column in self.sure or (not self.targets and column not in named)]
+        self.open = set(self.wanted) - {""}  # not known to be texts; a column without a name is an index
+        self._seen = set(self.sure)
+
+    def numeric(self, cells: dict[str, Any]) -> list[str]:
+        """The columns of numbers, as far as is known with this block."""
+        for column in self.wanted:
+            if column in self.open and column not in self._seen:
+                value = next((cell for cell in cells[column] if not is_missing(cell)), None)
+                if value is not None:
+                    self._seen.add(column)
+                    if not is_number(value):
+                        self.open.discard(column)
+        return [column for column in self.wanted if column in self.open]
+
+    @property
+    def found(self) -> list[str]:
+        """Once all is read: one without any value is left out, unless it was asked for."""
+        return [column for column in self.wanted if column in self.open and column in self._seen]
+
+
+def _when(spec: str, there: list[str], data: DataConfig) -> str | None:
+    if data.time == BY_LINE and BY_LINE not in there:
+        return None
+    if data.time:
+        return data.time
+    lower = {name.strip().lower(): name for name in reversed(there)}
+    if found := next((lower[name] for name in WHEN if name in lower), None):
+        return found
+    if len(there) == 1 and ";" in there[0]:
+        raise UserError(f"{spec}:1: its columns are separated by semicolons; save it with commas (.csv) or tabs (.tsv)")
+    raise UserError(
+        f"{spec}: which column says when? -o data.time=NAME; there are: {', '.join(there)}. Where lines follow each "
+        f"other at even steps and none says when: -o data.time={BY_LINE}"
+    )
+
+
+def _joined(times: list[np.ndarray], column: str) -> np.ndarray:
+    """Whole numbers in a column that is called year are years; in any other they are numbers."""
+    found = np.concatenate(times)
+    if found.dtype.kind == "M":
+        return found
+    found = as_whole(found)
+    if column.strip().lower() == "year" and found.dtype.kind == "i" and found.min() >= 1 and found.max() <= 9999:
+        return (found - 1970).astype("datetime64[Y]").astype("datetime64[s]")
+    return found
+
+
+def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfig) -> Table:
+    if strange := [f"data.{name}" for name in ("time", "targets", "past", "known") if getattr(data, name)]:
+        raise UserError(f"{spec}: a wide file holds names and values, nothing else; leave out {', '.join(strange)}")
+    names: dict[str, int] = {}
+    values, lines, place = [], [], 0
+    for n, (line, fields) in enumerate(rows):
+        if n == 0 and (data.series in fields or not any(is_number(cell) for cell in fields[1:])):
+            place = fields.index(data.series) if data.series in fields else 0
+            continue
+        if n == 0 and _are_years(fields[1:]):
+            raise UserError(
+                f"{spec}:{line}: a header of years, or a series? A header: -o data.series={fields[0]}; a series: put a "
+                "header above it"
+            )
+        name = fields.pop(place).strip()
+        if name in names:
+            raise UserError(f"{spec}:{line}: series {name!r} is there twice; each has one line")
+        names[name] = len(names)
+        while fields and is_missing(fields[-1]):
+            fields.pop()
+        values.append(to_numbers(spec, VALUE, fields, [line] * len(fields)))
+        lines.append(line)
+    if not names:
+        raise UserError(f"{spec}: no rows in it")
+    sizes = [len(row) for row in values]
+    flat = np.concatenate(values)[:, None]
+    return Table(
+        spec, [VALUE], flat, np.repeat(np.arange(len(sizes)), sizes), list(names), None, np.repeat(lines, sizes)
+    )
+
+
+def _are_years(cells: Sequence[str]) -> bool:
+    """One after the other."""
+    numbers = [int(cell) for cell in cells if cell.strip().isdigit() and 1000 <= int(cell) < 3000]
+    return len(numbers) == len(cells) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
+
+
+def _codes(spec: str, cells: Sequence[Any], lines: Sequence[int], names: dict[str, int]) -> np.ndarray:
+    texts = [cell.strip() if isinstance(cell, str) else "" if cell is None else str(cell) for cell in cells]
+    if "" in texts:
+        raise UserError(f"{spec}:{lines[texts.index('')]}: this line does not say which series it belongs to")
+    return np.array([names.setdefault(text, len(names)) for text in texts])
+
+
+def _again(first: Block, rest: Iterator[Block]) -> Iterator[Block]:
+    yield first
+    yield from rest

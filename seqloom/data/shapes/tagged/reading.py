@@ -1,0 +1,159 @@
+"""Sentences whose words have tags: read from the beginning as often as needed, never held in memory.
+
+They stand in CoNLL columns, in JSONL (spans of a text, or lists of words and tags), or in a sample. Tags of names are
+handed out as BIO, whatever their scheme was; tags without prefixes (parts of speech) as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqloom.core.errors import UserError
+from seqloom.data.files import check_file, read_lines, suffix
+from seqloom.data.measured import Measured, Measures
+from seqloom.data.samples import find_sample
+from seqloom.data.shapes.tagged.conll import Sentence, looks_like_columns, read_columns
+from seqloom.data.shapes.tagged.schemes import TagSurvey, parse, to_bio
+from seqloom.data.shapes.tagged.spans import of_spans, read_json, untagged
+
+JSON = {".jsonl", ".ndjson"}
+COLUMNS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv"}  # never plain text
+Read = Callable[[], Iterator[Sentence]]
+
+
+@dataclass(frozen=True)
+class TaggedMeasures(Measures):
+    words: int
+    survey: TagSurvey
+
+
+class TaggedSource(Measured[TaggedMeasures]):
+    """Sentences with tags; those without a word are left out."""
+
+    unit = "sentences"
+
+    def __init__(self, name: str, read: Read, entities: bool | None = None) -> None:
+        """`entities`: whether the tags are those of names; None: they tell themselves."""
+        self.name = name  # what the user typed
+        self._read, self._entities = read, entities
+
+    def rows(self) -> Iterator[Sentence]:
+        """Tags of names as BIO."""
+        rows = self.raw()
+        return (row._replace(tags=to_bio(row.tags)) for row in rows) if self.entities else rows
+
+    def raw(self) -> Iterator[Sentence]:
+        """Tags as they were written."""
+        return (row for row in self._read() if row.words)
+
+    def all(self) -> Iterator[Sentence]:
+        return self._read()
+
+    def key(self, row: Sentence) -> str:
+        return " ".join(row.words)
+
+    def like(self, name: str, read: Read) -> TaggedSource:
+        return TaggedSource(name, read, self.entities)
+
+    @property
+    def entities(self) -> bool:
+        """Whether the tags are those of names, which are scored as a whole; else each word's tag is."""
+        return self.survey.entities if self._entities is None else self._entities
+
+    @property
+    def survey(self) -> TagSurvey:
+        return self.measures.survey
+
+    @property
+    def words(self) -> int:
+        return self.measures.words
+
+    @property
+    def remark(self) -> str:
+        """What was made of the tags."""
+        if not self.entities:
+            return "tags without prefixes: each word is scored"
+        return "tags in BIO" if self.survey.scheme == "BIO" else f"tags in {self.survey.scheme}, read as BIO"
+
+    @property
+    def fault(self) -> str:
+        """What is broken in the tags of names."""
+        count, lines = self.survey.broken if self.entities else (0, [])
+        return f"{count:,} tags where they cannot stand (as in line {lines[0]}), read as beginnings" if count else ""
+
+    def measure(self) -> TaggedMeasures:
+        count = dropped = words = length = 0
+        digest, survey = hashlib.sha256(), TagSurvey()
+        for row in self._read():
+            if not row.words:
+                dropped += 1
+                continue
+            data = ("\0".join(row.words) + "\1" + "\0".join(row.tags) + "\2").encode()
+            digest.update(data)
+            survey.add(row.line, row.tags)
+            count, words, length = count + 1, words + len(row.words), length + len(data)
+        return TaggedMeasures(count, dropped, length, digest.hexdigest(), words, survey)
+
+
+def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> TaggedSource:
+    """CoNLL columns, .jsonl or `sample:NAME`; also compressed. `word` and `tag`: columns; `column`: text in JSONL."""
+    source = TaggedSource(spec, _find(spec, word, tag, column))
+    if not source.count:
+        reason = f"all {source.dropped:,} lines are without a word" if source.dropped else "it is empty"
+        raise UserError(f"{spec}: no sentences in it; {reason}")
+    if source.entities and (bare := source.survey.bare):
+        line, example = source.survey.first_lines[bare[0]], next(t for t in source.survey.tags if parse(t)[1])
+        raise UserError(
+            f"{spec}:{line}: tag {bare[0]!r} has no prefix, where others have, like {example!r}; "
+            "mend it, or choose another column by data.tag"
+        )
+    return source
+
+
+def open_untagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> Iterator[Sentence]:
+    """Sentences to predict from: any format of `open_tagged`, without need of tags; else one text per line."""
+    rows = (row for row in _find_any(spec, word, tag, column)() if row.words)
+    first = next(rows, None)
+    if first is None:
+        raise UserError(f"{spec}: no text in it")
+
+    def all_rows() -> Iterator[Sentence]:
+        yield first
+        yield from rows
+
+    return all_rows()
+
+
+def _find(spec: str, word: int, tag: int | None, column: str) -> Read:
+    if spec.startswith("sample:"):
+        sample = find_sample(spec, "tagged")
+        return lambda: (of_spans(n, text, spans, spec) for n, (text, spans) in enumerate(sample.read(), 1))
+    path = Path(spec)
+    check_file(path)
+    if path.is_dir():
+        raise UserError(f"{path}: a folder; sentences with tags stand in one file, as CoNLL columns or JSONL")
+    if suffix(path) in JSON:
+        return lambda: read_json(path, column, tag is not None)
+    return lambda: read_columns(path, word, tag)
+
+
+def _find_any(spec: str, word: int, tag: int, column: str) -> Read:
+    read = _find(spec, word, None, column)
+    path = Path(spec)
+    if spec.startswith("sample:") or suffix(path) in JSON:
+        return read
+    if suffix(path) in COLUMNS or looks_like_columns(path):
+        return lambda: _columns_or_words(path, word, tag)
+    return lambda: (untagged(number, line.strip()) for number, line in enumerate(read_lines(path), 1))
+
+
+def _columns_or_words(path: Path, word: int, tag: int) -> Iterator[Sentence]:
+    """With tags, unless there is one column only, or none where tags should be."""
+    try:
+        next(read_columns(path, word, tag), None)
+    except UserError:
+        return read_columns(path, word, None)
+    return read_columns(path, word, tag)

@@ -1,0 +1,109 @@
+"""JSONL with names marked by character offsets, or with words and tags as lists; one sentence on each line.
+
+{"text": "Ada lives in Paris.", "spans": [{"start": 13, "end": 18, "label": "LOC"}]}
+{"words": ["Ada", "lives", "in", "Paris", "."], "tags": ["B-PER", "O", "O", "B-LOC", "O"]}
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import UserError
+from seqloom.core.words import cut_words
+from seqloom.data.rows import read_jsonl, text_of
+from seqloom.data.shapes.tagged.conll import Sentence
+from seqloom.data.shapes.tagged.schemes import spans_to_bio
+
+Span = tuple[int, int, str]
+
+
+def read_json(path: Path, column: str, tagged: bool) -> Iterator[Sentence]:
+    """`tagged`: a sentence without tags is an error; else they are left out."""
+    for number, row in read_jsonl(path):
+        place = f"{path}:{number}"
+        if "words" in row:
+            yield _listed(row, number, place, tagged)
+        else:
+            yield _spanned(row, number, place, column, tagged)
+
+
+def of_spans(number: int, text: str, spans: list[Span], place: str) -> Sentence:
+    """A text whose names are (begin, end, label), cut into words and tagged; a name must begin and end with a word."""
+    places = cut_words(text)
+    begins, ends = [begin for begin, _ in places], [end for _, end in places]
+    found, last = [], 0
+    for begin, end, label in sorted(spans):
+        if not 0 <= begin < end <= len(text) or not text[begin:end].strip():
+            raise UserError(f"{place}: span {begin} to {end} ({label}): not in the text, of {len(text)} characters")
+        begin, end = _stripped(text, begin, end)
+        if begin < last:
+            raise UserError(f"{place}: span {begin} to {end} ({label}) overlaps another; a word can have one tag")
+        first, final = bisect_left(begins, begin), bisect_left(ends, end)
+        if begins[first : first + 1] != [begin] or ends[final : final + 1] != [end]:
+            raise UserError(
+                f"{place}: span {begin} to {end} ({label}), {text[begin:end]!r}, cuts through a word; "
+                f"words there: {' '.join(text[b:e] for b, e in places if b < end and e > begin)!r}"
+            )
+        found.append((first, final + 1, label))
+        last = end
+    words = [text[begin:end] for begin, end in places]
+    return Sentence(number, words, spans_to_bio(len(words), found), text, places)
+
+
+def untagged(number: int, text: str) -> Sentence:
+    places = cut_words(text)
+    return Sentence(number, [text[begin:end] for begin, end in places], [], text, places)
+
+
+def _stripped(text: str, begin: int, end: int) -> tuple[int, int]:
+    """White space at the ends of a name belongs to nobody."""
+    part = text[begin:end]
+    return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
+
+
+def _listed(row: dict[str, Any], number: int, place: str, tagged: bool) -> Sentence:
+    words = _texts(row, "words", place)
+    if "tags" not in row:
+        if tagged:
+            raise UserError(f'{place}: words without tags; give "tags", a list with one for each word')
+        return Sentence(number, words, [])
+    tags = _texts(row, "tags", place)
+    if len(tags) != len(words):
+        raise UserError(f"{place}: {len(words)} words and {len(tags)} tags; each word has one tag")
+    return Sentence(number, words, tags)
+
+
+def _texts(row: dict[str, Any], column: str, place: str) -> list[str]:
+    values = row[column]
+    if not isinstance(values, list):
+        raise UserError(f"{place}: {column!r} must be a list of texts")
+    for n, value in enumerate(values):
+        if not isinstance(value, str) or not value.strip():
+            raise UserError(f"{place}: {column!r} has {value!r} at place {n + 1}, where a text is wanted")
+        text_of({column: value}, column, place)  # refuses half a character
+    return [value.strip() for value in values]
+
+
+def _spanned(row: dict[str, Any], number: int, place: str, column: str, tagged: bool) -> Sentence:
+    text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"')
+    if "spans" not in row:
+        if tagged:
+            raise UserError(f'{place}: a text without spans; give "spans", an empty list if there are no names')
+        return untagged(number, text)
+    if not isinstance(row["spans"], list):
+        raise UserError(f'{place}: "spans" must be a list of objects with start, end and label')
+    return of_spans(number, text, [_span(span, place) for span in row["spans"]], place)
+
+
+def _span(span: Any, place: str) -> Span:
+    """The offsets and the label of one name."""
+    if isinstance(span, dict):
+        begin, end, label = span.get("start"), span.get("end"), span.get("label")
+        whole = isinstance(begin, int) and isinstance(end, int) and not isinstance(begin, bool)
+        if whole and isinstance(label, str) and label.strip():
+            return begin, end, label.strip()  # type: ignore[return-value]
+    example = '{"start": 0, "end": 3, "label": "PER"}'
+    raise UserError(f"{place}: a span is an object like {example}, not {str(span)[:60]}")

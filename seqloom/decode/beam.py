@@ -1,0 +1,180 @@
+"""Beam search from a state: the best few continuations of every row, all rows at once.
+
+A beam of one is greedy decoding; a beam of one whose token is drawn is sampling.
+N rows are undecided, each with W <= beams living continuations: N * W rows of the model's state. Of V tokens that could
+follow each of them, K are candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqloom.core.network import SequenceModel
+from seqloom.core.state import State, select_rows
+from seqloom.decode.pick import forbid_repeats, forbid_token
+from seqloom.decode.prompts import Refill
+
+Pick = Callable[[Tensor], Tensor]  # (B, V) -> (B,)
+
+
+class Hypothesis(NamedTuple):
+    tokens: list[int]  # what was written, without the end
+    score: float  # log probability, divided by length ** length_penalty
+
+
+@torch.inference_mode()
+def beam_search(
+    model: SequenceModel,
+    state: State,
+    last: Tensor,
+    *,
+    beams: int,
+    max_new: int | Sequence[int],
+    end: int | None = None,
+    length_penalty: float = 1.0,
+    min_new: int = 0,
+    no_repeat: int = 0,
+    early: bool = True,
+    pick: Pick | None = None,
+    refill: Refill | None = None,
+) -> list[list[Hypothesis]]:
+    """For every row, up to `beams` continuations, best first: of a state, and of the tokens (N,) it has not read yet.
+
+    score = log probability / length ** length_penalty. The length counts the tokens written and the `end`, if it came.
+    max_new: the most tokens, for all rows or for each. Where they are used up, or where nothing at all can follow,
+        what is alive counts as it is, unless `beams` continuations have ended before.
+    min_new: `end` does not come before so many tokens. no_repeat: no so many tokens in a row are written twice. The
+        probabilities stay the model's own, also where something is forbidden.
+    early: a row is decided when `beams` continuations have ended and the best living one, as it stands, is behind them
+        all; if not, only when none could overtake them by its last token.
+    pick: the one candidate of a row, instead of the most likely ones.
+    refill: what a model with a limit needs (see prompts.py).
+    A row that is decided leaves the batch.
+    """
+    search = _Search(last, max_new, beams, end, length_penalty, early)
+    while search.goes_on():
+        if refill is not None and search.step >= refill.due:
+            state, last = refill(search.numbers.tolist(), search.tokens)
+        else:
+            state, last = _follow(state, search.origin.flatten(), last.size(0)), search.last.flatten()
+        logits, state = model(last[:, None], state)
+        logits = logits[:, -1].to(torch.promote_types(logits.dtype, torch.float32))
+        total = logits.logsumexp(-1, keepdim=True)
+        if end is not None and search.step < min_new:
+            logits = forbid_token(logits, end)
+        if no_repeat:
+            logits = forbid_repeats(logits, search.tokens.flatten(0, 1), no_repeat)
+        values, token = _candidates(logits, 2 * beams, pick)
+        impossible = -torch.inf  # nan: -inf everywhere, or a model that is broken
+        search.extend((values - total).nan_to_num(nan=impossible, neginf=impossible), token)
+    return search.results()
+
+
+def _follow(state: State, origin: Tensor, count: int) -> State:
+    """The states of these of `count` rows; when decoding greedily most often all of them, and nothing is copied."""
+    if len(origin) == count and bool((origin == torch.arange(count, device=origin.device)).all()):
+        return state
+    return select_rows(state, origin)
+
+
+def _candidates(logits: Tensor, most: int, pick: Pick | None) -> tuple[Tensor, Tensor]:
+    """Tokens that may follow and their values, (B, V) -> (B, K) twice."""
+    if pick is None:
+        values, token = logits.topk(min(most, logits.size(1)))
+        return values, token
+    stuck = ~(logits.amax(-1, keepdim=True) > -torch.inf)  # whatever is drawn there, its value stays impossible
+    token = pick(logits.masked_fill(stuck, 0.0))[:, None]
+    return logits.gather(1, token), token
+
+
+class _Search:
+    """The rows that are not decided yet, and what was found for every row.
+
+    What is looked at row by row stays on the CPU.
+    """
+
+    def __init__(
+        self,
+        last: Tensor,
+        max_new: int | Sequence[int],
+        beams: int,
+        end: int | None,
+        length_penalty: float,
+        early: bool,
+    ) -> None:
+        count = last.size(0)
+        self.beams, self.end, self.length_penalty, self.early = beams, end, length_penalty, early
+        self.found: list[list[Hypothesis]] = [[] for _ in range(count)]
+        self.numbers = torch.arange(count)  # (N,)
+        self.until = torch.as_tensor(max_new).expand(count).double()  # (N,)
+        self.bar = torch.full((count,), -torch.inf, dtype=torch.double)  # (N,) what a living one would have to surpass
+        self.scores = torch.zeros(count, 1, device=last.device)  # (N, W) log probabilities
+        self.tokens = last.new_empty(count, 1, 0)  # (N, W, step)
+        self.last = last[:, None]  # (N, W) not read yet
+        self.origin = torch.arange(count, device=last.device)[
+            :, None
+        ]  # (N, W) the rows of the state that read the rest
+
+    @property
+    def step(self) -> int:
+        return self.tokens.size(-1)
+
+    def goes_on(self) -> bool:
+        """Let go of the rows that are decided; whether others are left."""
+        length = torch.full_like(self.until, self.step) if self.early else self.until
+        hope = self.scores[:, 0].cpu().double() / length.clamp(min=1) ** self.length_penalty
+        over = (self.until <= self.step) | (hope <= self.bar)
+        if over.any():
+            self._take_living(over)
+            self._keep((~over).nonzero()[:, 0])
+        return len(self.numbers) > 0
+
+    def extend(self, chances: Tensor, token: Tensor) -> None:
+        """One token more, of candidates (N * W, K) with their log probabilities."""
+        count, width = self.scores.shape
+        total = (self.scores[..., None] + chances.view(count, width, -1)).flatten(1)  # (N, W * K)
+        best, place = total.topk(min(2 * self.beams, total.size(1)))  # twice as many: half of them may be ends
+        parent, token = place // chances.size(1), token.view(count, -1).gather(1, place)
+        stuck = (best[:, 0] == -torch.inf).cpu()
+        if stuck.any():
+            self._take_living(stuck)
+        if self.end is not None:
+            ended = token == self.end
+            self._take_ended(ended & (best > -torch.inf), parent, best)
+            best = best.masked_fill(ended, -torch.inf)
+        self.scores, kept = best.topk(min(self.beams, best.size(1)))
+        parent, self.last = parent.gather(1, kept), token.gather(1, kept)
+        written = self.tokens.gather(1, parent[..., None].expand(-1, -1, self.step))
+        self.tokens = torch.cat((written, self.last[..., None]), dim=-1)
+        self.origin = torch.arange(count, device=parent.device)[:, None] * width + parent
+
+    def results(self) -> list[list[Hypothesis]]:
+        return [sorted(found, key=lambda h: -h.score)[: self.beams] for found in self.found]
+
+    def _take_ended(self, ended: Tensor, parent: Tensor, best: Tensor) -> None:
+        """Continuations that end now, if they are among the best `beams` of their row."""
+        for row, place in ended[:, : self.beams].nonzero().tolist():
+            found = self.found[int(self.numbers[row])]
+            score = float(best[row, place]) / (self.step + 1) ** self.length_penalty
+            found.append(Hypothesis(self.tokens[row, parent[row, place]].tolist(), score))
+            if len(found) >= self.beams:
+                self.bar[row] = sorted((h.score for h in found), reverse=True)[self.beams - 1]
+
+    def _take_living(self, rows: Tensor) -> None:
+        """What is alive in these rows, as it is, where too few have ended."""
+        divisor = max(1, self.step) ** self.length_penalty
+        for row in rows.nonzero()[:, 0].tolist():
+            found = self.found[int(self.numbers[row])]
+            if len(found) < self.beams:
+                living = zip(self.tokens[row].tolist(), self.scores[row].tolist(), strict=True)
+                found += [Hypothesis(tokens, score / divisor) for tokens, score in living if score > -torch.inf]
+
+    def _keep(self, rows: Tensor) -> None:
+        self.numbers, self.until, self.bar = self.numbers[rows], self.until[rows], self.bar[rows]
+        rows = rows.to(self.last.device)
+        self.scores, self.tokens = self.scores[rows], self.tokens[rows]
+        self.last, self.origin = self.last[rows], self.origin[rows]

@@ -1,0 +1,194 @@
+"""Entries of a comparison: models with their options, at the size they are compared at."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from seqloom.core.config import merge, parse_overrides
+from seqloom.core.errors import UserError
+from seqloom.core.network import CountingModel, ModelConfig, SequenceModel, SolvingModel
+from seqloom.core.task import Task
+from seqloom.lab.rules import Budget, Rules
+from seqloom.runs.configure import BUDGETS, configure
+from seqloom.runs.registry import blueprint, count_parameters, find_config, names, task_config
+from seqloom.runs.settings import RunConfig
+
+_LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # ten validations in a run
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contender: a model with options of its own, under a name."""
+
+    name: str
+    model: str
+    options: tuple[str, ...] = ()  # overrides that only this entry has
+
+    @classmethod
+    def parse(cls, text: str) -> Entry:
+        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`."""
+        head, *options = text.strip().split(":")
+        name, named, model = head.partition("=")
+        model = model if named else name
+        find_config("models", model)
+        written = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in options)
+        parse_overrides(written)
+        return cls(name if named else " ".join([model, *options]), model, written)
+
+    @property
+    def folder(self) -> str:
+        return re.sub(r"[^\w.-]+", "-", self.name)
+
+    def config(self, rules: Rules) -> RunConfig:
+        """Its complete settings: what suits the model, then what all share, then what the user said."""
+        flags = {"task.name": rules.task, "model.name": self.model}
+        flags |= {f"data.{k}": v for k, v in rules.data.items()}
+        shared = find_config("tasks", rules.task).shared
+        return configure(None, shared | flags, [*rules.overrides, *self.options])
+
+    def pinned(self, rules: Rules) -> set[str]:
+        """The options that the user set and a search must leave alone."""
+        said = merge(parse_overrides([*rules.overrides, *self.options]))
+        return {f"{section}.{option}" for section, options in said.items() for option in options}
+
+
+def parse_entries(models: Iterable[str]) -> list[Entry]:
+    entries = [Entry.parse(text) for text in models if text.strip()]
+    if not entries:
+        raise UserError("--models: name at least one, for example --models rnn,lstm,gpt")
+    for entry in entries:
+        if not re.fullmatch(r"\w[\w .=+-]*", entry.name) or entry.name in set(names("models")) - {entry.model}:
+            raise UserError(
+                f"--models: {entry.name!r} is no name for {entry.model}; use letters and digits, and no other model's"
+            )
+    for seen in ([entry.name for entry in entries], [entry.folder.casefold() for entry in entries]):
+        if double := next((name for name in seen if seen.count(name) > 1), None):
+            raise UserError(f"--models: {double!r} stands there twice; name them, for example a=lstm,b=lstm:depth=2")
+    return entries
+
+
+def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
+    """Refuse what would make a comparison unfair, or what it sets itself."""
+    for text in overrides:
+        (path,) = parse_overrides([text])
+        if path in _OURS:
+            raise UserError(f"-o {path}: a comparison sets it; use {_OURS[path]}")
+        if path.startswith("model."):
+            _check_all_have(text, entries)
+        if any(path == _size_knob(entry) for entry in entries):
+            raise UserError(f"-o {path}: it is what makes the models equally large; use --params")
+    for entry in entries:
+        for path in parse_overrides(entry.options):
+            if not path.startswith("model.") and path not in _OWN:
+                raise UserError(f"{entry.name}: {path} must be the same for all; give it with -o")
+            if path == _size_knob(entry):
+                raise UserError(f"{entry.name}: {path} is what makes it as large as the others; use --params")
+
+
+def _size_knob(entry: Entry) -> str:
+    return f"model.{find_config('models', entry.model).knobs[0]}"
+
+
+def _check_all_have(override: str, entries: Sequence[Entry]) -> None:
+    """`-o` is for all; what only some models know is given to those. (What none knows is refused where it is read.)"""
+    setting = override.removeprefix("model.")
+    option = setting.partition("=")[0].strip()
+    have = {e.model: option in find_config("models", e.model).model_fields for e in entries}
+    if any(have.values()) and not all(have.values()):
+        lack = ", ".join(model for model, has in have.items() if not has)
+        way = " and ".join(f"{model}:{setting}" for model, has in have.items() if has)
+        raise UserError(f"-o {override}: not an option of {lack}; -o is for all models, so write {way} in --models")
+
+
+_OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budget") | {
+    "train.seed": "--seed",
+    "train.threads": "--jobs",
+}
+
+
+_RECIPE = [  # what an entry may have for itself
+    "optimizer",
+    "rate",
+    "matrix_rate",
+    "weight_decay",
+    "momentum",
+    "beta1",
+    "beta2",
+    "schedule",
+    "warmup",
+    "floor",
+    "clip",
+    "clip_by",
+]
+
+
+_OWN = {f"train.{option}" for option in _RECIPE}
+
+
+class Sized:
+    """An entry at the size it is compared at."""
+
+    def __init__(
+        self, entry: Entry, config: RunConfig, model: ModelConfig, task: Task, pinned: set[str], length: int
+    ) -> None:
+        """`length`: of the sequences at which its work is counted."""
+        self.entry, self.task, self.model, self.pinned, self.length = entry, task, model, pinned, length
+        self.config = config.model_copy(update={"model": {"name": entry.model} | model.model_dump()})
+
+    def with_model(self, model: ModelConfig) -> Sized:
+        return Sized(self.entry, self.config, model, self.task, self.pinned, self.length)
+
+    @cached_property
+    def blueprint(self) -> SequenceModel:
+        return blueprint(self.config, self.task)
+
+    @property
+    def counts(self) -> bool:
+        """It learns by counting, or by solving equations: nothing to size, to tune or to repeat."""
+        return isinstance(self.blueprint, CountingModel | SolvingModel)
+
+    @cached_property
+    def parameters(self) -> tuple[int, int]:
+        """All of them, and those of the backbone."""
+        return sizes(self.blueprint)
+
+    @cached_property
+    def flops_per_token(self) -> float:
+        return self.task.flops(self.blueprint, self.length)
+
+    def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
+        """The options of `train` that give it its budget."""
+        free: dict[str, Any] = dict.fromkeys(BUDGETS)
+        if budget.kind == "seconds":
+            return free | {"seconds": max(0.1, budget.amount * share)}
+        tokens = budget.amount if budget.kind == "tokens" else budget.amount / (3 * self.flops_per_token)
+        return free | {"tokens": max(1, round(tokens * share))}
+
+    def check_budget(self, budget: Budget, share: float) -> None:
+        """Enough for what a run must do, in the shortest of its runs."""
+        if budget.kind == "seconds":
+            if budget.amount * share < _LEAST_SECONDS:
+                raise UserError(
+                    f"--budget seconds={budget.amount:g} leaves {budget.amount * share:g} s for a trial, too little "
+                    f"for one evaluation; at least {_LEAST_SECONDS / share:g} are needed"
+                )
+            return
+        step = task_config(self.config).tokens_per_step(self.config.train.batch)
+        tokens, least = self.budget(budget, share)["tokens"], _LEAST_STEPS * step
+        if tokens < least:
+            need = math.ceil(budget.amount * least / tokens)
+            raise UserError(
+                f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens in a run, too few "
+                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); at least {budget.kind}={need} are needed"
+            )
+
+
+def sizes(model: SequenceModel) -> tuple[int, int]:
+    """Parameters in all, and in the backbone."""
+    inside = sum(p.numel() for name, p in model.named_parameters() if name.startswith("backbone."))
+    return count_parameters(model), inside

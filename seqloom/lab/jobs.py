@@ -1,0 +1,146 @@
+"""The pieces of work of a comparison, as jobs that any process can do: trials, runs that count, probes, measuring."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.task import Task
+from seqloom.lab import search
+from seqloom.lab.entries import Sized
+from seqloom.lab.rules import Rules
+from seqloom.lab.worker import Job
+from seqloom.runs import durable
+from seqloom.runs.configure import configure
+from seqloom.runs.settings import RunConfig
+
+PROBE_STEPS = 240  # seconds for each architecture
+TRIALS, MEASURES, FINALS, PROBES = range(4)  # of the jobs that wait, the lowest is done first
+_SMALL = 0.1  # of the work of a whole run, to guess the time that is left
+
+
+class Jobs:
+    def __init__(self, rules: Rules, out: Path, task: Task, data: Mapping[str, Any], entries: int) -> None:
+        """`entries`: how many take turns."""
+        self.rules, self.out, self.task, self.entries = rules, out, task, entries
+        self.hashes = {part: facts["hash"] for part, facts in data.items()}
+        self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # the search has rules.seed for itself
+
+    def amount(self, entries: int, others: int = 0) -> float:
+        """All the work there is, in whole runs; `others`: further runs of each entry, as long as a trial."""
+        short = (self.rules.trials + others) * self.rules.trial_share
+        return entries * (short + self.rules.seeds + _SMALL) + _SMALL
+
+    def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
+        """One of the search: scored on validation alone, given up when behind `reference`."""
+        tried = override(sized, search.as_overrides(settings, sized.config.train))
+        config = self.configured(tried, self.rules.seed, self.rules.trial_share)
+        job = self.fit(config, sized, f"trial-{number:02d}", ["valid"], self.hashes)
+        title = f"trial {number} of {self.rules.trials}"
+        return job | {"title": title, "size": self.rules.trial_share, "reference": reference, "turn": [TRIALS, number]}
+
+    def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
+        """One that counts: scored on the test part too. Its place among the entries moves on with every seed: not
+        always the same one has the machine for itself at the end."""
+        config = self.configured(sized, seed, 1.0)
+        job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
+        if sized.counts:
+            return job | {"title": "counting", "size": 0.0, "turn": [TRIALS]}
+        round_ = self.seeds.index(seed)
+        turn = [FINALS, round_, (place - round_) % self.entries]
+        return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
+
+    def probe(self, sized: Sized) -> Job:
+        return {
+            "kind": "probe",
+            "entry": sized.entry.name,
+            "title": "recall probe",
+            "size": _SMALL,
+            "turn": [PROBES],
+            "folder": str(self.folder(sized, "probe")),
+            "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
+            "seed": self.rules.seed,
+            "steps": PROBE_STEPS,
+            "threads": self.rules.threads,
+        }
+
+    def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
+        """Cost and aspects of all of them, in one process, by turns; about so many seconds for each."""
+        folders = {s.entry.name: self.folder(s, f"seed-{self.seeds[0]}") for s in sized}
+        return {
+            "kind": "measure",
+            "entry": "all",
+            "title": "cost and aspects",
+            "size": _SMALL,
+            "turn": [MEASURES],
+            "folder": str(self.out / "measure"),
+            "runs": {name: str(folder) for name, folder in folders.items()},
+            "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
+            "data": self.hashes,
+            "seconds": seconds,
+            "threads": self.rules.threads,
+        }
+
+    @property
+    def tokenizer(self) -> Path:
+        """That of all of them."""
+        return durable.locate(self.out / "tokenizer")
+
+    def folder(self, sized: Sized, name: str) -> Path:
+        return self.out / "runs" / sized.entry.folder / name
+
+    def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
+        """All settings of one of its runs, with that share of the budget."""
+        budget = {} if sized.counts else sized.budget(self.rules.budget, share)
+        train = changed(sized.config.train, seed=seed, threads=self.rules.threads, keep=1, **budget)
+        return sized.config.model_copy(update={"train": train})
+
+    def fit(self, config: RunConfig, sized: Sized, name: str, scored: list[str], data: Mapping[str, str]) -> Job:
+        """`data`: hashes of the parts; one that is not named may be any."""
+        folder = self.folder(sized, name)
+        return {
+            "kind": "fit",
+            "entry": sized.entry.name,
+            "folder": str(folder),
+            "config": json.loads(config.model_dump_json()),
+            "tokenizer": str(self.tokenizer),
+            "data": dict(data),
+            "scored": scored,
+            "metric": self.task.metric,
+            "lower": not self.task.higher_is_better,
+            "command": fit_command(config, Path(f"{folder}-again")),
+        }
+
+
+def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
+    """The same entry with some options of `train` and `model` changed; those it does not have are left out."""
+    sections: dict[str, dict[str, Any]] = {"train": {}, "model": {}}
+    for path, value in changes.items():
+        section, _, option = path.partition(".")
+        sections[section][option] = value
+    own = type(sized.model).model_fields
+    model = changed(sized.model, **{k: v for k, v in sections["model"].items() if k in own})
+    config = sized.config.model_copy(update={"train": changed(sized.config.train, **sections["train"])})
+    return Sized(sized.entry, config, model, sized.task, sized.pinned, sized.length)
+
+
+def changed(section: Any, **changes: Any) -> Any:
+    """A section of the configuration with other values, checked."""
+    return type(section).model_validate(section.model_dump() | changes)
+
+
+def fit_command(config: RunConfig, folder: Path) -> str:
+    """The `seqloom fit` that does the same as this run."""
+    plain = {"task.name": config.task["name"], "model.name": config.model["name"], "data.train": config.data.train}
+    usual = json.loads(configure(None, plain).model_dump_json())
+    asked = json.loads(config.model_dump_json())
+    parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data.train]
+    parts += ["--model", config.model["name"], "--out", str(folder)]
+    for section, options in asked.items():
+        for option, value in options.items():
+            if value is not None and value != usual[section].get(option):
+                parts += ["-o", f"{section}.{option}={json.dumps(value) if isinstance(value, bool) else value}"]
+    return shlex.join(parts)

@@ -1,0 +1,94 @@
+"""Cost and aspects of the entries of a comparison, from one of their runs each: all in one process, by turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.taps import Tap
+from seqloom.core.task import Task
+from seqloom.data.shapes import material_of
+from seqloom.lab.cost import measure_costs, throughput
+from seqloom.lab.matching import match_size
+from seqloom.lab.recall import CHANCE, RecallTask, recall
+from seqloom.lab.worker import Job
+from seqloom.runs.registry import count_parameters, find_config, task_config
+from seqloom.runs.run import Run, load
+
+_SAMPLE = 300  # tokens of text that each entry writes
+_PROMPT = 40  # characters of the test part that it goes on from
+_READING = 4.0  # seconds at least for reading contexts: enough for the longest, unless a model is slow
+_NAMES = 6  # taps shown as examples
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Of every entry, and the baselines that need the training part."""
+    torch.set_num_threads(job["threads"])
+    loaded = {name: load(Path(folder)) for name, folder in job["runs"].items()}
+    first = next(iter(loaded.values()))
+    models, task = {name: run.model for name, run in loaded.items()}, first.task
+    material = material_of(task_config(first.config))
+    parts = material.open_parts(first.config.data)
+    train, test = (material.prepare(parts[part], first.tokenizer) for part in ("train", "test"))
+    length = task_config(first.config).tokens_per_row
+    costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
+    speeds = throughput(models, task, seconds=job["seconds"])
+    entries = {
+        name: {
+            **costs[name],
+            "positions": task.by_position(run.model, test, length),
+            "trained_length": length,
+            "throughput": speeds[name],
+            "taps": taps(run.model),
+            "sample": _continuation(run, test) if task.verb == "generate" else task.sample(run.model, test),
+        }
+        for name, run in loaded.items()
+    }
+    return {"entries": entries, "baselines": task.baselines(train, {"test": test}).get("test", {})}
+
+
+def _continuation(run: Run, test: Any) -> dict[str, str] | None:
+    """Of runs that go on with a text."""
+    if run.task.verb != "generate":
+        return None
+    prompt = _prompt(run, test)
+    try:
+        return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}
+    except (RuntimeError, ValueError):  # a model so bad that there is nothing to draw from
+        return None
+
+
+def probe(job: Job) -> dict[str, Any]:
+    """What the architecture recalls over which distance, at a small size."""
+    torch.set_num_threads(job["threads"])
+    options = dict(job["model"])
+    name = options.pop("name")
+    config = find_config("models", name).model_validate(options)
+    with torch.device("meta"):
+        kind = config.build().kind
+    if kind not in RecallTask.accepts:
+        return {"recall": None, "chance": CHANCE}  # it reads no text of its own, only what it is given first
+    return {"recall": recall(config, job["seed"], job["steps"], _resized), "chance": CHANCE}
+
+
+def _resized(config: ModelConfig, task: Task, target: int) -> ModelConfig:
+    def count(model: ModelConfig) -> int:
+        with torch.device("meta"):
+            return count_parameters(model.assemble(task))
+
+    return match_size(config, target, count, "the probe")
+
+
+def taps(model: SequenceModel) -> dict[str, Any]:
+    """How many tensors of the model can be watched by name, and the first of the names."""
+    names = [name for name, module in model.named_modules() if isinstance(module, Tap)]
+    return {"count": len(names), "names": names[:_NAMES]}
+
+
+def _prompt(run: Run, test: Any) -> str:
+    """The beginning of the test part, cut between two words where there are words."""
+    text = run.tokenizer.decode(test[0 : 2 * _PROMPT].tolist())[:_PROMPT]
+    return text.rpartition(" ")[0] + " " if " " in text else text

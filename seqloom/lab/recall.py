@@ -1,0 +1,139 @@
+"""A probe of memory: how far back can an architecture, made small and trained for seconds, recall one thing?
+
+    f f MARK item f f f QUERY f f f f QUERY f ...       at every QUERY the answer is the item; how far back is it?
+
+The fillers are items too, so that only the mark says which one to keep. Every architecture gets the same number of
+parameters, the same batches and the same settings: those of `fit`, a little faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.batch import IGNORE, Batch
+from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.state import State
+from seqloom.core.task import Order, Step, Task
+from seqloom.train.optimizers import Optimizers
+from seqloom.train.settings import TrainConfig
+
+DISTANCES = (2, 4, 8, 16, 32, 64)
+ITEMS = 16
+CHANCE = 1 / ITEMS
+PARAMETERS = 40_000
+_BATCH = 20
+_MARK, _QUERY = ITEMS, ITEMS + 1
+_START = 8  # the mark is one of the first so many tokens
+_LENGTH = _START + 1 + max(DISTANCES)
+_TESTED = 256  # rows of every distance
+_FRESH = 2**62  # a step that no training reaches
+
+Resize = Callable[[ModelConfig, Task, int], ModelConfig]  # with so many parameters, for this task
+
+
+def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[dict[str, Any]]:
+    """[{"distance": 2, "accuracy": 0.99}, ...], as far as the model can read. CHANCE is what guessing gives."""
+    task = RecallTask()
+    config = model_config.model_copy(update={"dropout": 0.0})
+    with torch.device("meta"):
+        counts = isinstance(config.assemble(task), CountingModel)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = (config if counts else resize(config, task, PARAMETERS)).assemble(task)
+        _teach(model, task, seed, steps)
+    found: list[dict[str, Any]] = task.evaluate(model, None, seed=seed)["recall"]
+    return found
+
+
+class RecallTask(Task):
+    """Which item came after the mark? It makes its own data: where a task reads rows, this one reads nothing."""
+
+    name = "recall"
+    columns = ()
+    accepts = frozenset({"causal"})
+    metric = "accuracy"
+    higher_is_better = True
+    vocabulary = ITEMS + 2
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Embedding(self.vocabulary, width)
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, self.vocabulary)
+
+    def batches(self, rows: Any, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        for step in range(order.start, _FRESH):
+            generator = _generator(order.seed, step)
+            asked = torch.rand(order.batch, len(DISTANCES), generator=generator) < 0.5
+            whole = draw(asked, generator)
+            yield [Batch(whole.inputs[mine], None, whole.targets[mine], origin="recall") for mine in order.rows()]
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        logits, state = model(batch.inputs[:, : model.reach], state)
+        targets = batch.targets[:, : model.reach]
+        total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
+        return Step(total, int((targets >= 0).sum()), state)
+
+    @torch.inference_mode()
+    def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
+        """Option: `seed` of the rows, in each of which one distance is asked for."""
+        generator = _generator(options.get("seed", 0), _FRESH)
+        model.eval()
+        found = []
+        for n, distance in enumerate(DISTANCES):
+            length = _START + 1 + distance
+            if model.reach is not None and length > model.reach:
+                break
+            batch = draw(torch.arange(len(DISTANCES)).eq(n).expand(_TESTED, -1), generator).to(model.device)
+            right = model(batch.inputs[:, :length])[0].argmax(-1) == batch.targets[:, :length]
+            found.append({"distance": distance, "accuracy": float(right.sum()) / _TESTED})
+        mean = sum(f["accuracy"] for f in found) / max(1, len(found))
+        return {"accuracy": mean, "recall": found, "protocol": f"share of items recalled, {_TESTED} of each distance"}
+
+
+def draw(asked: Tensor, generator: torch.Generator) -> Batch:
+    """Rows in which the chosen distances are asked for; `asked` is (rows, distances)."""
+    rows = torch.arange(len(asked))
+    inputs = torch.randint(ITEMS, (len(asked), _LENGTH), generator=generator)
+    targets = torch.full_like(inputs, IGNORE)
+    mark = torch.randint(_START, (len(asked),), generator=generator)
+    inputs[rows, mark] = _MARK
+    items = inputs[rows, mark + 1]
+    for n, distance in enumerate(DISTANCES):
+        row = rows[asked[:, n]]
+        query = mark[row] + 1 + distance
+        inputs[row, query] = _QUERY
+        targets[row, query] = items[row]
+    return Batch(inputs, None, targets, origin="recall")
+
+
+def _generator(seed: int, step: int) -> torch.Generator:
+    return torch.Generator().manual_seed(int(np.random.default_rng((seed, step)).integers(2**62)))
+
+
+def _teach(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> None:
+    config = TrainConfig.model_validate({"steps": steps, "rate": 8e-3, "matrix_rate": 0.03})
+    batches = (piece for (piece,) in task.batches(None, Order(_BATCH, seed), carry=False))
+    if isinstance(model, CountingModel):
+        model.observe(text for _, batch in zip(range(steps), batches, strict=False) for text in _as_text(batch))
+        return
+    optimizers = Optimizers(model, config)
+    model.train()
+    for step, batch in zip(range(steps), batches, strict=False):
+        piece = task.loss(model, batch)
+        (piece.loss / max(1, piece.count)).backward()
+        nn.utils.clip_grad_norm_(optimizers.parameters, config.clip)
+        optimizers.step(step / steps, step)
+        optimizers.zero_grad()
+
+
+def _as_text(batch: Batch) -> Iterator[Tensor]:
+    """For a model that counts what follows what: each row up to a query, then the answer."""
+    for row, query in (batch.targets >= 0).nonzero().tolist():
+        yield torch.cat((batch.inputs[row, : query + 1], batch.targets[row, query, None]))

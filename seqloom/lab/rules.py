@@ -1,0 +1,53 @@
+"""The rules that every run of a comparison is under: what is learned from what, with which budget, how often."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal
+
+from pydantic import Field
+
+from seqloom.core.config import Strict
+from seqloom.core.errors import UserError
+
+Kind = Literal["tokens", "seconds", "flops"]
+_UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+
+
+class Budget(Strict):
+    """What every training gets."""
+
+    kind: Kind
+    amount: float = Field(gt=0)
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        kind, _, amount = text.partition("=")
+        if kind not in ("tokens", "seconds", "flops") or not amount:
+            raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13")
+        return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
+
+
+def parse_amount(text: str, option: str) -> float:
+    """`2M` -> 2000000.0"""
+    match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kKMGBT]?)", text.replace("_", "").replace(",", ""))
+    try:
+        amount = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        raise UserError(f"{option} {text}: a number is wanted, for example 800k, 2M or 1e9")
+    return amount
+
+
+class Rules(Strict):
+    task: str
+    data: dict[str, Any]
+    overrides: tuple[str, ...]  # settings for all of them
+    budget: Budget
+    trials: int = Field(ge=0)
+    trial_share: float = Field(gt=0, le=1)
+    seeds: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    threads: int = Field(ge=1)

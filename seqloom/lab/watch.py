@@ -1,0 +1,161 @@
+"""What a person sees while a comparison runs: a live table in a terminal, a line for every finished job elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from seqloom.lab.worker import Job, Result
+from seqloom.runs.durable import read_lines
+
+
+class Watch:
+    """Counts what is done; says nothing by itself."""
+
+    def __init__(self) -> None:
+        self.started, self.planned, self.done, self.kept = time.perf_counter(), 0, 0, 0  # of jobs; kept from before
+        self.amount, self.worked = 0.0, 0.0  # the work to do and done, in whole runs
+        self.seconds, self.trained = 0.0, 0.0  # that jobs took here, and those of them that trained
+        self.running: dict[str, tuple[Job, float]] = {}
+        self.notes: dict[str, dict[str, Any]] = {}
+        self.jobs = 1
+        self.lock = threading.Lock()
+
+    def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
+        self.planned, self.amount, self.jobs = planned, amount, jobs
+        self.notes = {name: {"stage": "waiting", "best": None} for name in names}
+
+    def begin(self, job: Job) -> None:
+        with self.lock:
+            self.running[job["folder"]] = (job, time.perf_counter())
+            self.notes.setdefault(job["entry"], {"best": None})["stage"] = job["title"]
+
+    def end(self, job: Job, result: Result, kept: bool) -> None:
+        with self.lock:
+            self.running.pop(job["folder"], None)
+            note = self.notes.setdefault(job["entry"], {"best": None})
+            note["stage"] = f"{job['title']}: {result['state']}"
+            scores = [point["valid"] for point in result.get("curve") or ()]
+            if scores:
+                best = min if job.get("lower", True) else max
+                note["best"] = best([*scores, *([note["best"]] if note["best"] is not None else [])])
+            self.done += 1
+            if kept:
+                self.kept, self.amount = self.kept + 1, self.amount - job["size"]
+            else:
+                self.worked += job["size"]
+                self.seconds += result["wall"]
+                self.trained += result["wall"] if job["kind"] in ("fit", "probe") else 0.0
+        self.show_end(job, result, kept)
+
+    def left(self) -> float | None:
+        """Seconds until all is done, as far as one can tell."""
+        if not self.worked:
+            return None
+        return self.seconds / self.worked * max(0.0, self.amount - self.worked) / self.jobs
+
+    def say(self, text: str) -> None: ...
+    def show_end(self, job: Job, result: Result, kept: bool) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lines(Watch):
+    """A line on standard error for every job that ends."""
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def show_end(self, job: Job, result: Result, kept: bool) -> None:
+        if not kept:
+            done = f"{self.done} of {self.planned} done{_left(self.left())}"
+            self.say(f"{job['entry']:12} {describe(job, result)}; {done}")
+
+
+class Table(Watch):
+    """The same, renewed in place: an entry's stage, its progress and its best validation so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.live import Live
+
+        self.console = Console(stderr=True)
+        self.live = Live(
+            console=self.console, refresh_per_second=2, transient=True, get_renderable=self.render, auto_refresh=True
+        )
+        self.shown = False
+
+    def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
+        super().plan(names, planned, amount, jobs)
+        self.live.start()
+        self.shown = True
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def show_end(self, job: Job, result: Result, kept: bool) -> None:
+        if result["state"] == "failed":
+            self.say(f"{job['entry']} {describe(job, result)}")
+
+    def render(self) -> Any:
+        from rich.table import Table as RichTable
+
+        with self.lock:
+            running = {job["entry"]: (job, started) for job, started in self.running.values()}
+            done, notes = self.done, {name: dict(note) for name, note in self.notes.items()}
+        clock = time.perf_counter() - self.started
+        title = f"{done} of {self.planned} jobs done, {_clock(clock)} gone{_left(self.left())}"
+        table = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for column in ("model", "stage", "progress", "best validation"):
+            table.add_column(column)
+        for name, note in notes.items():
+            progress = _progress(running[name][0]) if name in running else ""
+            best = "" if note.get("best") is None else f"{note['best']:.4f}"
+            table.add_row(name, note.get("stage", ""), progress, best)
+        return table
+
+    def close(self) -> None:
+        if self.shown:
+            self.live.stop()
+            self.shown = False
+
+
+def watcher(quiet: bool) -> Watch:
+    if quiet:
+        return Watch()
+    return Table() if sys.stderr.isatty() and not os.environ.get("CI") else Lines()
+
+
+def describe(job: Job, result: Result) -> str:
+    """`trial 2 of 4 (rates x 0.5): valid 1.5312, 34 s`"""
+    if result["state"] in ("failed", "interrupted"):
+        return f"{job['title']}: {result['state']}: {result['error']}"
+    scores = [point["valid"] for point in result.get("curve") or ()]
+    score = f" valid {scores[-1]:.4f}," if scores else ""
+    given_up = " given up," if result["state"] == "pruned" else ""
+    return f"{job['title']}:{given_up}{score} {result['wall']:.0f} s"
+
+
+def _progress(job: Job) -> str:
+    """How far a training is, by the newest line of its metrics (read from the file: it may run anywhere)."""
+    path = Path(job["folder"]) / "metrics.jsonl"
+    train = job.get("config", {}).get("train", {})
+    try:
+        last = read_lines(path)[-1]
+    except (OSError, IndexError):
+        return "starting" if job["kind"] == "fit" else "running"
+    spent = [last[k] / train[k] for k in ("tokens", "seconds") if train.get(k)]
+    share = min(1.0, max(spent, default=0.0))
+    return f"{'█' * round(10 * share):░<10} {share:4.0%}"
+
+
+def _left(seconds: float | None) -> str:
+    return "" if seconds is None else f", about {_clock(seconds)} left"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,156 @@
+"""One piece of a comparison's work, in whatever process does it: a JSON-like job in, a JSON-like result out.
+
+A finished job leaves `result.json` in its folder: asked again, it is read and not done.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import UserError
+from seqloom.runs import durable
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.settings import RunConfig
+
+_OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
+
+Job = dict[str, Any]
+Result = dict[str, Any]
+
+
+def work(job: Job) -> Result:
+    """Do a job, whatever comes of it: a failure is a result too."""
+    from seqloom.train.loop import Diverged, GivenUp, Interrupted
+
+    started, lasting = time.perf_counter(), True
+    try:
+        result = JOBS[job["kind"]](job)
+    except Interrupted as stop:
+        return {"state": "interrupted", "error": str(stop), "wall": time.perf_counter() - started}
+    except GivenUp as end:
+        result = {"state": "pruned", "error": str(end), "curve": _curve(job)}
+    except Exception as error:
+        message = " ".join(str(error).split()) or type(error).__name__
+        lasting = isinstance(error, Diverged)  # a full disk may be empty next time
+        result = {
+            "state": "failed",
+            "error": message if isinstance(error, UserError) else f"{type(error).__name__}: {message}",
+        }
+    result["wall"] = time.perf_counter() - started
+    if lasting:
+        keep(job, result)
+    return result
+
+
+def known(job: Job) -> Result | None:
+    """The result of the same job, if it was finished before."""
+    path = Path(job["folder"]) / "result.json"
+    try:
+        kept = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return kept["result"] if kept.get("job") == _identity(job) else None
+
+
+def keep(job: Job, result: Result) -> None:
+    folder = Path(job["folder"])
+    durable.make_folder(folder)
+    text = json.dumps({"job": _identity(job), "result": result}, ensure_ascii=False)
+    durable.write_file(folder / "result.json", text.encode())
+
+
+def _identity(job: Job) -> Job:
+    """What makes it the same job: neither where it lies nor how it is shown."""
+    return json.loads(json.dumps({key: value for key, value in job.items() if key not in _OUTSIDE}))
+
+
+def _fit(job: Job) -> Result:
+    import torch
+
+    from seqloom.core.progress import Silent
+    from seqloom.data.shapes import material_of
+    from seqloom.lab.cost import peak_memory
+    from seqloom.lab.search import hopeful
+    from seqloom.runs.fit import conduct
+    from seqloom.runs.registry import task_config
+    from seqloom.train.engine import Engine
+    from seqloom.train.loop import Diverged
+
+    _clear_another(job)
+    config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
+    torch.set_num_threads(config.train.threads)
+    reference = [(at, score) for at, score in job.get("reference") or ()]
+    whole = folder.summary() is not None
+    with peak_memory() as peak:
+        run = conduct(
+            config, folder, Engine(config.train), Silent(), job["command"],
+            tokenizer=material_of(task_config(config)).load_tokenizer(Path(job["tokenizer"])),
+            scored=job["scored"],
+            compared=True,
+            judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
+        )  # fmt: skip
+    scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
+    if strange := [part for part, score in scores.items() if not math.isfinite(score)]:
+        raise Diverged(f"diverged: its {job['metric']} on the {strange[0]} part is not finite")
+    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": None if whole else peak.bytes}
+
+
+def _clear_another(job: Job) -> None:
+    """The folders belong to the comparison: what another version of it left here is in the way."""
+    folder = RunFolder(Path(job["folder"]))
+    try:
+        record = folder.record()
+        known = {part: record["data"][part]["hash"] for part in job["data"]}
+        same = record["config"] == job["config"] and known == job["data"]
+    except (UserError, KeyError, TypeError):
+        same = False
+    if not same:
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _curve(job: Job) -> list[dict[str, float]]:
+    """Validation as training went."""
+    entries = [entry for entry in RunFolder(Path(job["folder"])).metrics() if "valid" in entry]
+    budgets = {k: v for k in ("tokens", "seconds") if (v := job["config"]["train"][k])}
+    return [
+        {"tokens": e["tokens"], "seconds": e["seconds"], "valid": e["valid"][job["metric"]]}
+        | {"share": max((e[k] / budget for k, budget in budgets.items()), default=1.0)}
+        for e in entries
+    ]
+
+
+def _probe(job: Job) -> Result:
+    from seqloom.lab.measure import probe
+
+    return {"state": "done", **probe(job)}
+
+
+def _measure(job: Job) -> Result:
+    from seqloom.lab.measure import measure
+
+    return {"state": "done", **measure(job)}
+
+
+JOBS = {"fit": _fit, "probe": _probe, "measure": _measure}
+
+
+def begin(parent: int) -> None:
+    """In a new process: torch now, so that the first job's time is its own; and no life beyond the parent's.
+
+    It leaves the terminal's group: Ctrl-C reaches the parent, which tells its processes once."""
+    os.setpgid(0, 0)
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    import seqloom.fitting  # noqa: F401
+
+
+def _die_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)

@@ -1,0 +1,66 @@
+"""int8: a trained model whose linear maps keep their weights in a byte each, a quarter of the memory to read.
+
+Every output has one scale: weight = scale * int8, the largest weight of the output being 127. Inputs are rounded to
+bfloat16, sums are float32. Nothing is calibrated and nothing can be trained any more.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
+from seqloom.layers.linear import Linear, Map
+
+_LANES = 16  # inputs that the kernel reads at once; it reads no less
+
+
+class Int8Linear(nn.Module):
+    weight: Tensor  # (out, in), int8; zeros up to a multiple of _LANES
+    scale: Tensor  # (out,), bfloat16
+    bias: Tensor | None
+
+    def __init__(self, linear: Linear) -> None:
+        super().__init__()
+        weight = linear.weight.detach().float()
+        scale = (weight.abs().amax(1) / 127).clamp_min(1e-30).bfloat16()
+        whole = (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+        self.missing = -weight.size(1) % _LANES
+        self.register_buffer("weight", F.pad(whole, (0, self.missing)))
+        self.register_buffer("scale", scale)
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.size(-1)).contiguous()
+        return self.map_of(len(rows))(rows).view(*x.shape[:-1], len(self.weight)).to(x.dtype)
+
+    def map_of(self, rows: int) -> Map:
+        """As of `Linear`."""
+        weight, scale, bias = self.weight, self.scale.bfloat16(), self.bias
+        if not weight.is_cpu:
+            return lambda x: F.linear(self._pad(x), weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
+        if self.missing:
+            return lambda x: self._add_bias(torch._weight_int8pack_mm(self._pad(x).bfloat16(), weight, scale).float())
+        if bias is None:
+            return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float()
+        return lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float().add_(bias)
+
+    def _pad(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, self.missing)) if self.missing else x
+
+    def _add_bias(self, y: Tensor) -> Tensor:
+        return y if self.bias is None else y.add_(self.bias)
+
+
+def to_int8(model: SequenceModel) -> SequenceModel:
+    """The same model, its linear maps replaced; refused where there are none but the one that writes."""
+    found = [(part, name) for part in model.modules() for name, child in part.named_children() if type(child) is Linear]
+    if not any(part is not model for part, _ in found):
+        raise UserError(
+            "int8 is for models made of linear maps; the matrices of this one belong to a recurrence, or it has none"
+        )
+    for part, name in found:
+        setattr(part, name, Int8Linear(getattr(part, name)))
+    return model.eval()

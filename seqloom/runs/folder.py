@@ -1,0 +1,276 @@
+"""A run, as files: its complete configuration, and the folder where everything about it meets.
+
+    RUN/run.json            what was asked: configuration, seed, versions, hash of the data
+    RUN/metrics.jsonl       what was measured on the way, one JSON object per line
+    RUN/checkpoints/        step-00001234/: all that is needed to continue from that step, with a manifest
+    RUN/model/              the trained model, with a manifest
+    RUN/summary.json        how it ended; exists once the run is finished
+    RUN/.lock               who is writing here
+
+One process writes at a time. Nothing here loads torch.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import RunError, UserError
+from seqloom.runs import durable
+from seqloom.runs.durable import Content, Damaged, shown
+from seqloom.runs.settings import RunConfig
+
+_STEP = re.compile(r"step-(\d{8,})")
+_PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just taken it
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        _check_name(path)
+        self.path = path
+        self._whole: set[int] = set()  # checkpoints that this process has written or verified
+
+    @classmethod
+    def new(cls, root: Path, stem: str) -> RunFolder:
+        """A fresh folder `root/stem-0001`, `-0002`, ...: as many callers at once as there are, each gets its own."""
+        _check_name(root / stem)
+        if not stem or "/" in stem:
+            raise UserError(f"{stem!r}: not a name for a run; it must be something, and without a slash")
+        durable.make_folder(root)
+        numbered = re.compile(re.escape(stem) + r"-(\d{4,})", re.DOTALL)
+        taken = [int(match[1]) for name in os.listdir(root) if (match := numbered.fullmatch(name))]
+        number = max(taken, default=0)
+        while True:
+            number += 1
+            path = root / f"{stem}-{number:04d}"
+            if durable.make_new_folder(path):
+                return cls(path)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the one writer of this folder, which is made if need be; the kernel frees it however we end."""
+        durable.make_folder(self.path)
+        with durable.writing(self.path):
+            fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        _held.add(fd)
+        try:
+            self._acquire(fd)
+            for parent in (self.path, self._checkpoints):
+                durable.sweep(parent)
+            yield
+        finally:
+            if fd in _held:
+                _held.discard(fd)
+                fcntl.flock(fd, fcntl.LOCK_UN)
+                os.close(fd)
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        self._write_json("run.json", record)
+
+    def record(self) -> dict[str, Any]:
+        record = self._read_json("run.json")
+        if record is None:
+            raise UserError(f"{shown(self.path)}: not a run folder (no run.json); seqloom fit makes one")
+        return record
+
+    def config(self) -> RunConfig:
+        """The configuration it was made with."""
+        try:
+            return RunConfig.model_validate(self.record()["config"])
+        except (KeyError, ValueError):
+            raise UserError(f"{shown(self.path)}: its run.json is not one that this version understands") from None
+
+    def forget_summary(self) -> None:
+        """A finished run that goes on is not finished."""
+        with durable.writing(self.path), suppress(FileNotFoundError):
+            os.unlink(self.path / "summary.json")
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        self._write_json("summary.json", summary)
+
+    def summary(self) -> dict[str, Any] | None:
+        """How the run ended; None while it is not finished."""
+        return self._read_json("summary.json")
+
+    def log(self, entry: Mapping[str, Any]) -> None:
+        durable.append_line(self._metrics, entry)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        return durable.read_lines(self._metrics)
+
+    def trim_metrics(self, step: int) -> None:
+        """Forget what was measured after `step`, so that no step appears twice once training goes on from there."""
+        if self._metrics.exists():
+            kept = [entry for entry in self.metrics() if entry.get("step", 0) <= step]
+            durable.write_file(self._metrics, b"".join(durable.to_json(entry) + b"\n" for entry in kept))
+
+    def save_checkpoint(self, step: int, files: Mapping[str, Content], keep: int, best: int | None) -> None:
+        """Publish a checkpoint, then remove all but the newest `keep` whole ones and the best."""
+        durable.sync_file(self._metrics)
+        durable.publish(self._step_folder(step), files)
+        self._whole.add(step)
+        self._prune(max(1, keep), best)
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """By step, newest first; not verified."""
+        folders = durable.published(self._checkpoints).items()
+        steps = [(int(match[1]), path) for name, path in folders if (match := _STEP.fullmatch(name))]
+        return sorted(steps, reverse=True)
+
+    def newest_whole(self, say: Callable[[str], None]) -> tuple[int, Path] | None:
+        """The newest checkpoint that is as it was written; says which ones were passed over, and why."""
+        for step, path in self.checkpoints():
+            try:
+                durable.verify(path)
+            except Damaged as damage:
+                say(f"{damage}; passing over the checkpoint of step {step}")
+                continue
+            self._whole.add(step)
+            return step, path
+        return None
+
+    def checkpoint(self, step: int) -> Path:
+        return self._verified(self._step_folder(step))
+
+    def publish(self, name: str, files: Mapping[str, Content]) -> None:
+        """A folder of the run with a manifest: `tokenizer`, `model`."""
+        durable.publish(self.path / name, files)
+
+    def published(self, name: str) -> Path:
+        return self._verified(self.path / name)
+
+    def publish_model(self, files: Mapping[str, Content]) -> None:
+        self.publish("model", files)
+
+    def model_files(self) -> Path:
+        self.record()
+        if not os.path.isdir(durable.locate(self.path / "model")):
+            raise UserError(f"{shown(self.path)}: no trained model yet; issue its fit command again to finish it")
+        return self._verified(self.path / "model")
+
+    @property
+    def _metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def _step_folder(self, step: int) -> Path:
+        return self._checkpoints / f"step-{step:08d}"
+
+    def _verified(self, folder: Path) -> Path:
+        place = durable.locate(folder)
+        durable.verify(place)
+        return place
+
+    def _prune(self, keep: int, best: int | None) -> None:
+        whole, excess = 0, []
+        for step, path in self.checkpoints():
+            if whole < keep:
+                whole += self._is_whole(step, path)
+            elif step != best:
+                excess.append((step, path))
+        for step, path in reversed(excess):
+            durable.remove(path)
+            self._whole.discard(step)
+
+    def _is_whole(self, step: int, path: Path) -> bool:
+        if step not in self._whole:
+            try:
+                durable.verify(path)
+            except Damaged:
+                return False
+            self._whole.add(step)
+        return True
+
+    def _write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        text = json.dumps(json.loads(durable.to_json(value)), indent=1, ensure_ascii=False)
+        durable.write_file(self.path / name, text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        path = self.path / name
+        try:
+            value = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise RunError(f"cannot read {shown(path)}: {durable.reason(error)}") from error
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise Damaged(f"{shown(path)}: not the JSON object that was written there")
+        return value
+
+    def _acquire(self, fd: int) -> None:
+        started = time.monotonic()
+        while True:
+            with durable.writing(self.path), suppress(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, durable.to_json(_holder()), 0)
+                return
+            holder = _read_holder(fd)
+            if holder or time.monotonic() - started > _PATIENCE:
+                user = f"in use by {holder or 'another process'}"
+                raise RunError(f"{shown(self.path)}: {user}; wait for it to end, or choose another folder")
+            time.sleep(0.01)
+
+
+_held: set[int] = set()
+
+
+def _let_go() -> None:
+    """A forked child must not keep its parent's folders locked."""
+    for fd in _held:
+        with suppress(OSError):
+            os.close(fd)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _holder() -> dict[str, Any]:
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def _read_holder(fd: int) -> str | None:
+    """`process 17 on host since ...`; None if it has not written its name yet and the file names an older one."""
+    try:
+        holder = json.loads(os.pread(fd, 4096, 0))
+        pid, host, since = holder["pid"], holder["host"], holder["since"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if host == socket.gethostname() and not _is_alive(pid):
+        return None
+    return f"process {pid} on {host} since {since}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _check_name(path: Path) -> None:
+    try:
+        usable = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise UserError(f"{shown(path)}: not a name that a folder can have; choose another")

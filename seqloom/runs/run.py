@@ -1,0 +1,181 @@
+"""Where names become objects: a configuration into a task and a model, a run folder into a working run.
+
+Models and tasks are open sets: the file's name is the name you type, its `Config` says the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
+from seqloom.core.task import Task
+from seqloom.data.shapes import material_of
+from seqloom.decode.beam import beam_search
+from seqloom.decode.pick import Choice
+from seqloom.decode.prompts import start
+from seqloom.decode.stream import stream
+from seqloom.layers.int8 import to_int8
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import (
+    model_config,
+    task_config,
+)
+from seqloom.runs.settings import RunConfig
+from seqloom.train.checkpoint import load_weights
+from seqloom.train.engine import choose_device
+
+
+class Run:
+    """A trained run, ready to evaluate, to predict or to generate."""
+
+    def __init__(self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any) -> None:
+        self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self.folder.summary() or {}
+
+    def evaluate(self, data: str, **columns: str) -> dict[str, Any]:
+        """Scores on a part, with their protocol and the naive baselines beside; `columns` as in the data section."""
+        naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
+        material, how = material_of(task_config(self.config)), self.config.data.model_copy(update=columns)
+        return self.task.evaluate(self.model, material.prepare(material.open(data, how), self.tokenizer), naive=naive)
+
+    def predict(
+        self,
+        data: str | None = None,
+        *,
+        texts: Iterable[str] = (),
+        columns: Mapping[str, str] | None = None,
+        **how: Any,
+    ) -> Iterator[dict[str, Any]]:
+        """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
+
+        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
+        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "a"}.
+        """
+        self.task.check_verb("predict")
+        rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+        return self.task.predict(self.model, rows if data is None else self._sources(data, columns), **how)
+
+    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **how: Any) -> Iterator[dict[str, Any]]:
+        """The same as what a chart shows: of a forecast its history, its bands and what came."""
+        return self.task.pictures(self.model, self._sources(data, columns), **how)
+
+    def _sources(self, data: str, columns: Mapping[str, str] | None) -> Iterator[dict[str, Any]]:
+        config = self.config.data.model_copy(update=columns or {})
+        return material_of(task_config(self.config)).sources(data, config)
+
+    def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
+        """The continuation of a prompt: a string, or a list of `count` strings.
+
+        Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
+        """
+        self.task.check_verb("generate")
+        stop = [s for s in stop if s]
+        if how.get("beams", 1) > 1:
+            texts = self._search(prompt, count, **how)
+        else:
+            how.pop("beams", None)
+            texts = self._draw(prompt, count, stop, **how)
+        texts = [cut_at(text, stop) for text in texts]
+        return texts[0] if count == 1 else texts
+
+    def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
+        """One continuation, as text, as soon as it is certain; ends with the document or before a stop string."""
+        self.task.check_verb("generate")
+        decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
+        held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
+        for (token,) in self.stream(prompt, **how):
+            if token == self.tokenizer.eos:
+                break
+            text += decoder.push(token)
+            if (cut := cut_at(text, stop)) != text:
+                yield cut[given:]
+                return
+            if len(text) - held > given:
+                yield text[given : len(text) - held]
+                given = len(text) - held
+        yield cut_at(text + decoder.flush(), stop)[given:]
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        max_new: int = 200,
+        temperature: float = 0.8,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        count: int = 1,
+    ) -> Iterator[list[int]]:
+        """The next token of each of `count` continuations, `max_new` times, also past an end of text."""
+        choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
+        prompts = [self._prompt(prompt)] * count
+        for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
+            yield tokens.tolist()
+
+    def _draw(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
+        decoders = [self.tokenizer.decoder() for _ in range(count)]
+        texts = [""] * count
+        ended = [False] * count
+        for tokens in self.stream(prompt, count=count, **how):
+            for n, token in enumerate(tokens):
+                ended[n] = ended[n] or token == self.tokenizer.eos or any(s in texts[n] for s in stop)
+                texts[n] += "" if ended[n] else decoders[n].push(token)
+            if all(ended):
+                break
+        return [text + decoder.flush() for text, decoder in zip(texts, decoders, strict=True)]
+
+    def _search(self, prompt: str, count: int, *, beams: int, max_new: int = 200, **drawing: Any) -> list[str]:
+        if drawing:
+            raise UserError(
+                f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
+            )
+        end = self.tokenizer.eos
+        with torch.inference_mode():
+            state, last, refill = start(self.model, [self._prompt(prompt)])
+        (found,) = beam_search(
+            self.model, state, last, beams=max(beams, count), max_new=max_new, end=end, early=False, refill=refill
+        )
+        return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
+
+    def _prompt(self, text: str) -> list[int]:
+        """A prompt as ids; an empty one begins after a line break, or after an end of text where there are none."""
+        ids = self.tokenizer.encode(text or "\n").tolist()
+        return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
+
+
+def load(folder: str | Path, *, int8: bool = False) -> Run:
+    """A run that has a model; its files are verified first. `int8`: its linear maps in a byte per weight."""
+    place = RunFolder(Path(folder))
+    config = place.config()
+    files = place.model_files()
+    tokenizer = material_of(task_config(config)).load_tokenizer(files)
+    task = task_config(config).build(tokenizer)
+    model = model_config(config).assemble(task)
+    load_weights(model, load_file(files / "model.safetensors"))
+    if int8:
+        model = to_int8(model)
+    device = "cpu" if config.train.device == "cpu" else "auto"  # trained elsewhere, used here
+    return Run(place, config, task, model.to(choose_device(device)), tokenizer)
+
+
+def fit(recipe: str | Path | None = None, **options: Any) -> Run:
+    """Train a model, or go on training it. Options as in `seqloom fit`."""
+    from seqloom.runs.fit import fit as train
+
+    return train(recipe, **options)
+
+
+def cut_at(text: str, stops: Sequence[str]) -> str:
+    """The text before the first stop string."""
+    places = [place for place in (text.find(s) for s in stops if s) if place >= 0]
+    return text[: min(places)] if places else text

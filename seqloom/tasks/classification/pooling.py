@@ -1,0 +1,68 @@
+"""One vector for a whole sequence, by one of five rules; padding takes no part in any.
+
+mean       of all positions
+max        the largest value of each dimension
+last       the last real position: what a one-way model knows when it has read everything
+first      the first position: a mark put there, into which an encoder gathers what it sees
+attention  a mixture by one learned query (the survey's simplest case: nobody asks but the task)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.network import Summary
+from seqloom.core.taps import Tap
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear
+
+Rule = Literal["mean", "max", "last", "first", "attention"]
+
+
+class Pooling(nn.Module):
+    """(B, T, width) -> (B, width)."""
+
+    def __init__(self, width: int, rule: Rule) -> None:
+        super().__init__()
+        self.rule = rule
+        self.query = nn.Parameter(torch.zeros(width)) if rule == "attention" else None
+        self.weights = Tap()
+
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        """A row of nothing but padding gives zeros, or its first position."""
+        if mask is None:
+            mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
+        if self.rule == "first":
+            return hidden[:, 0]
+        if self.rule == "last":
+            last = (mask.sum(1) - 1).clamp(min=0)
+            return hidden[torch.arange(len(hidden), device=hidden.device), last]
+        if self.rule == "max":
+            largest = hidden.masked_fill(~mask[..., None], -math.inf).amax(1)
+            return largest.masked_fill(~mask.any(1, keepdim=True), 0.0)
+        return (self.weights(self._shares(hidden, mask))[..., None] * hidden).sum(1)
+
+    def _shares(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """How much each position gives, (B, T)."""
+        if self.query is None:
+            return mask / mask.sum(1, keepdim=True).clamp(min=1)
+        scores = (hidden @ self.query / math.sqrt(hidden.size(-1))).masked_fill(~mask, -math.inf)
+        return scores.masked_fill(~mask.any(1, keepdim=True), 0.0).softmax(-1) * mask
+
+
+class PooledHead(Summary):
+    """Pooling, then a linear map to what is asked; `temperature` divides its answers once it has been fitted."""
+
+    def __init__(self, width: int, outputs: int, rule: Rule, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.pooling, self.dropout = Pooling(width, rule), Dropout(dropout)
+        self.out = Linear(width, outputs)
+        self.temperature: Tensor
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.out(self.dropout(self.pooling(hidden, mask))) / self.temperature

@@ -1,0 +1,95 @@
+"""Forecasts as rows for a file, and as pictures: beyond the end of every series, or from some points before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.task import Row
+from seqloom.tasks.forecasting.windows import JoinedRows, SeriesWindows
+
+_AT_ONCE = 64  # series
+_HISTORY = 3  # horizons of history in a picture
+
+Windows = Callable[[Any, int], SeriesWindows]  # of some rows, with what is known so many points after their end
+Forecast = Callable[[SeriesWindows, tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray | None]]
+
+
+class ForecastRows:
+    """`back`: begin so many points before the end; what came is then given beside."""
+
+    def __init__(
+        self, scale: Any, horizon: int, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
+    ) -> None:
+        self.scale, self.horizon, self.levels = scale, horizon, levels
+        self.windows, self.forecast, self.back = windows, forecast, back
+
+    def rows(self, given: Iterable[Row]) -> Iterator[Row]:
+        """One row for each step of each series, in order."""
+        spread = self.scale.spread
+        for found in self.each(given):
+            for step, time in enumerate(found["times"]):
+                row: Row = ({"series": found["series"]} if found["series"] else {}) | {"step": step + 1, "time": time}
+                for n, name in enumerate(self.scale.targets):
+                    row[name] = _short(found["guess"][step, n], spread[n])
+                    if found["bands"] is not None:
+                        row |= {
+                            f"{name}_{level:g}": _short(found["bands"][step, n, k], spread[n])
+                            for k, level in enumerate(self.levels)
+                        }
+                    if self.back:
+                        row[f"{name}_came"] = _exact(found["came"][step, n])
+                yield row
+
+    def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
+        """Of each series: times and values, raw; guess (H, N), bands (H, N, levels) or None, came and history."""
+        given = iter(given)
+        while some := list(islice(given, _AT_ONCE)):
+            rows = JoinedRows([row["rows"](self.scale) for row in some])
+            lengths = np.array([len(values) for values in rows.values])
+            ends = np.maximum(1, lengths - self.back)
+            windows = self.windows(rows, max(0, self.horizon - int((lengths - ends).min())))
+            guess, bands = self.forecast(windows, (np.arange(len(ends)), ends))
+            came = self.scale.undo(windows.future(np.arange(len(ends)), ends))
+            guess = self.scale.undo(guess)
+            if bands is not None:
+                bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
+            for n, end in enumerate(ends):
+                after = rows.future_times(n, self.horizon)
+                times = _shown(np.concatenate((rows.times[n][end:], after))[: self.horizon], self.scale.frequency)
+                first = max(0, int(end) - _HISTORY * self.horizon)
+                yield {
+                    "series": some[n].get("series"),
+                    "times": times,
+                    "guess": guess[n],
+                    "bands": None if bands is None else bands[n],
+                    "came": came[n],
+                    "history": self.scale.undo(rows.values[n][first:end]),
+                    "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
+                }
+
+
+def _shown(times: np.ndarray, frequency: str) -> list[Any]:
+    """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
+    if not np.issubdtype(times.dtype, np.datetime64):
+        return [time.item() if times.dtype.kind == "i" else float(f"{time:.12g}") for time in times]
+    coarse = {"year": "YMDs", "month": "MDs", "week": "Ds", "day": "Ds"}.get(frequency, "s")
+    unit: Any = next(unit for unit in coarse if unit == "s" or (times == times.astype(f"datetime64[{unit}]")).all())
+    return [str(text).replace("T", " ") for text in np.datetime_as_string(times, unit=unit)]
+
+
+def _exact(value: float) -> float | None:
+    """As it was read, but for what scaling and its undoing have rounded; None: missing."""
+    return float(f"{value:.12g}") if np.isfinite(value) else None
+
+
+def _short(value: float, spread: float) -> float | None:
+    """Six digits, and so many of what a series varies by; None: missing."""
+    if not np.isfinite(value):
+        return None
+    sizes = [math.floor(math.log10(size)) for size in (abs(value), spread) if size > 0]
+    return round(float(value), 5 - min(sizes)) if sizes else float(value)

@@ -1,0 +1,321 @@
+"""Forecasting: what comes next in a series of numbers, and how sure is that?
+
+Three strategies. Recursive: one step at a time, each forecast read as if it had come. Direct: all steps at once, from
+one vector after the history (by head), or at positions that hold no value (by steps). Combined: a block of steps at
+once, read before the next block. While it learns, a recursive model reads what came (forced), what it said itself
+(free), or now one and now the other (mixed).
+Inputs and windows are those of core/series.py; what is missing is read as 0 and never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.backbone import Kind
+from seqloom.core.batch import Batch
+from seqloom.core.errors import UserError
+from seqloom.core.network import Lesson, SequenceModel
+from seqloom.core.order import shuffled_batches
+from seqloom.core.state import State
+from seqloom.core.task import Order, Row, Step, Task
+from seqloom.layers.linear import Linear
+from seqloom.tasks.forecasting.backtests import beside, gaps, margins, rolling, shortness, too_short
+from seqloom.tasks.forecasting.baselines import fit_autoregression
+from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
+from seqloom.tasks.forecasting.leakage import Leak, probe
+from seqloom.tasks.forecasting.options import ForecastOptions
+from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
+from seqloom.tasks.forecasting.predictions import ForecastRows
+from seqloom.tasks.forecasting.rollout import read_forced, read_mixed
+from seqloom.tasks.forecasting.windows import JoinedRows, Layout, Places, SeriesWindows, Windows, random_windows
+
+_LESSONS = 256  # examples of a system of equations made together
+_UNITS = {"mse": "squared deviations", "mae": "deviations", "smape": "per cent", "mase": "naive errors"}
+_PROBED = 4  # series whose future is changed
+_SHOWN = 12  # values of a sample
+
+Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
+
+
+class Config(ForecastOptions):
+    def build(self, tokenizer: Any) -> Forecasting:
+        return Forecasting(self, tokenizer)
+
+
+class Forecasting(Task):
+    name = "forecasting"
+    columns = ("time", "value")
+    surprises = False
+    writes = False
+
+    def __init__(self, config: Config, scale: Any) -> None:
+        """`scale`: the names of what is forecast and known, how values were scaled, and the season."""
+        self.config, self.scale = config, scale
+        _refuse(config, scale)
+        c, self.apart = config, config.channels == "apart"
+        flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
+        targets = 1 if self.apart else len(scale.targets)
+        self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
+        self.output = make_output(c.output, c.error, c.levels, c.bins)
+        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
+        if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
+            self.tokens, self.vocabulary = self.output, self.output.size  # a model that counts can read it too
+        self._cuts: list[tuple[Rows, SeriesWindows]] = []
+
+    @property
+    def accepts(self) -> frozenset[Kind]:  # type: ignore[override]
+        one_way: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
+        return one_way | {"bidirectional"} if self.config.by_head else one_way
+
+    @property
+    def encodes(self) -> bool:  # type: ignore[override]
+        return self.config.by_head
+
+    @property
+    def waits(self) -> Literal["token", "row"]:  # type: ignore[override]
+        return "row" if self.config.by_head else "token"
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return self.config.metric
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        return _UNITS[self.config.metric]
+
+    def embed(self, width: int) -> nn.Module:
+        return Linear(self.layout.size, width)
+
+    def head(self, width: int) -> nn.Module:
+        c = self.config
+        measured = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
+        return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+        """Refuse what is too short; say what is left out, and what is missing."""
+        c, remarks = self.config, []
+        needed = c.tokens_per_row if model.joins else max(c.context, c.tokens_per_row - c.context + 1)
+        if model.limit is not None and needed > model.limit:
+            raise UserError(
+                f"task.context={c.context} and task.horizon={c.horizon} need {needed:,} positions, more than the "
+                f"model's context {model.limit:,}; set model.context={needed}"
+            )
+        if c.asked == "all" and not model.joins:
+            raise UserError("task.asked=all: this model sees the history whole, so only its end can be asked; use full")
+        for part, rows in parts.items():
+            windows = self._windows(rows)
+            places = windows.trained() if part == "train" else windows.scored(c.stride)
+            remarks += shortness(part, windows, places)
+            if part == "train":
+                remarks += gaps(rows)
+        return "; ".join(remarks) or None
+
+    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        """Windows in an order of their own each epoch; where targets go apart, each window once for each."""
+        windows = self._windows(rows)
+        places = windows.trained()
+        count = len(places) * (len(self.scale.targets) if self.apart else 1)
+        if not count:
+            raise UserError(f"no series of the training part is longer than task.horizon={self.config.horizon}")
+        for index in shuffled_batches(count, order.batch, order.seed, order.start):
+            yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
+
+    def collate(self, windows: SeriesWindows, places: Places, index: np.ndarray) -> Windows:
+        """The windows of these numbers, with what came."""
+        channels = index // len(places) if self.apart else None
+        series, ends = places.locate(index % len(places))
+        return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self.config.dense)
+
+    def stream(self, rows: Rows) -> np.ndarray:
+        """All series one after the other as tokens; missing values are passed over."""
+        assert isinstance(self.output, Bins)
+        values = np.concatenate([series.T.ravel() for series in rows.values])
+        return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
+
+    def lessons(self, rows: Rows) -> Iterator[Lesson]:
+        """Each history with the block that follows. In a window with a scale of its own, the newest value of a history
+        is always the same; a strategy that reads on from there must have seen others, so the last block comes too."""
+        c = self.config
+        if c.blank:
+            raise UserError("task.direct=steps asks at empty positions, of which no equations can be made; use head")
+        if self.output.size > 1:
+            raise UserError(f"task.output={c.output}: equations give one number for each value; use output=point")
+        reach = c.size if c.window_scale == "none" else c.horizon
+        windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
+        places = windows.trained()
+        count = len(places) * (len(self.scale.targets) if self.apart else 1)
+        for start in range(0, count, _LESSONS):
+            batch = self.collate(windows, places, np.arange(start, min(count, start + _LESSONS)))
+            assert batch.context is not None
+            yield batch.context, batch.context_mask, batch.targets[:, 0]
+            if batch.inputs.size(1) > 1 and batch.context_mask is None:
+                whole = torch.cat((batch.context, batch.inputs[:, 1:]), dim=1)
+                yield whole, None, batch.targets[:, -1]
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        assert isinstance(batch, Windows) and batch.context is not None
+        before, said, targets = self._said(model, batch)
+        loss, count = self._cost(said, targets)
+        if before is not None and batch.before is not None:
+            more, others = self._cost(before, batch.before)
+            loss, count = loss + more, count + others
+        rows, length = batch.context.shape[:2]
+        history = rows * length if batch.context_mask is None else int(batch.context_mask.sum())
+        return Step(loss, count, tokens=history + rows * (batch.inputs.size(1) - 1))
+
+    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
+        """A rolling backtest. Options: `quick` (while training: some windows, guesses alone), `brief` (no baselines),
+        `naive` (facts from training)."""
+        c, windows = self.config, self._windows(rows)
+        places = windows.scored(c.stride)
+        if not len(places):
+            raise UserError(too_short(windows))
+        chosen = places.some(c.validation if options.get("quick") else c.scored)
+        origins = places.locate(chosen)
+
+        def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, windows, some, quantiles)
+
+        drawn = c.drawn if self.output.spreads and self.forecaster.draws else 0
+        test = rolling(forecast, windows, rows, origins, () if options.get("quick") else c.levels, drawn)
+        scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
+        scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
+        if options.get("quick"):
+            return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
+        scores["pieces"] = test.pieces(self.metric)
+        if options.get("brief"):
+            return scores
+        return scores | beside(forecast, windows, rows, origins, test, options.get("naive") or {}, c.stride)
+
+    @torch.no_grad()
+    def settle(self, model: SequenceModel, valid: Rows) -> None:
+        """How far guesses are off on the validation part, step by step: the intervals of a model that says none."""
+        windows = self._windows(valid)
+        places = windows.scored(self.config.stride)
+        head = getattr(model, "head", None)
+        if self.output.spreads or head is None or not len(places):
+            return
+        head.margins.zero_()
+
+        def forecast(some: Origins, _: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, windows, some)
+
+        found = margins(forecast, windows, places, self.config.levels)
+        head.margins.copy_(torch.from_numpy(found))
+
+    def forecast(
+        self, model: SequenceModel, rows: Rows, origins: Origins, quantiles: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Guesses (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
+        return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        """Options: `back`, to begin so many points before the end."""
+        return self._answers(model, how).rows(rows)
+
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
+        return self._answers(model, how).each(rows)
+
+    def naive(self, rows: Rows) -> dict[str, Any]:
+        """What the autoregression has learned."""
+        c = self.config
+        fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else c.size, c.window_scale)
+        return {"autoregression": fitted.facts()} if fitted else {}
+
+    def probe(self, model: SequenceModel, rows: Rows) -> Leak:
+        """Change what comes after a moment in the midst of some series: no forecast before it may move."""
+        chosen = [n for n, values in enumerate(rows.values) if len(values) > 3][:_PROBED]
+        few = JoinedRows([rows], chosen)
+        windows = [len(values) * 2 // 3 for values in few.values]
+        return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
+
+    def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str] | None:
+        """The first forecast of a part, of its first target, as numbers."""
+        windows = self._windows(rows)
+        origin = windows.scored().locate(np.array([0]))
+        seen = windows.history(*origin, min(_SHOWN, self.config.context))
+        texts = [
+            ", ".join(f"{value:.4g}" for value in self.scale.undo(values[0])[:_SHOWN, 0])
+            for values in (seen, self.forecast(model, rows, origin)[0], windows.future(*origin))
+        ]
+        return {"prompt": f"{self.scale.targets[0]}: {texts[0]}", "text": texts[1], "wanted": texts[2]}
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        beside = ("mse", "mae", "mase", "smape", *(("crps",) if self.output.spreads else ()))
+        return {name: False for name in beside if name != self.metric}
+
+    def typical_length(self, rows: Rows) -> int:
+        return self.config.tokens_per_row
+
+    def example(self, rows: int, length: int) -> Windows:
+        """A history of that length, and as many positions after it, up to the end of a block."""
+        return random_windows(self.layout, rows, length, ends=self.config.by_head)
+
+    def _answers(self, model: SequenceModel, how: Mapping[str, Any]) -> ForecastRows:
+        self.refuse({name: value for name, value in how.items() if name != "back"})
+        c = self.config
+
+        def windows(rows: Rows, beyond: int) -> SeriesWindows:
+            return SeriesWindows(rows, self.layout, c.context, c.horizon, c.window_scale, beyond)
+
+        def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.forecaster.forecast(model, some, origins, True)
+
+        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(how.get("back", 0)))
+
+    def _windows(self, rows: Rows) -> SeriesWindows:
+        """Made once for the same rows."""
+        for known, windows in self._cuts:
+            if known is rows:
+                return windows
+        c = self.config
+        windows = SeriesWindows(rows, self.layout, c.context, c.horizon, c.window_scale)
+        self._cuts = [*self._cuts[-3:], (rows, windows)]
+        return windows
+
+    def _said(self, model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Of the history's positions, of those that are asked, and what came there."""
+        c = self.config
+        assert batch.context is not None
+        if c.by_head and (batch.before is None or not model.joins):
+            return None, model.final(batch.context, batch.context_mask)[:, None], batch.targets
+        if c.training == "forced" or not model.training:
+            before, said = read_forced(model, batch)
+            return before, said, batch.targets
+        share = 1.0 if c.training == "free" else c.share
+        before, said = read_mixed(model, batch, self.layout, self.output.guess, share)
+        return before, said, batch.targets[:, :: c.size]
+
+    def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
+        asked = targets.isfinite()
+        exact = said if said.dtype == torch.float64 else said.float()
+        each = self.output.loss(exact, targets.nan_to_num())
+        return torch.where(asked, each, 0.0).sum(), int(asked.sum())
+
+    def _protocol(self, count: int, total: int) -> str:
+        c = self.config
+        named = {"recursive": "recursive, one step at a time", "combined": f"combined, {c.block} steps at a time",
+                 "direct": "direct, all steps at once"}[c.strategy]  # fmt: skip
+        of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly chosen"
+        parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, every {c.stride}", of]
+        parts += [f"each window scaled ({c.window_scale})"] * (c.window_scale != "none")
+        parts += ["errors in units of the data" if self.scale.method == "none" else "errors in deviations of training"]
+        if self.output.spreads and self.forecaster.draws:
+            parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
+        return "; ".join(parts)
+
+
+def _refuse(c: Config, scale: Any) -> None:
+    if c.output == "bins" and scale.method == "none":
+        raise UserError("task.output=bins: intervals are cut for scaled values; data.scale=standard or robust")
+    columns = [name + end for name in scale.targets for end in ("", "_came", *(f"_{level:g}" for level in c.levels))]
+    if twice := [name for name in columns if columns.count(name) > 1]:
+        raise UserError(
+            f"two columns of a table of forecasts would be called {twice[0]!r}; rename a column of the data"
+        )

@@ -1,0 +1,336 @@
+"""Question answering: find the answer to a question in a passage, as the characters from here to there.
+
+    <bos> question <eos> window of the passage <eos>   ->   for each position: begins here? ends here?
+
+A passage longer than a window is read in several that overlap. Training points at the answer where a window holds it;
+at prediction the best span of all windows is the answer. With `no_answer`, the first position means: not in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.batch import IGNORE, Batch, pad
+from seqloom.core.batching import batches_by_length
+from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
+from seqloom.core.order import cut_by_length, spread
+from seqloom.core.state import State
+from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
+from seqloom.layers.linear import Linear
+from seqloom.tasks.question_answering.answers import Found, Given, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
+from seqloom.tasks.question_answering.spans import best_spans
+from seqloom.tasks.question_answering.windows import cut_windows
+
+_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+_AT_ONCE = 8192  # tokens of a batch that is only read
+_CHUNK = 256  # questions that are predicted together
+_MARKS = 3  # tokens beside question and passage
+
+Asked = Any  # asked, passage (ids); places (tokens, 2); spans; texts; question, context; impossible
+Rows = Any  # QuestionRows: a sequence of them, and their lengths (questions, 2)
+
+
+class Config(TaskConfig):
+    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("bpe", description="what a token is")
+    vocabulary: int = Field(8000, ge=2, description="most tokens that words and bpe may have")
+    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
+    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
+    window: int = Field(256, ge=8, description="most tokens read at once: question, a window of the passage, marks")
+    stride: int = Field(64, ge=0, description="tokens of the passage that a window shares with the next")
+    longest_question: int = Field(40, ge=1, description="tokens of a question that are read; its end is cut off")
+    longest_answer: int = Field(30, ge=1, description="most tokens of a predicted answer")
+    no_answer: bool = Field(False, description="learn also that a passage has no answer (SQuAD 2.0)")
+    match: bool = Field(True, description="mark tokens of the passage that stand in the question (Chen et al. 2017)")
+    rules: Rules = Field("auto", description="of exact match and F1; auto: cmrc for Chinese questions, else squad")
+    batch_tokens: int = Field(4096, ge=0, description="tokens of a batch, padding counted; 0: train.batch rows")
+    validation: int = Field(500, ge=1, description="questions of the validation part scored while training")
+    scored: int = Field(0, ge=0, description="questions of each part that are scored at the end; 0: all")
+
+    reads = "questions"
+    whole = True
+    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
+
+    @model_validator(mode="after")
+    def _leave_room_for_the_passage(self) -> Config:
+        least = self.longest_question + self.stride + _MARKS + 1
+        if self.window < least:
+            raise ValueError(
+                f"window={self.window} must be at least {least}: longest_question={self.longest_question}, "
+                f"stride={self.stride}, {_MARKS} marks and a new token"
+            )
+        return self
+
+    @property
+    def tokens_per_row(self) -> int:
+        return self.window
+
+    def tokens_per_step(self, rows: int) -> int:
+        return self.batch_tokens or rows * self.window
+
+    def build(self, tokenizer: Any) -> QuestionAnswering:
+        return QuestionAnswering(self, tokenizer)
+
+
+class Reading(NamedTuple):
+    """What a model makes of questions: answers, best first, of each; and the loss of each window that has a target."""
+
+    answers: list[list[Found]]
+    losses: np.ndarray
+
+
+class QuestionAnswering(Task):
+    name = "question_answering"
+    columns = ("question", "context")
+    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
+    metric = "f1"
+    higher_is_better = True
+    unit = "share of what agrees with the answer"
+    waits = "row"
+    surprises = False
+    writes = False
+    encodes = True
+
+    def __init__(self, config: Config, tokenizer: Any) -> None:
+        self.config, self.tokenizer = config, tokenizer
+
+    def embed(self, width: int) -> nn.Module:
+        size, mark = self.tokenizer.size + 1, self.tokenizer.eos  # the last one: the mask of pre-training
+        if not self.config.match:
+            return PartedEmbedding(size, width, mark)
+        return MatchedEmbedding(size, width, mark, _keys(self.tokenizer))
+
+    def head(self, width: int) -> nn.Module:
+        return Linear(width, 2)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+        """Say what is cut, read in several windows, or not trained on; refuse a window that the model cannot read."""
+        c, rows = self.config, parts["train"]
+        if model.limit is not None and c.window > model.limit:
+            raise UserError(
+                f"task.window={c.window} is longer than the model's context {model.limit}; set "
+                f"model.context={c.window}, or task.window={model.limit}"
+            )
+        windows = self.windows(rows.lengths)
+        targets = self.targets(rows, windows)
+        trained = np.unique(windows[targets[:, 0] != IGNORE, 0])
+        if not len(trained):
+            raise UserError("no training question has an answer that stands whole in a window; see seqloom doctor")
+        spread, cut = int((np.bincount(windows[:, 0]) > 1).sum()), int((rows.lengths[:, 0] > c.longest_question).sum())
+        left = len(rows) - len(trained)
+        windows_left = int((targets[:, 0] == IGNORE).sum())
+        said = {
+            f"passages are longer than a window and read in several, {len(windows):,} in all (task.window)": spread,
+            "questions are cut after task.longest_question tokens": cut,
+            "questions are not trained on: their answer is unknown or stands whole in no window"
+            + ("" if c.no_answer else ", or they have none (task.no_answer)"): left,
+            f"of {len(windows):,} windows are not trained on, for the answer is not in them": windows_left,
+        }
+        return "; ".join(f"{count:,} {what}" for what, count in said.items() if count) or None
+
+    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        windows = self.windows(rows.lengths)
+        targets = self.targets(rows, windows)
+        trained = np.flatnonzero(targets[:, 0] != IGNORE)
+        lengths = self._sizes(rows.lengths, windows)
+
+        def collate(chosen: np.ndarray) -> Batch:
+            return self.collate(rows, windows[chosen], targets[chosen])
+
+        return batches_by_length(trained, lengths, order, self.config.batch_tokens, collate)
+
+    def collate(self, rows: Sequence[Asked], windows: np.ndarray, targets: np.ndarray) -> Batch:
+        """Windows with (first, last) positions that are asked for; none make one of which nothing is asked."""
+        read = [self._input(rows[row], begin, end) for row, begin, end in windows.tolist()]
+        own = self.tokenizer
+        inputs, mask = pad(read or [np.array([own.bos, own.eos, own.unk, own.eos])])
+        asked = torch.from_numpy(targets) if len(read) else torch.full((1, 2), IGNORE)
+        origin = f"questions {windows[:8, 0].tolist()} ..."
+        return Batch(inputs, None if bool(mask.all()) else mask, asked, origin=origin)
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        each, _, _ = self._read(model, batch)
+        tokens = batch.inputs.numel() if batch.mask is None else int(batch.mask.sum())
+        asked = int((batch.targets[:, 0] != IGNORE).sum())
+        return Step(each.sum(), asked, tokens=tokens if asked else 0)
+
+    def windows(self, lengths: np.ndarray) -> np.ndarray:
+        """(question, begin, end) of every window, in tokens of the passage; `lengths` of questions and passages."""
+        rooms = self.config.window - _MARKS - np.minimum(lengths[:, 0], self.config.longest_question)
+        return cut_windows(lengths[:, 1], rooms, self.config.stride)
+
+    def targets(self, rows: Sequence[Asked], windows: np.ndarray) -> np.ndarray:
+        """Where in each window the first answer stands that it holds whole; IGNORE: nothing is asked of it.
+
+        With `no_answer`, a window without an answer points at its first position, unless nobody knows the answer.
+        """
+        found = np.full((len(windows), 2), IGNORE, np.int64)
+        for n, (row, begin, end) in enumerate(windows.tolist()):
+            one = rows[row]
+            whole = next(((a, b) for a, b in one.spans if begin <= a and b < end), None)
+            if whole is not None:
+                shift = self._shift(len(one.asked)) - begin
+                found[n] = whole[0] + shift, whole[1] + shift
+            elif self.config.no_answer and (one.impossible or one.spans):
+                found[n] = 0
+        return found
+
+    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
+        """Options: `quick` (while training: of a part), `brief` (without baselines)."""
+        quick = options.get("quick")
+        count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
+        chosen = [rows[int(n)] for n in spread(count, len(rows))]
+        reading = self.read(model, chosen)
+        answers = [self._text(one, found) for one, found in zip(chosen, reading.answers, strict=True)]
+        exact, f1 = agreements(answers, chosen, self.config.rules)
+        scores: dict[str, Any] = {
+            "f1": float(f1.mean()),
+            "exact": float(exact.mean()),
+            "loss": float(reading.losses.mean()) if len(reading.losses) else float("nan"),
+            "questions": count,
+            "protocol": self._protocol(chosen, len(rows)),
+        }
+        if quick:
+            return scores
+        pieces = np.array_split(f1, min(_PIECES, count))
+        scores["pieces"] = [float(piece.sum() * len(pieces) / count) for piece in pieces]  # their mean is the score
+        if not options.get("brief"):
+            scores["baselines"] = baselines(chosen, self.config.rules)
+        return scores
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        """Each row with `answer`, its characters from `start` to before `end`, `score`, and the `n_best` answers.
+
+        The score is the sum of both scores; with `no_answer`, by how much it is above that of no answer.
+        """
+        n_best, passage = how.pop("n_best", 3), how.pop("passage", None)
+        self.refuse(how)
+        if n_best < 0:
+            raise UserError(f"n_best={n_best}: must be 0 (not asked for) or more")
+        return self._predicted(model, (with_passage(row, passage) for row in rows), n_best)
+
+    def read(self, model: SequenceModel, chosen: Sequence[Asked], n_best: int = 1) -> Reading:
+        """The best spans of all windows of each question; no more than a batch of windows is held at a time."""
+        lengths = np.array([(len(one.asked), len(one.passage)) for one in chosen], np.int64).reshape(-1, 2)
+        windows = self.windows(lengths)
+        targets, sizes = self.targets(chosen, windows), self._sizes(lengths, windows)
+        found: list[dict[tuple[int, int], float]] = [{} for _ in chosen]
+        losses = np.full(len(windows), np.nan)
+        training = model.training
+        model.eval()
+        for part in cut_by_length(np.argsort(sizes, kind="stable"), sizes, _AT_ONCE):
+            batch = self.collate(chosen, windows[part], targets[part]).to(model.device)
+            with torch.inference_mode():
+                each, scores, allowed = self._read(model, batch)
+                spans = self._spans(scores, allowed, max(1, n_best))
+            losses[part] = np.where(targets[part, 0] == IGNORE, np.nan, each.double().cpu().numpy())
+            for window, rank in np.ndindex(*spans[0].shape):
+                row, begin, _ = windows[part[window]].tolist()
+                score, shift = float(spans[0][window, rank]), begin - self._shift(len(chosen[row].asked))
+                place = int(spans[1][window, rank]) + shift, int(spans[2][window, rank]) + shift
+                if np.isfinite(score):
+                    found[row][place] = max(score, found[row].get(place, score))
+        model.train(training)
+        best = [sorted((Found(s, *place) for place, s in spans.items()), key=lambda f: -f.score) for spans in found]
+        return Reading([answers[: max(1, n_best)] for answers in best], losses[~np.isnan(losses)])
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        return {"f1": True, "exact": True}
+
+    def typical_length(self, rows: Rows) -> int:
+        return max(1, round(float(self._sizes(rows.lengths, self.windows(rows.lengths)).mean())))
+
+    def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str]:
+        one = rows[0]
+        text = self._text(one, self.read(model, [one]).answers[0])
+        return {"prompt": one.question, "text": text, "wanted": next(iter(one.texts), "")}
+
+    def example(self, rows: int, length: int) -> Batch:
+        own, asked = self.tokenizer, length // 5
+        draw = torch.Generator().manual_seed(0)
+        ids = torch.randint(own.unk, own.size, (rows, max(length, 4)), generator=draw)
+        ids[:, 0], ids[:, asked + 1], ids[:, -1] = own.bos, own.eos, own.eos
+        return Batch(ids, None, torch.full((rows, 2), asked + 2), origin="random tokens")
+
+    def _read(self, model: SequenceModel, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The loss of each window, (B,); scores of beginning and end, (B, T, 2); where an answer may stand, (B, T)."""
+        scores = model.encode(batch.inputs, batch.mask)
+        ends = (batch.inputs == self.tokenizer.eos).int()
+        allowed = (ends.cumsum(1) == 1) & (ends == 0)  # after the question's end, before the passage's
+        pointed = allowed.clone()
+        pointed[:, 0] |= self.config.no_answer
+        logits = scores.masked_fill(~pointed[..., None], -torch.inf)
+        each = F.cross_entropy(logits, batch.targets, ignore_index=IGNORE, reduction="none")  # (B, 2)
+        return each.mean(1), scores, allowed
+
+    def _spans(self, scores: Tensor, allowed: Tensor, count: int) -> tuple[np.ndarray, ...]:
+        starts, ends = scores.unbind(-1)
+        best, first, last = best_spans(starts, ends, allowed, self.config.longest_answer, count)
+        if self.config.no_answer:
+            best = best - (starts[:, :1] + ends[:, :1])
+        return best.double().cpu().numpy(), first.cpu().numpy(), last.cpu().numpy()
+
+    def _input(self, one: Asked, begin: int, end: int) -> np.ndarray:
+        own, asked = self.tokenizer, one.asked[: self.config.longest_question]
+        return np.concatenate(([own.bos], asked, [own.eos], one.passage[begin:end], [own.eos]))
+
+    def _shift(self, asked: int) -> int:
+        """Where the passage begins, after a question of so many tokens."""
+        return 2 + min(asked, self.config.longest_question)
+
+    def _sizes(self, lengths: np.ndarray, windows: np.ndarray) -> np.ndarray:
+        """Tokens of each window with all that is read beside it."""
+        asked = np.minimum(lengths[windows[:, 0], 0], self.config.longest_question)
+        return windows[:, 2] - windows[:, 1] + asked + _MARKS
+
+    def _text(self, one: Asked, found: list[Found]) -> str:
+        if not found or (self.config.no_answer and found[0].score <= 0):
+            return ""
+        return text_of(one, found[0])
+
+    def _protocol(self, chosen: Sequence[Asked], total: int) -> str:
+        c = self.config
+        of = "" if len(chosen) == total else f" of {total:,}, evenly spread"
+        none = sum(one.impossible for one in chosen)
+        without = f", {none:,} of them without an answer" if none else ""
+        return (
+            f"exact match and F1 (0 to 1) {protocol(chosen, c.rules)}; {len(chosen):,} questions{of}{without}; "
+            f"windows of {c.window} tokens that share {c.stride}, answers of at most {c.longest_answer} tokens; loss: "
+            "nats, mean of beginning and end, over windows that hold the answer" + (" or none" if c.no_answer else "")
+        )
+
+    def _predicted(self, model: SequenceModel, rows: Iterator[Row], n_best: int) -> Iterator[Row]:
+        while chunk := list(islice(rows, _CHUNK)):
+            chosen = [Given.of(row, self.tokenizer) for row in chunk]
+            for row, one, found in zip(chunk, chosen, self.read(model, chosen, n_best).answers, strict=True):
+                given = {name: value for name, value in row.items() if name != "context"}
+                best: dict[str, Any] = {"answer": "", "start": None, "end": None, "score": None}
+                answers = [as_json(one, answer) for answer in found]
+                if answers:
+                    nothing = self.config.no_answer and found[0].score <= 0
+                    best |= {"score": found[0].score} if nothing else answers[0]
+                cut = {"cut": True} if len(one.asked) > self.config.longest_question else {}
+                yield given | best | ({"n_best": answers[:n_best]} if n_best else {}) | cut
+
+
+def _keys(tokenizer: Any) -> list[int]:
+    """The same number for tokens that are the same but for case and blanks; 0 for all without a letter or figure."""
+    names = [tokenizer.name(id).strip().lower() for id in range(tokenizer.size)]
+    known: dict[str, int] = {}
+    counted = [
+        known.setdefault(name, len(known) + 1) if id > tokenizer.unk and any(map(str.isalnum, name)) else 0
+        for id, name in enumerate(names)
+    ]
+    return [*counted, 0]

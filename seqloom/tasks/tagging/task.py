@@ -1,0 +1,341 @@
+"""Tags for words: named entities, parts of speech, whatever each word of a sentence is to be called.
+
+    scores = model.encode(words);  tags = best of each word, or with a CRF the best path
+
+A sentence is read between a beginning and an end mark. Where a word is several tokens, the first carries its tag.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from seqloom.core.batch import IGNORE, Batch, pad
+from seqloom.core.batching import batches_by_length
+from seqloom.core.errors import UserError
+from seqloom.core.loss import cross_entropy
+from seqloom.core.network import SequenceModel
+from seqloom.core.order import cut_by_length
+from seqloom.core.state import State
+from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.core.words import cut_characters, cut_words, join_words
+from seqloom.tasks.tagging.features import SpelledEmbedding
+from seqloom.tasks.tagging.head import TagHead, words_only
+from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
+
+_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+_AT_ONCE = 4096  # tokens of a batch in evaluation
+_CHUNK = 500  # sentences of a prediction that are held at once
+_MOST_WORDS = 100_000  # that the baseline knows
+
+Tagged = Any  # TaggedRows: words of all sentences one after the other, as ids; sentences()
+Pieces = Any  # of TaggedRows: sentences, or parts of long ones, as numbers of words
+
+
+class Config(TaskConfig):
+    tokenizer: Literal["words", "characters", "bpe"] = Field("words", description="what a word is read as")
+    vocabulary: int = Field(30000, ge=2, description="most tokens that words and bpe may have")
+    min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
+    lower: bool = Field(False, description="look words up in lower case; their letters keep theirs")
+    characters: Literal["none", "convolution", "lstm"] = Field(
+        "none", description="with words: also read the letters they are spelled with"
+    )
+    features: int = Field(50, ge=2, description="size of what the letters of a word tell")
+    crf: bool = Field(False, description="a CRF over the tags: the best path, not the best tag of each word")
+    batch_tokens: int = Field(1024, ge=0, description="tokens of a batch; 0: train.batch sentences")
+    longest: int = Field(256, ge=3, description="most tokens read at once; longer sentences are cut between words")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of words read as <unk> in training")
+    dropout: float = Field(0.0, ge=0, lt=1, description="share of values dropped, in training, around the model")
+    smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing, without a CRF")
+    validation: int = Field(2000, ge=1, description="sentences of the validation part scored while training")
+
+    reads = "tagged"
+    whole = True
+    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 1000}
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Config:
+        if self.characters != "none" and self.tokenizer != "words":
+            raise ValueError(f"characters={self.characters} goes with tokenizer=words; {self.tokenizer} has its own")
+        if self.crf and self.smoothing:
+            raise ValueError("a CRF knows no smoothing; leave one of crf and smoothing out")
+        return self
+
+    @property
+    def tokens_per_row(self) -> int:
+        return self.longest
+
+    def tokens_per_step(self, rows: int) -> int:
+        return self.batch_tokens or rows * self.longest
+
+    def build(self, tokenizer: Any) -> Tagging:
+        return Tagging(self, tokenizer)
+
+
+class Sentence(NamedTuple):
+    words: list[str]
+    tags: list[str]
+
+
+class Tagging(Task):
+    name = "tagging"
+    columns = ("words", "tags")
+    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
+    higher_is_better = True
+    waits = "row"
+    surprises = False
+    writes = False
+    encodes = True
+
+    def __init__(self, config: Config, vocabulary: Any) -> None:
+        self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
+        numbers = {tag: number for number, tag in enumerate(self.tags)}
+        self._begins = np.array([numbers.get(f"B-{t[2:]}", n) if t[:2] == "I-" else n for t, n in numbers.items()])
+        self._most = config.longest  # tokens of a piece; less when a model reads less
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return "f1" if self.tokens.entities else "accuracy"
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        return "entity F1" if self.tokens.entities else "word accuracy"
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        return {"accuracy": True, "loss": False} if self.tokens.entities else {"loss": False}
+
+    def embed(self, width: int) -> nn.Module:
+        c, size = self.config, self.tokens.size + 1  # and a mask token, so that what was trained with one fits
+        if c.characters == "none":
+            return nn.Embedding(size, width)
+        return SpelledEmbedding(size, self.tokens.letters.size, width, c.characters, c.features, c.dropout)
+
+    def head(self, width: int) -> nn.Module:
+        return TagHead(width, self.tags, self.config.dropout, self.config.crf)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Tagged]) -> str | None:
+        """What was made of the tags, of long sentences and of tags that training does not know."""
+        self._most = self._reads(model)
+        remarks = []
+        for part, rows in parts.items():
+            if fault := rows.origin.fault:
+                remarks.append(f"the {part} part has {fault}")
+            if rows.unknown:
+                new = ", ".join(rows.tags[rows.known :][:5])
+                remarks.append(f"the {part} part has {rows.unknown:,} words with tags unknown to training ({new})")
+            if extra := len(rows.pieces(self._most).first) - len(rows):
+                remarks.append(f"the {part} part has sentences of more than {self._most} tokens, cut {extra:,} times")
+        return "; ".join(remarks) or None
+
+    def batches(self, rows: Tagged, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        pieces, budget = rows.pieces(self._most), self.config.batch_tokens
+        whole = np.arange(len(pieces.first))
+        return batches_by_length(
+            whole, pieces.lengths, order, budget, lambda chosen: self.collate(rows, pieces, chosen)
+        )
+
+    def collate(self, rows: Tagged, pieces: Pieces, chosen: np.ndarray) -> Batch:
+        """No pieces make one row of which nothing is asked: every process takes part in every step."""
+        own, found, asked, places = self.tokens, [], [], []
+        for n in chosen:
+            first, end = pieces.first[n], pieces.end[n]
+            begin = rows.begins[first]
+            ids = rows.ids[begin : rows.begins[end]][: pieces.lengths[n] - 2]
+            targets, at = np.full(len(ids) + 2, IGNORE), rows.begins[first:end] - begin + 1
+            targets[at] = rows.tag_ids[first:end]
+            if pieces.inner[n] and targets[1] < len(self.tags):
+                targets[1] = self._begins[targets[1]]  # the rest of a name that was cut
+            found.append(np.concatenate(([own.bos], ids, [own.eos])))
+            asked.append(targets)
+            places.append((first, end))
+        inputs, mask = pad(found or [np.array([own.bos, own.eos])])
+        wanted = pad(asked or [np.full(2, IGNORE)], IGNORE)[0]
+        if self.config.characters != "none":
+            inputs = self._spelled(inputs, rows, places)
+        real = None if bool(mask.all()) else mask
+        return Batch(inputs, real, wanted, origin=f"sentences {[int(n) for n in chosen][:8]} ...")
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        inputs = batch.inputs
+        if self.config.word_dropout and model.training:
+            inputs = self._with_unknown(inputs)
+        nats, counts, _ = self._surprises(model, inputs, batch)
+        return Step(nats.sum(), int(counts.sum()))
+
+    @torch.inference_mode()
+    def tag(self, model: SequenceModel, rows: Tagged, count: int) -> tuple[np.ndarray, float, int]:
+        """Of the first sentences the tag of every word; and the sum of losses, and of how many words."""
+        pieces = rows.pieces(self._reads(model), count)
+        found = np.zeros(rows.word_bounds[count], np.int64)
+        loss, words, training = 0.0, 0, model.training
+        model.eval()
+        order = np.argsort(pieces.lengths, kind="stable")
+        for chosen in cut_by_length(order, pieces.lengths, _AT_ONCE):
+            batch = self.collate(rows, pieces, chosen).to(model.device)
+            nats, counts, tags = self._surprises(model, batch.inputs, batch, decoded=True)
+            loss, words = loss + float(nats.sum(dtype=torch.float64)), words + int(counts.sum())
+            for n, best in zip(chosen, tags.cpu().numpy(), strict=True):
+                found[pieces.first[n] : pieces.end[n]] = best[: pieces.end[n] - pieces.first[n]]
+        model.train(training)
+        return found, loss, words
+
+    def evaluate(self, model: SequenceModel, rows: Tagged, **options: Any) -> dict[str, Any]:
+        """Options: `quick` (while training: a part, and the main scores), `brief` (no scores of each type, nor of
+        baselines), `naive` (facts from training)."""
+        quick, brief = bool(options.get("quick")), bool(options.get("brief"))
+        count = min(len(rows), self.config.validation) if quick else len(rows)
+        tags, nats, words = self.tag(model, rows, count)
+        wanted, found = rows.named(rows.tag_ids[: len(tags)]), rows.named(tags)
+        scores = self._scores(found, wanted, full=not quick and not brief)
+        scores |= {"loss": nats / max(1, words), "words": len(tags), "protocol": self._protocol(model, rows, count)}
+        if quick:
+            del scores["pieces"]
+        elif not brief and options.get("naive"):
+            guesses = [_frequent(sentence.words, options["naive"]) for sentence in rows.sentences()]
+            baseline = self._scores(guesses, wanted, full=False)
+            scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
+        return scores
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        """Rows with `words`, or a text (`source`) that is cut into words; `places` of the words in their `text`."""
+        self.refuse(how)
+        rows = iter(rows)
+        while chunk := [self._cut_text(row) for row in islice(rows, _CHUNK)]:
+            encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])
+            tags = encoded.named(self.tag(model, encoded, len(encoded))[0])
+            yield from (self._answer(row, found) for row, found in zip(chunk, tags, strict=True))
+
+    def naive(self, rows: Tagged) -> dict[str, Any]:
+        """The most frequent tag, and of each word whose own is another, that."""
+        counts: dict[str, Counter[str]] = {}
+        every: Counter[str] = Counter()
+        for sentence in rows.sentences():
+            every.update(sentence.tags)
+            for word, tag in zip(sentence.words, sentence.tags, strict=True):
+                if len(counts) < _MOST_WORDS or word in counts:
+                    counts.setdefault(word, Counter())[tag] += 1
+        other = _most_common(every)
+        known = {word: _most_common(tags) for word, tags in counts.items()}
+        return {"other": other, "words": {word: tag for word, tag in known.items() if tag != other}}
+
+    def typical_length(self, rows: Tagged) -> int:
+        return max(1, round(float(rows.pieces(self._most).lengths.mean())))
+
+    def sample(self, model: SequenceModel, rows: Tagged) -> dict[str, str]:
+        sentence = next(rows.sentences())
+        encoded = self.tokens.rows([sentence])
+        (found,) = encoded.named(self.tag(model, encoded, 1)[0])
+        return {
+            "prompt": join_words(sentence.words),
+            "text": " ".join(f"{word}/{tag}" for word, tag in zip(sentence.words, found, strict=True)),
+            "wanted": " ".join(f"{word}/{tag}" for word, tag in zip(sentence.words, sentence.tags, strict=True)),
+        }
+
+    def example(self, rows: int, length: int) -> Batch:
+        draw = torch.Generator().manual_seed(0)
+        ids = torch.randint(self.tokens.size, (rows, length), generator=draw)
+        if self.config.characters != "none":
+            letters = torch.randint(1, self.tokens.letters.size, (rows, length, 6), generator=draw)
+            return Batch(torch.cat((ids[..., None], letters), -1), None, torch.zeros_like(ids), origin="random words")
+        return Batch(ids, None, torch.zeros_like(ids), origin="random words")
+
+    def _reads(self, model: SequenceModel) -> int:
+        """Most tokens of a sentence that a model reads at once."""
+        most = min(self.config.longest, model.limit or self.config.longest)
+        if most < 3:
+            raise UserError(f"a model that reads {most} tokens has no room for a word between two marks")
+        return most
+
+    def _spelled(self, inputs: Tensor, rows: Tagged, places: list[tuple[int, int]]) -> Tensor:
+        """Beside each word its letters, (B, T, 1 + C)."""
+        forms = [rows.spellings[rows.spelled[first:end]] for first, end in places]
+        longest = max((int((form != 0).sum(1).max()) for form in forms if len(form)), default=1)
+        letters = np.zeros((*inputs.shape, longest), np.int64)
+        for row, form in enumerate(forms):
+            letters[row, 1 : len(form) + 1] = form[:, :longest]
+        return torch.cat((inputs[..., None], torch.from_numpy(letters)), -1)
+
+    def _with_unknown(self, inputs: Tensor) -> Tensor:
+        """Some words are read as if nobody had seen them before; marks and padding stay, and so do letters."""
+        ids = inputs[..., 0] if inputs.dim() == 3 else inputs
+        chosen = (torch.rand(ids.shape, device=ids.device) < self.config.word_dropout) & (ids > self.tokens.unk)
+        ids = ids.masked_fill(chosen, self.tokens.unk)
+        return torch.cat((ids[..., None], inputs[..., 1:]), -1) if inputs.dim() == 3 else ids
+
+    def _surprises(
+        self, model: SequenceModel, inputs: Tensor, batch: Batch, decoded: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Nats and words of each sentence, and its tags if they are asked for; unknown tags surprise nobody.
+
+        With a CRF the surprise is that of a whole path: a sentence with an unknown tag has none.
+        """
+        scores, targets, real = words_only(model.encode(inputs, batch.mask), batch.targets)
+        unknown = targets >= len(self.tags)
+        crf: Any = getattr(getattr(model, "head", None), "crf", None)
+        if crf is None:
+            asked = targets.masked_fill(unknown, IGNORE)
+            smoothing = self.config.smoothing if model.training else 0.0
+            nats = cross_entropy(scores, asked, smoothing) if scores.numel() else scores.sum()
+            return nats, (asked != IGNORE).sum(), scores.argmax(-1)
+        whole = ~unknown.any(1)
+        nats = crf.loss(scores, targets.masked_fill(unknown, 0), real) * whole
+        return nats, real.sum(1) * whole, crf.decode(scores, real) if decoded else targets
+
+    def _scores(self, found: list[list[str]], wanted: list[list[str]], full: bool) -> dict[str, Any]:
+        """`full`: also of every type."""
+        pieces = min(_PIECES, len(wanted))
+        right = np.array([sum(map(str.__eq__, *both)) for both in zip(found, wanted, strict=True)])
+        words = sum(map(len, wanted))
+        accuracy = {"accuracy": float(right.sum() / max(1, words))}
+        if not self.tokens.entities:
+            share = max(1, words) / pieces
+            return accuracy | {"pieces": [float(piece.sum() / share) for piece in np.array_split(right, pieces)]}
+        counts = count_names(found, wanted)
+        scores = score_names(found, wanted) if full else f1_score(counts)
+        return scores | accuracy | {"pieces": f1_pieces(counts, pieces)}
+
+    def _protocol(self, model: SequenceModel, rows: Tagged, count: int) -> str:
+        by = "entity F1 by seqeval (micro; first word, last word and label must be right)"
+        of = "" if count == len(rows) else f" (the first of {len(rows):,})"
+        told = f"{by if self.tokens.entities else 'share of words with the right tag'}, {count:,} sentences{of}"
+        told += ", best path of a CRF" if self.config.crf else ", best tag of each word"
+        if rows.unknown:
+            told += f"; {rows.unknown:,} words with tags unknown to training count as wrong, and not in the loss"
+        if extra := len(rows.pieces(self._reads(model), count).first) - count:
+            told += f"; sentences of more than {self._reads(model)} tokens cut between words ({extra:,} cuts)"
+        return f"{told}; loss in nats per word"
+
+    def _cut_text(self, row: Row) -> Row:
+        """A text is cut into words here, unless whoever read it has done so."""
+        text = row.get("source", row.get("text"))
+        if text is None or (row.get("words") and not self.tokens.single) or row.get("tags"):
+            return row
+        places = cut_characters(text) if self.tokens.single else cut_words(text)
+        return row | {"text": text, "places": places, "words": [text[begin:end] for begin, end in places]}
+
+    def _answer(self, row: Row, tags: list[str]) -> Row:
+        answer: Row = {"line": row["line"], "words": row["words"], "tags": tags}
+        if row.get("tags"):
+            answer["wanted"] = row["tags"]
+        if self.tokens.entities:
+            answer["entities"] = told_names(row["words"], tags, row.get("text"), row.get("places"))
+        return answer
+
+
+def _most_common(counts: Counter[str]) -> str:
+    """Of equals the first in the alphabet, so that it is always the same."""
+    return min(counts, key=lambda tag: (-counts[tag], tag))
+
+
+def _frequent(words: Iterable[str], naive: Mapping[str, Any]) -> list[str]:
+    """The baseline: each word's most frequent tag; the most frequent of all for words never seen."""
+    return [naive["words"].get(word, naive["other"]) for word in words]

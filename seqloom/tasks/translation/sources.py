@@ -1,0 +1,78 @@
+"""Many sources at once: how much of each a model reads, and what it writes for it.
+
+Only a model with a limit reads less than there is. An encoder-decoder has its whole limit for a source and again for
+an output. A causal model has one context for both: the output is kept as many tokens as were asked for, or a quarter of
+the context, but never more than half; the source may take the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from seqloom.core.batch import pad
+from seqloom.core.network import SequenceModel
+from seqloom.core.order import cut_by_length
+from seqloom.decode.beam import Hypothesis
+from seqloom.decode.decoding import Decoding, decode
+
+AT_ONCE = 4096  # tokens of a batch
+
+
+class Frame(NamedTuple):
+    """What an output begins and ends with, and the most tokens of it; 0: twice the source, and ten."""
+
+    begin: int
+    end: int
+    most: int = 0
+
+
+def fit_source(model: SequenceModel, ids: np.ndarray, most_new: int = 0) -> np.ndarray:
+    """As much of a source as the model reads: one that is too long loses its end, but for the mark of it.
+
+    `most_new`: tokens asked for; 0: any number.
+    """
+    if model.limit is None:
+        return ids
+    most = model.limit
+    if model.joins:
+        most -= min(most_new or model.limit // 4, model.limit // 2)
+    return ids if len(ids) <= most else np.concatenate((ids[: max(0, most - 1)], ids[-1:]))
+
+
+def room(model: SequenceModel, read: int) -> float:
+    """Tokens that the model can write after a source of `read`."""
+    if model.limit is None:
+        return float("inf")
+    return max(1, model.limit - read) if model.joins else model.limit
+
+
+def find(
+    model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding, frame: Frame, seed: int | None = None
+) -> list[list[Hypothesis]]:
+    """For every source, what was found, best first; sources of like length are searched together."""
+    found: list[list[Hypothesis]] = [[]] * len(sources)
+    lengths = np.array([len(ids) for ids in sources])
+    training = model.training
+    model.eval()
+    for chosen in cut_by_length(np.argsort(lengths, kind="stable"), lengths, max(1, AT_ONCE // how.beams)):
+        own = None if seed is None else seed + int(chosen[0])  # or all batches would draw alike
+        for n, hypotheses in zip(chosen, _search(model, [sources[n] for n in chosen], how, frame, own), strict=True):
+            found[n] = hypotheses
+    model.train(training)
+    return found
+
+
+@torch.inference_mode()
+def _search(
+    model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding, frame: Frame, seed: int | None
+) -> list[list[Hypothesis]]:
+    context, mask = pad(sources)
+    context, mask = context.to(model.device), mask.to(model.device)
+    most = [int(min(frame.most or 2 * len(ids) + 10, room(model, len(ids)))) for ids in sources]
+    state = model.begin(context, None if bool(mask.all()) else mask)
+    last = torch.full((len(sources),), frame.begin, device=model.device)
+    return decode(model, state, last, how, max_new=most, end=frame.end, seed=seed)

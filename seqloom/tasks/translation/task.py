@@ -1,0 +1,290 @@
+"""Text to text: a source is read first, then the target is written, whatever the model.
+
+    state = model.begin(source);  logits, _ = model(target so far, state)
+
+An encoder-decoder sees the source whole; a causal model (GPT, LSTM, ...) reads it as the beginning of one sequence.
+Rows of like length share a batch, so that little of it is padding; padding stands on the right, after all that is
+asked, and needs no mask there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqloom.core.backbone import matrix_flops
+from seqloom.core.batch import IGNORE, Batch, pad
+from seqloom.core.batching import batches_by_length
+from seqloom.core.errors import UserError
+from seqloom.core.loss import cross_entropy
+from seqloom.core.network import Network, SequenceModel
+from seqloom.core.order import cut_by_length
+from seqloom.core.state import State
+from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.decode.alignment import Alignment
+from seqloom.decode.beam import Hypothesis
+from seqloom.decode.decoding import Decoding
+from seqloom.layers.linear import Linear
+from seqloom.tasks.translation.forgetting import forgetting
+from seqloom.tasks.translation.nearest import nearest, searched
+from seqloom.tasks.translation.scores import lead, score_texts
+from seqloom.tasks.translation.sources import AT_ONCE
+from seqloom.tasks.translation.writer import Found, Writer
+
+_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+_SHOWN: dict[str, dict[str, bool]] = {  # scores to read, the chief one first; is higher better?
+    "translation": {"bleu": True, "chrf": True, "exact": True},
+    "summary": {"rougeL": True, "rouge1": True, "rouge2": True, "exact": True},
+    "transcription": {"error_rate": False, "exact": True},
+}
+
+Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
+Kinds = Literal["characters", "bytes", "words", "bpe"]
+
+
+class Config(TaskConfig):
+    tokenizer: Kinds = Field("bpe", description="what a token is")
+    target_tokenizer: Kinds | None = Field(None, description="the same for the target; none: as for the source")
+    joint: bool = Field(False, description="one vocabulary for both sides")
+    vocabulary: int = Field(8000, ge=2, description="most tokens that words and bpe may have")
+    target_vocabulary: int = Field(0, ge=0, description="the same for the target; 0: as for the source")
+    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
+    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
+    batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
+    longest: int = Field(
+        256, ge=2, description="pairs with more tokens on a side are not trained on; fit says how many"
+    )
+    reverse: bool = Field(False, description="read the source backwards (Sutskever et al. 2014)")
+    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: belief spread over all other tokens")
+    sampling: float = Field(0.0, ge=0, lt=1, description="scheduled sampling: share of inputs that the model guessed")
+    metric: Literal["translation", "summary", "transcription"] = Field(
+        "translation", description="scores: BLEU and chrF; ROUGE; token error rate"
+    )
+    bleu: Literal["auto", "13a", "zh", "char", "intl", "ja-mecab", "ko-mecab"] = Field(
+        "auto", description="BLEU's tokenisation; auto: zh for Chinese, else 13a"
+    )
+    beams: int = Field(5, ge=1, description="continuations kept in the search; 1: greedy")
+    length_penalty: float = Field(1.0, ge=0, description="power of the length that a score is divided by")
+    min_new: int = Field(0, ge=0, description="fewest tokens of an output")
+    max_new: int = Field(0, ge=0, description="most tokens of an output; 0: twice the source, and ten")
+    no_repeat: int = Field(0, ge=0, description="length of n-grams that an output may not repeat; 0: any may")
+    validation: int = Field(1000, ge=1, description="pairs of the validation part scored while training")
+    scored: int = Field(0, ge=0, description="pairs of each part that are translated at the end; 0: all")
+
+    reads = "pairs"
+    defaults: ClassVar[dict[str, Any]] = {"train.batch": 64}
+    shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
+
+    @property
+    def tokens_per_row(self) -> int:
+        return 2 * self.longest
+
+    def tokens_per_step(self, rows: int) -> int:
+        return self.batch_tokens or rows * self.longest
+
+    def build(self, tokenizer: Any) -> Translation:
+        return Translation(self, tokenizer)
+
+
+class Translation(Task):
+    name = "translation"
+    columns = ("source", "target")
+    accepts = frozenset({"causal", "encoder-decoder"})
+    metric = "loss"
+    unit = "nats per target token"
+    waits = "source"
+
+    def __init__(self, config: Config, tokenizers: Any) -> None:
+        self.config, self.tokenizers = config, tokenizers
+        self.vocabulary = tokenizers.target.size
+        c = config
+        how = Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
+        self.writer = Writer(tokenizers, how, c.max_new, c.reverse)
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Embedding(self.tokenizers.size, width)
+
+    def head(self, width: int) -> nn.Module:
+        return Linear(width, self.vocabulary)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Pairs]) -> str | None:
+        """What is trained on fits into the model's limit; all that is scored can be read at all."""
+        short = self._short(parts["train"])
+        if not len(short):
+            raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
+        for part, rows in parts.items():
+            trained = part == "train"
+            lengths = rows.lengths[short] if trained else rows.lengths
+            longest = int(lengths.sum(1).max() if model.joins else lengths.max())
+            most = model.limit if trained else model.reach
+            if most is not None and longest > most:
+                raise UserError(
+                    f"the {part} part has a pair of {longest:,} tokens, longer than the model's context {most:,}; "
+                    f"set model.context={longest}, or {'task.longest lower' if trained else 'leave long pairs out'}"
+                )
+        count = len(parts["train"])
+        remark = f"{count - len(short):,} of {count:,} pairs have more than {self.config.longest} tokens on a side"
+        return f"{remark}, and are not trained on (task.longest)" if len(short) < count else None
+
+    def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        longer, budget = rows.lengths.max(1), self.config.batch_tokens
+        return batches_by_length(self._short(rows), longer, order, budget, lambda chosen: self.collate(rows, chosen))
+
+    def collate(self, rows: Pairs, chosen: np.ndarray) -> Batch:
+        """No rows make one row of which nothing is asked: every process takes part in every step."""
+        sources = [self.writer.source(rows.source(n)) for n in chosen] or [self.writer.source(np.zeros(1, np.int64))]
+        targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
+        context, context_mask = pad(sources)
+        inputs, mask = pad(targets)
+        inputs = F.pad(inputs, (1, -1), value=self.tokenizers.target.bos)
+        asked = pad(targets, IGNORE)[0] if len(chosen) else torch.full_like(inputs, IGNORE)
+        real = None if bool(context_mask.all()) else context_mask
+        return Batch(inputs, mask, asked, context, real, origin=f"pairs {[int(n) for n in chosen][:8]} ...")
+
+    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
+        assert batch.context is not None
+        state = model.begin(batch.context, batch.context_mask)
+        inputs = batch.inputs
+        if self.config.sampling and model.training:
+            inputs = self._guessed(model, batch, state)
+        logits, _ = model(inputs, state)
+        loss = cross_entropy(logits, batch.targets, self.config.smoothing if model.training else 0.0)
+        return Step(loss, int((batch.targets != IGNORE).sum()))
+
+    def evaluate(self, model: SequenceModel, rows: Pairs, **options: Any) -> dict[str, Any]:
+        """Options: `quick` (while training: the loss alone, of a part), `brief` (nothing is translated), `naive` (facts
+        from training)."""
+        count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
+        nats, tokens = self._surprises(model, rows, count)
+        loss = float(nats.sum() / tokens.sum())
+        scores: dict[str, Any] = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
+        if options.get("quick"):
+            return scores | {"protocol": f"nats per target token, {count:,} pairs"}
+        if options.get("brief"):
+            scores["protocol"] = f"nats per target token, {count:,} pairs"
+        else:
+            scores |= self._written(model, rows, count, options.get("naive"))
+        pieces = np.array_split(nats, min(_PIECES, count))
+        share = tokens.sum() / len(pieces)  # not each one's own tokens: so the mean of all pieces is the loss
+        return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
+
+    def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
+        """For every source text, what the search found, best first."""
+        return self.writer.search(model, texts, how)
+
+    def text(self, hypothesis: Hypothesis) -> str:
+        return self.writer.text(hypothesis)
+
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+        return self.writer.predict(model, rows, **how)
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
+        return self.writer.align(model, source, target)
+
+    def naive(self, rows: Pairs) -> dict[str, Any]:
+        (frequent, _), *_ = Counter(target for _, target in rows.texts()).most_common(1)
+        return {"frequent": frequent}
+
+    def baselines(self, train: Pairs, parts: Mapping[str, Pairs]) -> dict[str, dict[str, Any]]:
+        """What stands beside the most similar source of the training part."""
+        found = {}
+        for part, rows in parts.items():
+            wanted = _wanted(rows, min(len(rows), self.config.scored or len(rows)))
+            most = searched(len(wanted), len(train))
+            known = list(islice(train.texts(), most))
+            places = nearest(list(wanted), [source for source, _ in known])
+            scores = self._score([known[n][1] for n in places], wanted)
+            of = "" if most == len(train) else f"the first {most:,} of "
+            scores["protocol"] += f"; target of the most similar source (trigrams) of {of}{len(train):,} training pairs"
+            found[part] = {"nearest": scores}
+        return found
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        return _SHOWN[self.config.metric]
+
+    def typical_length(self, rows: Pairs) -> int:
+        return max(1, round(float(rows.lengths[self._short(rows)].mean())))
+
+    def flops(self, model: SequenceModel, length: int) -> float:
+        """Of a target token, beside a source of the same length, which a causal model reads without writing."""
+        if not model.joins:
+            return model.flops(length)
+        written = matrix_flops(model.head) if isinstance(model, Network) else 0.0
+        return 2 * model.flops(2 * length) - written
+
+    def sample(self, model: SequenceModel, rows: Pairs) -> dict[str, str]:
+        source, target = next(rows.texts())
+        (text,), _ = self.writer.write(model, [source])
+        return {"prompt": source, "text": text, "wanted": target}
+
+    def example(self, rows: int, length: int) -> Batch:
+        draw = torch.Generator().manual_seed(0)
+        ids = torch.randint(self.vocabulary, (rows, length + 1), generator=draw)
+        context = torch.randint(self.tokenizers.shift, self.tokenizers.size, (rows, length), generator=draw)
+        return Batch(ids[:, :-1], None, ids[:, 1:], context, origin="random tokens")
+
+    def _short(self, rows: Pairs) -> np.ndarray:
+        return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)
+
+    def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
+        """Inputs of which a share is what the model itself would have written there (Bengio et al. 2015).
+
+        Its guesses come from a first reading of the true target, so that all positions are read at once.
+        """
+        with torch.no_grad():
+            guesses = model(batch.inputs, state)[0].argmax(-1)
+        guesses = torch.cat((batch.inputs[:, :1], guesses[:, :-1]), dim=1)
+        chosen = torch.rand(guesses.shape, device=guesses.device) < self.config.sampling
+        return torch.where(chosen, guesses, batch.inputs)
+
+    @torch.inference_mode()
+    def _surprises(self, model: SequenceModel, rows: Pairs, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nats and tokens of each pair."""
+        nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
+        training = model.training
+        model.eval()
+        for chosen in cut_by_length(np.argsort(longer, kind="stable"), longer, AT_ONCE):
+            batch = self.collate(rows, chosen).to(model.device)
+            assert batch.context is not None
+            logits, _ = model(batch.inputs, model.begin(batch.context, batch.context_mask))
+            each = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none")
+            nats[chosen] = each.sum(1, dtype=torch.float64).cpu().numpy()
+        model.train(training)
+        return nats, tokens
+
+    def _written(self, model: SequenceModel, rows: Pairs, count: int, naive: Any) -> dict[str, Any]:
+        """What it writes, against what was wanted."""
+        wanted = _wanted(rows, count)
+        written, cut = self.writer.write(model, list(wanted))
+        scores = self._score(written, wanted)
+        of = "" if count == len(rows) else f" (the first of {len(rows):,})"
+        of += f" ({cut:,} too long, their end cut off)" if cut else ""
+        scores["protocol"] = (
+            f"{scores['protocol']}; {len(written):,} sources{of}, {self.writer.how}; nats per target token"
+        )
+        scores["forgetting"] = forgetting(list(wanted), written, list(wanted.values()))
+        guesses = {"copy": list(wanted)} | {name: [text] * len(wanted) for name, text in (naive or {}).items()}
+        if self.config.metric == "summary":
+            guesses["lead-3"] = [lead(text, 3) for text in wanted]
+        return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
+
+    def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> dict[str, Any]:
+        return score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
+
+
+def _wanted(rows: Pairs, count: int) -> dict[str, list[str]]:
+    """A source that stands there several times has several answers."""
+    found: dict[str, list[str]] = {}
+    for source, target in islice(rows.texts(), count):
+        found.setdefault(source, []).append(target)
+    return found

@@ -1,0 +1,139 @@
+"""Writer: texts in, texts out, for any model that answers a source; with what it looked at, if asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
+from seqloom.core.task import Row
+from seqloom.decode.alignment import Alignment, check_attention, read_maps
+from seqloom.decode.beam import Hypothesis
+from seqloom.decode.decoding import Decoding
+from seqloom.tasks.translation.sources import Frame, find, fit_source, room
+
+_CHUNK = 1000  # rows that are predicted together: enough to sort by length, few enough to hold
+
+Found = list[list[Hypothesis]]  # for every source, best first
+
+
+@dataclass(frozen=True)
+class Writer:
+    tokenizers: Any  # source and target; what is added to a source's ids
+    how: Decoding
+    max_new: int = 0  # 0: twice the source, and ten
+    reverse: bool = False  # sources are read backwards
+
+    def source(self, ids: np.ndarray) -> np.ndarray:
+        """A source's ids as the model's table has them; backwards if asked, but for its end."""
+        ids = ids + self.tokenizers.shift
+        return np.concatenate((ids[-2::-1], ids[-1:])) if self.reverse else ids
+
+    def encode(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        end = np.array([self.tokenizers.source.eos])
+        return (np.concatenate((ids, end)) for ids in self.tokenizers.source.encode_many(texts))
+
+    def text(self, hypothesis: Hypothesis) -> str:
+        return self.tokenizers.target.decode(hypothesis.tokens)
+
+    def search(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
+        """For every source text, what the search found, best first."""
+        return find(model, self._read(model, texts)[0], how or self.how, self._frame)
+
+    def write(self, model: SequenceModel, texts: Sequence[str]) -> tuple[list[str], int]:
+        """The best for every source text; and how many sources were too long, their end cut off."""
+        sources, cut = self._read(model, texts)
+        return [self.text(best(found)) for found in find(model, sources, self.how, self._frame)], sum(cut)
+
+    def predict(
+        self,
+        model: SequenceModel,
+        rows: Iterable[Row],
+        *,
+        n_best: int = 0,
+        alignments: bool = False,
+        max_new: int = 0,
+        seed: int | None = None,
+        **how: Any,
+    ) -> Iterator[Row]:
+        """Each row with its `prediction` and the score of it, in order; a thousand rows are searched at a time.
+
+        `how` as in `Decoding`; what is not given is as it was.
+        """
+        if "passage" in how:
+            raise UserError("--passage: this run answers no questions; give the source as --text")
+        drawn = {"beams": 1} if how.get("temperature") else {}
+        for name, number in (("n_best", n_best), ("max_new", max_new)):
+            if number < 0:
+                raise UserError(f"{name}={number}: must be 0 (not asked for) or more")
+        asked = replace(self, how=replace(self.how, **(drawn | how)), max_new=max_new or self.max_new)
+        if n_best > (kept := asked.how.beams):
+            raise UserError(f"n_best={n_best}: the search keeps {kept}; set beams={n_best}, and draw nothing")
+        if alignments:
+            check_attention(model)
+        return asked._predicted(model, iter(rows), n_best, alignments, seed)
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
+        """The alignment of a source and a target; none given: of what the search finds."""
+        (ids,), (cut,) = self._read(model, [source])
+        if target is None:
+            found = best(find(model, [ids], self.how, self._frame)[0])
+            return replace(self._aligned(model, source, ids, found.tokens), score=found.score, cut=cut)
+        tokens = self.tokenizers.target.encode(target).tolist()
+        if len(tokens) >= room(model, len(ids)):
+            raise UserError(f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}")
+        return replace(self._aligned(model, source, ids, tokens), target=target, cut=cut)
+
+    def _predicted(
+        self, model: SequenceModel, rows: Iterator[Row], n_best: int, alignments: bool, seed: int | None
+    ) -> Iterator[Row]:
+        done = 0
+        while chunk := list(islice(rows, _CHUNK)):
+            sources, cut = self._read(model, [row["source"] for row in chunk])
+            found = find(model, sources, self.how, self._frame, None if seed is None else seed + done)
+            for row, ids, short, hypotheses in zip(chunk, sources, cut, found, strict=True):
+                first = best(hypotheses)
+                answer = row | {"prediction": self.text(first), "score": first.score}
+                if n_best:
+                    answer["n_best"] = [{"text": self.text(h), "score": h.score} for h in hypotheses[:n_best]]
+                if short:
+                    answer["cut"] = True
+                if alignments:
+                    answer["alignment"] = self._aligned(model, row["source"], ids, first.tokens).summary()
+                yield answer
+            done += len(chunk)
+
+    def _read(self, model: SequenceModel, texts: Sequence[str]) -> tuple[list[np.ndarray], list[bool]]:
+        """Sources as the model reads them, and whether they were too long for it."""
+        whole = list(self.encode(texts))
+        fitted = [fit_source(model, ids, self.max_new) for ids in whole]
+        cut = [len(ids) < len(before) for ids, before in zip(fitted, whole, strict=True)]
+        return [self.source(ids) for ids in fitted], cut
+
+    def _aligned(self, model: SequenceModel, source: str, ids: np.ndarray, written: list[int]) -> Alignment:
+        """`ids` as the model reads them; the columns stand in the order of the text."""
+        own, target = self.tokenizers.source, self.tokenizers.target
+        inputs = torch.tensor([target.bos, *written], device=model.device)
+        maps = read_maps(model, torch.as_tensor(ids, device=model.device), inputs)
+        if self.reverse:
+            order = [*range(len(ids) - 2, -1, -1), len(ids) - 1]
+            ids, maps = ids[order], [replace(found, weights=found.weights[:, :, order]) for found in maps]
+        read, wrote = [own.name(int(id)) for id in ids - self.tokenizers.shift], [*map(target.name, written)]
+        return Alignment(source, target.decode(written), read, [*wrote, target.name(target.eos)], maps)
+
+    @property
+    def _frame(self) -> Frame:
+        target = self.tokenizers.target
+        return Frame(target.bos, target.eos, self.max_new)
+
+
+def best(found: list[Hypothesis]) -> Hypothesis:
+    """The first; a search that may write nothing at all finds none."""
+    return found[0] if found else Hypothesis([], -math.inf)
