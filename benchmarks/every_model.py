@@ -34,7 +34,8 @@ from torch import Tensor
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
 from seqloom.core.task import Task
 from seqloom.data.text import open_text
 from seqloom.lab.cost import peak_memory, state_bytes

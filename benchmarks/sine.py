@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqloom.core.network import SolvingModel
 from seqloom.core.task import Order
 from seqloom.models.window import Config as Window
 from seqloom.tasks.forecasting.scores import Backtest

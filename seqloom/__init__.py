@@ -11,10 +11,19 @@ Importing the package is cheap: torch is loaded by the first call that needs it.
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["compare", "doctor", "fit", "load"]
+from seqloom.core.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from seqloom.compare.comparing import compare as compare
+    from seqloom.runs.doctor import doctor as doctor
+    from seqloom.runs.fit import fit as fit
+    from seqloom.runs.run import load as load
+
+__all__ = ["__version__", "compare", "doctor", "fit", "load"]
+
+_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}  # loaded when they are first used
 
 
 def _avoid_unusable_amx() -> None:
@@ -27,12 +36,13 @@ def _avoid_unusable_amx() -> None:
 _avoid_unusable_amx()
 
 
-_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
-
-
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     if name == "compare":
-        return import_module("seqloom.compare")
+        return import_module("seqloom.compare")  # the package is callable: it has the name of the verb
+    if name not in _VERBS:
+        raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     return getattr(import_module(f"seqloom.{_VERBS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

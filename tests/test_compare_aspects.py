@@ -12,7 +12,8 @@ from torch import Tensor
 from toys import VOCABULARY, language_model, language_models, network, stream
 
 from seqloom.core.batch import IGNORE
-from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.core.taps import record
 from seqloom.core.task import Order, Task

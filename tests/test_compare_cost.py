@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from toys import VOCABULARY, accepted, every_case, language_model, network, title
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.network import CountingModel, Network, SequenceModel
+from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
 from seqloom.lab.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput

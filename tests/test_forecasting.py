@@ -11,7 +11,6 @@ import torch
 from toys import Case, ToyScale, ToySeries, accepted, alive, close, every_case, title
 
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel
 from seqloom.core.task import Order
 from seqloom.runs.registry import find_config
 from seqloom.tasks.forecasting.leakage import changed, probe

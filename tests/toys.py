@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.core.network import SequenceModel
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.data.stream import TokenStream

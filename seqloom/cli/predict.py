@@ -1,13 +1,9 @@
-"""The commands for runs that answer a source: `predict` writes an answer to each, `explain` shows where it looked.
-
-Nothing heavy is imported before a command needs it.
-"""
+"""`seqloom predict`: an answer to each source."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,14 +12,15 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from seqloom.cli.options import Int8, Json, RunPath, SourceColumn
+from seqloom.cli._files import check_out
+from seqloom.cli._options import Int8, Json, RunPath, SourceColumn
 from seqloom.core.errors import UserError
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
 
 _PATIENCE = 5.0  # seconds between two lines about the progress
 
 
-def predict(
+def command(
     run: RunPath,
     data: Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")] = None,
     text: Annotated[str | None, typer.Option(help="One source, instead of --data.")] = None,
@@ -68,8 +65,8 @@ def predict(
         raise UserError("--passage: of the question in --text; in --data each question has its own")
     if chart is not None and data is None:
         raise UserError("--chart: draws what is forecast from --data; a text has no chart")
-    _check_out(out, data)
-    _check_out(chart, data)
+    check_out(out, data)
+    check_out(chart, data)
     from seqloom.runs.run import load
 
     loaded, columns = load(run, int8=int8), {"source": source} if source else {}
@@ -91,49 +88,6 @@ def predict(
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
         print(f"{out}: {count:,} predictions" + (f", {cut:,} from sources that were too long and cut" if cut else ""))
-
-
-def explain(
-    run: RunPath,
-    text: Annotated[str, typer.Option(help="The source.")],
-    target: Annotated[str | None, typer.Option(help="An output to explain; else what the model writes.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write a page with all maps here (HTML).")] = None,
-    data_out: Annotated[Path | None, typer.Option("--data-out", help="Write tokens and weights here (JSON).")] = None,
-    gold: Annotated[
-        Path | None, typer.Option(help="The true alignment, one line like `0-0 1-2`; needs --target.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show where in the source a model looks while it writes: attention as maps of source against output."""
-    if not text.strip():
-        raise UserError("--text: empty; there is nothing to explain")
-    for path in (out, data_out):
-        _check_out(path)
-    from seqloom.explain.alignments import explain_alignment, read_gold
-    from seqloom.explain.page import page
-    from seqloom.runs.run import load
-
-    links = read_gold(gold) if gold else None
-    found = explain_alignment(load(run), text.strip(), target, links)
-    for path, content in ((out, lambda: page(found).encode()), (data_out, lambda: to_json(found) + b"\n")):
-        if path is not None:
-            make_folder(path.parent)
-            write_file(path, content())
-    if as_json:
-        print(to_json(found).decode())
-    else:
-        written = (f"written: {path}" for path in (out, data_out) if path is not None)
-        print("\n".join([*_told(found), *written]))
-
-
-def _check_out(out: Path | None, data: str | None = None) -> None:
-    """Before hours of work, not after them."""
-    if out is None:
-        return
-    if out.is_dir():
-        raise UserError(f"{out}: a folder; a file is wanted")
-    if data is not None and out.exists() and os.path.exists(data) and os.path.samefile(out, data):
-        raise UserError(f"{out}: is also --data, and would be replaced; choose another --out")
 
 
 def _watched(answers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -175,18 +129,3 @@ def _write_table(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int
         count += 1
     text.detach()
     return count, 0
-
-
-def _told(found: dict[str, Any]) -> Iterator[str]:
-    """For each output token the source token that it looked at most, and what the maps say as numbers."""
-    yield f"output: {found['target']}"
-    if found["cut"]:
-        yield "the source was too long for the model, and its end was cut off"
-    width = max(len(repr(token)) for token in found["target_tokens"])
-    for token, row in zip(found["target_tokens"], found["maps"][0]["weights"], strict=True):
-        most = max(range(len(row)), key=row.__getitem__)
-        yield f"  {token!r:>{width}}  {row[most]:.2f}  {found['source_tokens'][most]!r}"
-    for part in found["maps"]:
-        forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
-        error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
-        yield f"{part['name']}: {forward} of the steps do not go back{error}"

@@ -14,5 +14,13 @@ class _Verb(ModuleType):
 
         return compare(**options)
 
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        from seqloom.compare.comparing import compare
+
+        return inspect.signature(compare)
+
 
 sys.modules[__name__].__class__ = _Verb

@@ -33,9 +33,9 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
-from seqloom.lab.rules import Budget, parse_amount
 from seqloom.lab.jobs import Jobs, override
 from seqloom.lab.pool import Cluster, Local, Pool
+from seqloom.lab.rules import Budget, parse_amount
 from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import Job, Result, known
 from seqloom.runs import fit as fitting
@@ -169,7 +169,7 @@ class _Comparing:
         self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models))
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
-        self.better = max if field.task.higher_is_better else min
+        self.better = max if field.task.main_score.higher_is_better else min
         self.pool: Pool | None = None
         self.stopped = 0  # number of the signal that asked for it
 

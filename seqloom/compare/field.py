@@ -7,15 +7,17 @@ from typing import Any
 
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import RunError, UserError
-from seqloom.core.network import ModelConfig
+from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
-from seqloom.data.options import DataConfig
-from seqloom.data.shapes import material_of
+from seqloom.core.rows import Json
 from seqloom.lab import search
 from seqloom.lab.entries import Entry, Sized, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
+from seqloom.lab.protocols import measured
+from seqloom.runs.build import blueprint
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import blueprint, check_reading, find_config, model_config, names, task_config
+from seqloom.runs.material import Material
+from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
@@ -47,10 +49,14 @@ class Field:
         return {
             "task": plan.task,
             "metric": self.task.metric,
-            "unit": self.task.unit or self.task.metric,
-            "higher_is_better": self.task.higher_is_better,
-            "shown": self.task.shown,
-            "waits": self.task.waits,
+            "higher_is_better": self.task.main_score.higher_is_better,
+            "shown": [score.name for score in self.task.scores if score.compared],
+            "titles": {
+                "task": list(self.task.title),
+                "scores": {score.name: score.to_json() for score in self.task.scores},
+                "baselines": {name: list(title) for name, title in self.task.baseline_titles.items()},
+            },
+            "latency_unit": measured(self.task).latency_unit,
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),
@@ -76,29 +82,22 @@ class Field:
 
     def _config(self, entry: Entry, plan: Plan | None = None) -> RunConfig:
         config = entry.config(plan or self.plan)
-        if config.data.test is None and not config.data.test_fraction:
-            data = config.data.model_copy(update={"test_fraction": _TEST_SHARE})
-            config = config.model_copy(update={"data": data})
-        if self.absolute:
-            config = config.model_copy(update={"data": _absolute(config.data)})
-        return config
+        data = dict(config.data)
+        if data["test"] is None and not data["test_fraction"]:
+            data["test_fraction"] = _TEST_SHARE
+        return config.model_copy(update={"data": _absolute(data) if self.absolute else data})
 
     def _prepare(self, config: RunConfig, folder: RunFolder, talk: Reporter) -> None:
         """The parts, as tokens, and one tokenizer for all."""
-        task = task_config(config)
-        material = material_of(task)
-        sources = material.open_parts(config.data)
-        if "valid" not in sources:
+        material = Material(config)
+        if "valid" not in material.parts:
             raise UserError("data.valid_fraction=0 leaves nothing to tune on; a comparison needs a validation part")
-        tokenizer = material.make_tokenizer(task, sources["train"])
-        folder.publish("tokenizer", tokenizer.files())
-        rows = material.prepare_parts(sources, tokenizer, talk)
-        self.data = {
-            part: {"name": s.name, "bytes": s.bytes, "hash": s.hash, "tokens": rows[part].tokens}
-            for part, s in sources.items()
-        }
-        self.task = task.build(tokenizer)
-        self.length, self.rows = self.task.typical_length(rows["train"]), len(rows["train"])
+        vocabulary = material.new_vocabulary()
+        folder.publish("tokenizer", vocabulary.files())
+        rows = material.rows(vocabulary, talk)
+        self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
+        self.task = material.task(vocabulary)
+        self.length, self.rows = measured(self.task).typical_length(rows["train"]), len(rows["train"])
 
     def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
         """At its own size, made for the length that all read; refused if the task cannot use it."""
@@ -108,7 +107,7 @@ class Field:
         model = model.reading(task.tokens_per_row).model_copy(update=said)
         sized = Sized(entry, config, model, self.task, pinned, self.length)
         try:
-            check_reading(task, sized.blueprint)
+            self.task.check_model(sized.blueprint)
         except UserError as error:
             would = ", ".join(name for name in names("models") if self._accepted(name))
             raise UserError(f"{entry.name}: {error}; these would do: {would}") from None
@@ -142,11 +141,11 @@ class Field:
         return named + [each for each in sized if each.counts]
 
 
-def _absolute(data: DataConfig) -> DataConfig:
+def _absolute(data: Json) -> Json:
     """The same files, wherever a process was started."""
-    specs = {part: getattr(data, part) for part in ("train", "valid", "test")}
+    specs = {part: data[part] for part in ("train", "valid", "test")}
     paths = {part: _path(spec) for part, spec in specs.items() if spec and not spec.startswith("sample:")}
-    return data.model_copy(update=paths)
+    return data | paths
 
 
 def _path(spec: str) -> str:

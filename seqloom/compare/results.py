@@ -9,7 +9,7 @@ from typing import Any
 
 from seqloom.compare.advice.recommend import recommend
 from seqloom.core.config import merge, parse_overrides
-from seqloom.core.task import Task
+from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.worker import Job, Result
@@ -21,7 +21,7 @@ CONFIDENCE, LEVEL = 0.95, 0.01
 class Found:
     """The results of all jobs, by the name of the entry."""
 
-    task: Task
+    task: AnyTask
     seeds: list[int]
     entries: list[Sized] = field(default_factory=list)
     search: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -33,12 +33,21 @@ class Found:
     naive: dict[str, Any] = field(default_factory=dict)  # baselines that need the training part: their scores
     transfer: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def shown(self) -> list[str]:
+        """The scores to read beside the metric."""
+        return _shown(self.task)
+
     def add(
         self, sized: Sized, trials: list[dict[str, Any]], jobs: list[Job], runs: list[Result], probe: Result
     ) -> None:
         name = sized.entry.name
         self.entries.append(sized)
         self.search[name], self.jobs[name], self.runs[name], self.probes[name] = trials, jobs, runs, probe
+
+
+def _shown(task: AnyTask) -> list[str]:
+    return [score.name for score in task.scores if score.compared]
 
 
 def assemble(
@@ -48,7 +57,7 @@ def assemble(
     done = [entry for entry in entries if entry["state"] == "done"]
     verdicts = statistics.verdicts(
         {entry["name"]: [run["pieces"] for run in entry["runs"]] for entry in done},
-        found.task.higher_is_better,
+        found.task.main_score.higher_is_better,
         LEVEL,
         CONFIDENCE,
     )
@@ -107,7 +116,7 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
     probe = found.probes.get(name, {})
     return {
         "score": asdict(statistics.interval([run["score"] for run in runs], CONFIDENCE)),
-        "scores": {shown: _mean([run["scores"][shown] for run in runs]) for shown in found.task.shown},
+        "scores": {shown: _mean([run["scores"][shown] for run in runs]) for shown in found.shown},
         "cost": {
             "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
             "peak_bytes": max(peaks, default=None),
@@ -171,7 +180,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any
     return run | {
         "score": test[metric],
         "valid": summary["scores"]["valid"][metric],
-        "scores": {shown: test.get(shown) for shown in found.task.shown},
+        "scores": {shown: test.get(shown) for shown in found.shown},
         "pieces": test["pieces"],
         "tokens": summary["tokens"],
         "steps": summary["steps"],
@@ -209,19 +218,19 @@ def _baselines(found: Found) -> list[dict[str, Any]]:
     return rows
 
 
-def _baseline(task: Task, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
     """A text that nobody predicted token by token has no score in the metric."""
     return {
         "name": name,
         "score": scores.get(task.metric),
-        "scores": {shown: scores.get(shown) for shown in task.shown},
+        "scores": {shown: scores.get(shown) for shown in _shown(task)},
     }
 
 
 def _recipes(found: Found) -> list[dict[str, Any]]:
     """The best validation score of every architecture with every optimiser, all with the budget of a trial."""
     best: dict[tuple[str, str], float] = {}
-    better = max if found.task.higher_is_better else min
+    better = max if found.task.main_score.higher_is_better else min
     for name, trials in found.search.items():
         for trial in trials:
             if trial["state"] == "done":

@@ -19,18 +19,18 @@ from typing import Any
 from seqloom.compare.plan import Pretraining
 from seqloom.core.config import merge
 from seqloom.core.errors import UserError
-from seqloom.data.shapes import material_of
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.jobs import FINALS, TRIALS, Jobs, changed
 from seqloom.lab.worker import Job, Result
 from seqloom.runs.configure import configure
-from seqloom.runs.registry import find_config, task_config
+from seqloom.runs.material import Material
+from seqloom.runs.registry import find_config
 from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import TokenizerOptions
 
 _TEACHERS = ("language_model", "masked_lm")  # the first that accepts a kind of model teaches it
-_CUTTING = ("tokenizer", "vocabulary", "min_count", "split")  # options that say what a token is
 _WAYS = ("scratch", "pretrained")
 
 Submit = Callable[[Sequence[Job]], list[Future[Result]]]
@@ -52,8 +52,7 @@ class Transfer:
         self.teachers = {name: find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
         self.configs = {sized.entry.name: self._configure(sized) for sized in entries}
         config = next(iter(self.configs.values()))
-        parts = material_of(task_config(config)).open_parts(config.data)
-        self.raw = {part: source.hash for part, source in parts.items()}
+        self.raw = {part: source.hash for part, source in Material(config).parts.items()}
 
     @property
     def count(self) -> int:
@@ -80,11 +79,11 @@ class Transfer:
         kind, limit = sized.blueprint.kind, sized.blueprint.limit
         teacher = next(name for name, task in self.teachers.items() if kind in task.accepts)
         task = find_config("tasks", teacher)
-        own = {option: sized.config.task[option] for option in _CUTTING if option in sized.config.task}
+        own = {option: sized.config.tokenizer[option] for option in TokenizerOptions.model_fields}
         length = min(limit or task.model_fields["length"].default, task.model_fields["length"].default)
         flags: dict[str, Any] = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
         flags |= {f"model.{option}": value for option, value in sized.config.model.items()}
-        flags |= {f"task.{option}": value for option, value in own.items()}
+        flags |= {f"tokenizer.{option}": value for option, value in own.items()}
         config = configure(None, merge(task.shared, flags))
         budget = sized.budget(self.pretraining.budget)
         train = changed(config.train, seed=self.jobs.rules.seed, threads=self.jobs.rules.threads, keep=1, **budget)
@@ -102,7 +101,7 @@ class Transfer:
     def _fit(self, sized: Sized, way: str, examples: int, seed: int) -> Job:
         rules, name = self.jobs.rules, f"{examples}-seed-{seed}"
         config = self.jobs.configured(sized, seed, rules.trial_share)
-        update: dict[str, Any] = {"data": config.data.model_copy(update={"examples": examples, "draw": seed})}
+        update: dict[str, Any] = {"data": config.data | {"examples": examples, "draw": seed}}
         if way == "pretrained":
             update["train"] = changed(config.train, start=str(self._folder(sized)))
             name += "-pretrained"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-IGNORE = -100  # a target nobody asks for
+IGNORE = -100  # a target that is excluded from the loss
+Keep = Literal["start", "end", "both"]
 
 
 @dataclass
@@ -37,8 +38,8 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> 
     return padded, torch.arange(padded.size(1))[None] < lengths[:, None]
 
 
-def cut(row: np.ndarray, most: int, keep: str) -> np.ndarray:
-    """At most so many steps of a row: its start, its end, or half of each (both)."""
+def cut(row: np.ndarray, most: int, keep: Keep) -> np.ndarray:
+    """At most `most` steps of a row: its start, its end, or half of each (both)."""
     if len(row) <= most:
         return row
     first = {"start": most, "end": 0, "both": (most + 1) // 2}[keep]

@@ -106,4 +106,6 @@ def _shown(value: Any) -> str:
 def _unknown(path: str, known: Iterable[str]) -> str:
     known = list(known)
     near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
-    return f"{path}: no such option; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+    if near:
+        return f"{path}: no such option; did you mean {near[0]}?"
+    return f"{path}: no such option; " + (f"known: {', '.join(known)}" if known else "this section has none here")

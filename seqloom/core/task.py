@@ -1,11 +1,15 @@
-"""Task: what is asked of a model. It turns rows into batches, predictions into a loss and into scores."""
+"""Task: what is asked of a model. It turns rows into batches, predictions into a loss and into scores.
+
+What a single feature asks of some tasks only (to align, to draw, to be measured, to be counted) is a small protocol in
+that feature's folder, not a member of this class.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
@@ -13,24 +17,26 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
-from seqloom.core.network import Lesson, SequenceModel
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Facts, Json, Row, Rows
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
 
-Row = dict[str, Any]
+R = TypeVar("R", bound=Rows)
 
 
 class Step(NamedTuple):
-    """One piece of training: the *sum* of losses, how many there were, the state to hand on, and what was read."""
+    """One training step on one piece of a batch."""
 
-    loss: Tensor
-    count: int  # type: ignore[assignment]
-    state: State = None
-    tokens: int | None = None  # that the budget counts; None: as many as there were losses
+    loss: Tensor  # the *sum* over all targets
+    count: int  # type: ignore[assignment]  # how many targets there were
+    state: State = None  # to hand to the next batch
+    tokens: int | None = None  # that count towards the budget; None: as many as targets
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which examples come when: a pure function of these numbers, so resuming is knowing the step.
+    """Which examples come when: a pure function of these numbers, so resuming only needs the step.
 
     `batch` rows make one optimiser step over all processes; this process takes them in `accumulate`
     pieces. The same seed gives the same global batches whatever the world size and the accumulation.
@@ -58,13 +64,17 @@ class Order:
 
 
 class TaskConfig(Strict):
-    """The options of one task; each file in tasks/ has one subclass, named Config."""
+    """The options of one task; each folder in tasks/ has one subclass, named Config."""
 
-    reads: ClassVar[str]  # the shape of its data: a file in materials/
-    defaults: ClassVar[dict[str, Any]] = {}  # what suits this task, whatever the model: {"train.batch": 64, ...}
-    shared: ClassVar[dict[str, Any]] = {}  # what a comparison sets so that all models read the same batches
-    probes: ClassVar[tuple[dict[str, Any], ...]] = ()  # settings with which `Task.probe` is tried on new data
-    whole: ClassVar[bool] = False  # rows are seen whole: a model's context, unless given, is the longest row's
+    shapes: ClassVar[tuple[str, ...]]  # that its data may have, the usual one first: folders in data/shapes/
+    defaults: ClassVar[Json] = {}  # settings that suit this task, whatever the model: {"train.batch": 64, ...}
+    shared: ClassVar[Json] = {}  # settings of a comparison, so that all models read the same batches
+    whole: ClassVar[bool] = False  # rows are read whole: unless given, a model's context is that of the longest row
+
+    @classmethod
+    def shape(cls, options: Mapping[str, object]) -> str:
+        """The shape of the data that a task with these options reads."""
+        return cls.shapes[0]
 
     @property
     def tokens_per_row(self) -> int:
@@ -72,38 +82,41 @@ class TaskConfig(Strict):
         return 1
 
     def tokens_per_step(self, rows: int) -> int:
-        """Most tokens of one training step of so many rows."""
+        """Most tokens of one training step with `rows` rows."""
         return rows * self.tokens_per_row
 
-    def build(self, tokenizer: Any) -> Task:
+    def build(self, vocabulary: Any) -> AnyTask:
         raise NotImplementedError
 
 
-class Task(ABC):
+class Task(ABC, Generic[R]):
     name: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]]  # what a row must have
-    accepts: ClassVar[frozenset[Kind]]
-    metric: ClassVar[str]
-    unit: ClassVar[str] = ""  # of the metric: nats per token
-    higher_is_better: ClassVar[bool] = False
-    verb: ClassVar[str] = "predict"  # the command that uses what was learned
-    waits: ClassVar[Literal["token", "source", "row"]] = "token"  # its user waits for one more token, for what becomes
-    # of a whole source, or for the answer to a row
-    surprises: ClassVar[bool] = True  # its loss is that of tokens in their order, so its exponential is a perplexity
-    writes: ClassVar[bool] = True  # its head scores the tokens that are read, so that one table can serve both
-    encodes: ClassVar[bool] = False  # it sees every sequence whole, and nothing is written
+    title: ClassVar[Text]
+    verb: ClassVar[str] = "predict"  # the command that uses a trained run
+    baseline_titles: ClassVar[Mapping[str, Text]] = {}  # of the naive baselines, by name
+    perplexity: ClassVar[bool] = False  # its loss is the mean surprise of tokens in order, so exp(loss) is a perplexity
+    ties: ClassVar[bool] = False  # its head scores the tokens that are read, so one table can serve both (model.tie)
+    outputs: int = 1  # numbers that the head gives for each position
+    encodes: bool = False  # it sees every sequence whole (`encode`), and generates nothing
+    accepts: frozenset[Kind]
+    scores: tuple[Score, ...]  # in the order in which they are printed
+    metric: str  # the score that runs are judged by
 
-    def check_verb(self, verb: str) -> None:
-        if verb != self.verb:
-            raise UserError(f"a {self.name} run does not {verb}; use seqloom {self.verb}")
+    @property
+    def main_score(self) -> Score:
+        """The metric, as it was declared."""
+        return next(score for score in self.scores if score.name == self.metric)
 
-    def check(self, kind: Kind) -> None:
+    def check_kind(self, kind: Kind) -> None:
         if kind not in self.accepts:
             wanted = " or ".join(sorted(self.accepts))
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Any]) -> str | None:
-        """Refuse parts (train, valid, ...) that the model cannot read; what is worth a line about the rest."""
+    def check_model(self, model: SequenceModel) -> None:
+        """Refuse a model whose context is shorter than what this task reads."""
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, R]) -> str | None:
+        """Refuse parts (train, valid, ...) that the model cannot read; a remark on what is cut or left out."""
         return None
 
     @abstractmethod
@@ -113,82 +126,50 @@ class Task(ABC):
     def head(self, width: int) -> nn.Module: ...
 
     @abstractmethod
-    def batches(self, rows: Any, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        """For ever, from step `order.start`: the pieces of each optimiser step.
+    def batches(self, rows: R, order: Order, carry: bool) -> Iterator[list[Batch]]:
+        """Endlessly, from step `order.start`: the pieces of each optimiser step.
 
         `carry`: the model's state may be handed from one batch to the next.
         """
-
-    def stream(self, rows: Any) -> Any:
-        """What a model that counts reads, in order: len() and slices of ids."""
-        return rows
-
-    def lessons(self, rows: Any) -> Iterator[Lesson]:
-        """Every example once, for a model that solves equations."""
-        raise UserError(f"{self.name} has no numbers to solve equations from; choose a model that learns by descent")
 
     @abstractmethod
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step: ...
 
     @abstractmethod
-    def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
-        """Scores with their protocol; `self.metric` is among the keys."""
+    def evaluate(
+        self, model: SequenceModel, rows: R, *, naive: Facts | None = None, quick: bool = False, brief: bool = False
+    ) -> Json:
+        """Scores with their protocol; `self.metric` is among the keys.
 
-    def settle(self, model: SequenceModel, valid: Any) -> None:
-        """What is fitted on the validation part once training is over, beside the weights."""
-        return
+        `naive`: facts for the baselines; `quick`: a part only, while training; `brief`: the metric, without what takes
+        long.
+        """
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
-        """For each row, in order, what the model makes of it, as JSON."""
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+        """For each row, in order, the model's prediction, as JSON."""
         raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
 
-    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
-        """For each row what a chart of its prediction shows."""
-        raise UserError(f"a {self.name} run has nothing to draw; leave --chart out")
-
-    def refuse(self, how: Mapping[str, Any]) -> None:
-        """Options of `predict` that this task has no use for."""
-        if how:
-            raise UserError(f"{', '.join(how)}: a {self.name} run has no such option")
-
-    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Any:
-        """Where in a source the model looks while it writes a target (none: its own)."""
-        raise UserError(f"a {self.name} run has no source and no output to align; seqloom explain needs a run that has")
-
-    def naive(self, rows: Any) -> dict[str, Any]:
+    def naive(self, rows: R) -> Facts:
         """Facts of the training part that the naive baselines need, as JSON."""
         return {}
 
-    def baselines(self, train: Any, parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Naive baselines that need the training part itself, scored on each part: {part: {name: scores}}."""
+    def baselines(self, train: R, parts: Mapping[str, R]) -> dict[str, dict[str, Json]]:
+        """Baselines that need the training part itself, scored on each part: {part: {name: scores}}."""
         return {}
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        """Scores that people read beside the metric, the chief one first; and whether higher is better."""
-        return {}
 
-    def typical_length(self, rows: Any) -> int:
-        """Tokens of one training row, as they mostly are: the length at which work is counted."""
-        return 1
+def refuse_options(task: str, options: Mapping[str, object]) -> None:
+    """Options of `predict` that a task does not have."""
+    if options:
+        raise UserError(f"{', '.join(options)}: {task} has no such option of predict")
 
-    def flops(self, model: SequenceModel, length: int) -> float:
-        """Of one token that counts in training, forward, in rows of that length."""
-        return model.flops(length)
 
-    def sample(self, model: SequenceModel, rows: Any) -> dict[str, str] | None:
-        """What a model makes of a row: prompt, text and wanted; None: nothing to show."""
-        return None
+def check_limit(model: SequenceModel, option: str, wanted: int) -> None:
+    """A model with a limit reads windows that fit into it."""
+    if model.limit is not None and wanted > model.limit:
+        raise UserError(
+            f"{option}={wanted} is longer than the model's context {model.limit}; set model.context={wanted}"
+        )
 
-    def example(self, rows: int, length: int) -> Batch | None:
-        """Inputs of that size with targets, always the same, to measure what models cost; None: not measured."""
-        return None
 
-    def probe(self, model: SequenceModel, rows: Any) -> Any:
-        """Change the future: does anything move that was said before it? As evaluate.leakage.Leak; None: there is no
-        future in such rows."""
-        return None
-
-    def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[dict[str, Any]] | None:
-        """Mean loss by the tokens read so far, up to `length` and beyond: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
-        return None
+AnyTask = Task[Any]  # a task of any rows

@@ -14,9 +14,17 @@ from seqloom.core.errors import UserError
 from seqloom.data.split import shares_of
 
 
-class Rows(Protocol):
-    name: str  # what the user typed
+class Divisible(Protocol):
+    """Rows that can be read again, as a part of the data."""
+
     unit: str  # what is never in two parts: pairs, passages
+
+    @property
+    def name(self) -> str: ...  # what the user typed
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
 
     def rows(self) -> Iterator[Any]: ...
 
@@ -30,7 +38,7 @@ class Rows(Protocol):
         """The same with other rows, of those that `all` gives."""
 
 
-Source = TypeVar("Source", bound=Rows)
+Source = TypeVar("Source", bound=Divisible)
 
 
 def split_rows(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[str, Source]:

@@ -9,17 +9,25 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
 from seqloom.decode.alignment import Alignment
 from seqloom.explain.agreement import alignment_error_rate
 from seqloom.runs.run import Run
 
 Links = set[tuple[int, int]]  # (word of the source, word of the target), counted from 0
+
+
+@runtime_checkable
+class AlignedTask(Protocol):
+    """What is asked of a task here: where in a source the model looks while it writes a target (None: its own)."""
+
+    def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment: ...
 
 
 class Gold(NamedTuple):
@@ -33,6 +41,10 @@ def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold
     """Tokens and maps, as JSON. With `target` that output is explained, not the run's own; `gold` is of that one."""
     if gold is not None and target is None:
         raise UserError("true alignments belong to a given output: give --target with --gold")
+    if not isinstance(run.task, AlignedTask):
+        raise UserError(
+            f"a {run.task.name} run has no source and no output to align; seqloom explain needs a run that has"
+        )
     found = run.task.align(run.model, text, target)
     words = _words(run, found) if gold is not None else None
     if gold is not None and words is not None:

@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from seqloom.core.batch import Batch
-from seqloom.core.network import CountingModel, SequenceModel
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, flatten_state
-from seqloom.core.task import Task
+from seqloom.core.task import AnyTask
+from seqloom.lab.protocols import measured
 from seqloom.train.memory import keep_memory
 
 _SHORT = (8, 16, 32, 64, 128, 256)
@@ -40,7 +41,7 @@ Points = list[dict[str, Any]]
 
 
 def measure_costs(
-    models: Mapping[str, SequenceModel], task: Task, contexts: Sequence[int] = (), seconds: float = 6.0
+    models: Mapping[str, SequenceModel], task: AnyTask, contexts: Sequence[int] = (), seconds: float = 6.0
 ) -> dict[str, dict[str, Points]]:
     """For every model, by the tokens it has read: `latency`, seconds for what one waits for, and `state`, the bytes it
     remembers. One waits for one more token; where a source is read first, for an output as long as the source; or for
@@ -51,7 +52,7 @@ def measure_costs(
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
     readers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
-        for context in sorted(contexts or CONTEXTS[task.waits]):
+        for context in sorted(contexts or CONTEXTS[measured(task).latency_unit]):
             for name, model in models.items():
                 past = [reader.seconds for (other, _), reader in readers.items() if other == name]
                 if _affordable(past, seconds) and (reader := _begin(model, task, context)):
@@ -66,7 +67,7 @@ def measure_costs(
 
 def throughput(
     models: Mapping[str, SequenceModel],
-    task: Task,
+    task: AnyTask,
     lengths: Sequence[int] = (),
     tokens: int = TOKENS,
     seconds: float = 3.0,
@@ -78,14 +79,14 @@ def throughput(
     """
     keep_memory()  # as in training
     found: dict[str, Points] = {name: [] for name in models}
-    trained = {name: model for name, model in models.items() if not isinstance(model, CountingModel)}
+    trained = {name: model for name, model in models.items() if model.descends}
     best: dict[tuple[str, int], float] = {}
     spent = dict.fromkeys(trained, 0.0)
     with _modes(trained, training=True), torch.enable_grad():
         for turn in range(TURNS):
             chosen = [name for name in trained if turn == 0 or spent[name] * (turn + 1) / turn <= seconds]
-            for length in sorted(lengths or LENGTHS[task.waits]):
-                batch = task.example(max(1, tokens // length), length)
+            for length in sorted(lengths or LENGTHS[measured(task).latency_unit]):
+                batch = measured(task).example(max(1, tokens // length), length)
                 for name in chosen:
                     if batch is not None and _can_read(trained[name], _read_in_a_row(trained[name], batch)):
                         took = _training_step(trained[name], task, batch)
@@ -197,19 +198,19 @@ class _Answerer(_Timed):
         return time.perf_counter() - started
 
 
-def _begin(model: SequenceModel, task: Task, context: int) -> _Timed | None:
+def _begin(model: SequenceModel, task: AnyTask, context: int) -> _Timed | None:
     """None: it cannot read so much, or there is nothing to read."""
-    if task.waits == "row":
-        batch = task.example(1, context)
+    if measured(task).latency_unit == "row":
+        batch = measured(task).example(1, context)
         if batch is None or not _can_read(model, context):
             return None
         return _Answerer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
-    if task.waits == "source":
-        batch = task.example(1, context)
+    if measured(task).latency_unit == "source":
+        batch = measured(task).example(1, context)
         if batch is None or batch.context is None or not _can_read(model, _read_in_a_row(model, batch)):
             return None
         return _Writer(model, batch.context.to(model.device), batch.inputs[:, :1].to(model.device))
-    batch = task.example(1, context + _AFTER)
+    batch = measured(task).example(1, context + _AFTER)
     if batch is None or not _can_read(model, max(context, _AFTER + 1)):
         return None
     return _Reader(model, batch.inputs.to(model.device), context)
@@ -234,7 +235,7 @@ def _affordable(past: Sequence[float], seconds: float) -> bool:
     return not past or sum(past) + _GROWTH * past[-1] <= seconds
 
 
-def _training_step(model: SequenceModel, task: Task, batch: Batch) -> float:
+def _training_step(model: SequenceModel, task: AnyTask, batch: Batch) -> float:
     batch = batch.to(model.device)
     started = time.perf_counter()
     task.loss(model, batch).loss.backward()

@@ -11,11 +11,14 @@ from typing import Any
 
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, ModelConfig, SequenceModel, SolvingModel
-from seqloom.core.task import Task
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
+from seqloom.core.task import AnyTask
+from seqloom.lab.protocols import flops
 from seqloom.lab.rules import Budget, Rules
+from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import BUDGETS, configure
-from seqloom.runs.registry import blueprint, count_parameters, find_config, names, task_config
+from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig
 
 _LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # ten validations in a run
@@ -134,7 +137,7 @@ class Sized:
     """An entry at the size it is compared at."""
 
     def __init__(
-        self, entry: Entry, config: RunConfig, model: ModelConfig, task: Task, pinned: set[str], length: int
+        self, entry: Entry, config: RunConfig, model: ModelConfig, task: AnyTask, pinned: set[str], length: int
     ) -> None:
         """`length`: of the sequences at which its work is counted."""
         self.entry, self.task, self.model, self.pinned, self.length = entry, task, model, pinned, length
@@ -150,7 +153,7 @@ class Sized:
     @property
     def counts(self) -> bool:
         """It learns by counting, or by solving equations: nothing to size, to tune or to repeat."""
-        return isinstance(self.blueprint, CountingModel | SolvingModel)
+        return not self.blueprint.descends
 
     @cached_property
     def parameters(self) -> tuple[int, int]:
@@ -159,7 +162,7 @@ class Sized:
 
     @cached_property
     def flops_per_token(self) -> float:
-        return self.task.flops(self.blueprint, self.length)
+        return flops(self.task, self.blueprint, self.length)
 
     def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
         """The options of `train` that give it its budget."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqloom.core.task import Task
+from seqloom.core.task import AnyTask
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.rules import Rules
@@ -23,7 +23,7 @@ _SMALL = 0.1  # of the work of a whole run, to guess the time that is left
 
 
 class Jobs:
-    def __init__(self, rules: Rules, out: Path, task: Task, data: Mapping[str, Any], entries: int) -> None:
+    def __init__(self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int) -> None:
         """`entries`: how many take turns."""
         self.rules, self.out, self.task, self.entries = rules, out, task, entries
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
@@ -110,7 +110,7 @@ class Jobs:
             "data": dict(data),
             "scored": scored,
             "metric": self.task.metric,
-            "lower": not self.task.higher_is_better,
+            "lower": not self.task.main_score.higher_is_better,
             "command": fit_command(config, Path(f"{folder}-again")),
         }
 
@@ -134,10 +134,10 @@ def changed(section: Any, **changes: Any) -> Any:
 
 def fit_command(config: RunConfig, folder: Path) -> str:
     """The `seqloom fit` that does the same as this run."""
-    plain = {"task.name": config.task["name"], "model.name": config.model["name"], "data.train": config.data.train}
+    plain = {"task.name": config.task["name"], "model.name": config.model["name"], "data.train": config.data["train"]}
     usual = json.loads(configure(None, plain).model_dump_json())
     asked = json.loads(config.model_dump_json())
-    parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data.train]
+    parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data["train"]]
     parts += ["--model", config.model["name"], "--out", str(folder)]
     for section, options in asked.items():
         for option, value in options.items():

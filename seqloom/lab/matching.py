@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from seqloom.core.errors import UserError
-from seqloom.core.network import ModelConfig
+from seqloom.core.model import ModelConfig
 
 TOLERANCE = 0.02
 _CLOSE = 0.002  # near enough to leave the finer knobs alone

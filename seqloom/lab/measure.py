@@ -7,15 +7,18 @@ from typing import Any
 
 import torch
 
-from seqloom.core.network import ModelConfig, SequenceModel
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.taps import Tap
-from seqloom.core.task import Task
-from seqloom.data.shapes import material_of
+from seqloom.core.task import AnyTask
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.matching import match_size
+from seqloom.lab.protocols import ByPosition, Shows
 from seqloom.lab.recall import CHANCE, RecallTask, recall
 from seqloom.lab.worker import Job
-from seqloom.runs.registry import count_parameters, find_config, task_config
+from seqloom.runs.build import count_parameters
+from seqloom.runs.registry import find_config, task_config
 from seqloom.runs.run import Run, load
 
 _SAMPLE = 300  # tokens of text that each entry writes
@@ -24,36 +27,35 @@ _READING = 4.0  # seconds at least for reading contexts: enough for the longest,
 _NAMES = 6  # taps shown as examples
 
 
-def measure(job: Job) -> dict[str, Any]:
+def measure(job: Job) -> Json:
     """Of every entry, and the baselines that need the training part."""
     torch.set_num_threads(job["threads"])
     loaded = {name: load(Path(folder)) for name, folder in job["runs"].items()}
     first = next(iter(loaded.values()))
     models, task = {name: run.model for name, run in loaded.items()}, first.task
-    material = material_of(task_config(first.config))
-    parts = material.open_parts(first.config.data)
-    train, test = (material.prepare(parts[part], first.tokenizer) for part in ("train", "test"))
+    material = first.material
+    train, test = (material.shape.prepare(material.parts[part], first.tokenizer) for part in ("train", "test"))
     length = task_config(first.config).tokens_per_row
     costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
     speeds = throughput(models, task, seconds=job["seconds"])
     entries = {
         name: {
             **costs[name],
-            "positions": task.by_position(run.model, test, length),
+            "positions": task.by_position(run.model, test, length) if isinstance(task, ByPosition) else None,
             "trained_length": length,
             "throughput": speeds[name],
             "taps": taps(run.model),
-            "sample": _continuation(run, test) if task.verb == "generate" else task.sample(run.model, test),
+            "sample": _sample(run, test),
         }
         for name, run in loaded.items()
     }
     return {"entries": entries, "baselines": task.baselines(train, {"test": test}).get("test", {})}
 
 
-def _continuation(run: Run, test: Any) -> dict[str, str] | None:
-    """Of runs that go on with a text."""
+def _sample(run: Run, test: Any) -> dict[str, str] | None:
+    """What it makes of the test part: of the beginning of a text, or of the first row."""
     if run.task.verb != "generate":
-        return None
+        return run.task.sample(run.model, test) if isinstance(run.task, Shows) else None
     prompt = _prompt(run, test)
     try:
         return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}
@@ -61,7 +63,7 @@ def _continuation(run: Run, test: Any) -> dict[str, str] | None:
         return None
 
 
-def probe(job: Job) -> dict[str, Any]:
+def probe(job: Job) -> Json:
     """What the architecture recalls over which distance, at a small size."""
     torch.set_num_threads(job["threads"])
     options = dict(job["model"])
@@ -74,7 +76,7 @@ def probe(job: Job) -> dict[str, Any]:
     return {"recall": recall(config, job["seed"], job["steps"], _resized), "chance": CHANCE}
 
 
-def _resized(config: ModelConfig, task: Task, target: int) -> ModelConfig:
+def _resized(config: ModelConfig, task: AnyTask, target: int) -> ModelConfig:
     def count(model: ModelConfig) -> int:
         with torch.device("meta"):
             return count_parameters(model.assemble(task))
@@ -82,7 +84,7 @@ def _resized(config: ModelConfig, task: Task, target: int) -> ModelConfig:
     return match_size(config, target, count, "the probe")
 
 
-def taps(model: SequenceModel) -> dict[str, Any]:
+def taps(model: SequenceModel) -> Json:
     """How many tensors of the model can be watched by name, and the first of the names."""
     names = [name for name, module in model.named_modules() if isinstance(module, Tap)]
     return {"count": len(names), "names": names[:_NAMES]}

@@ -9,7 +9,7 @@ parameters, the same batches and the same settings: those of `fit`, a little fas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,9 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch
-from seqloom.core.network import CountingModel, ModelConfig, SequenceModel
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Facts, Json
+from seqloom.core.score import Score
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task
+from seqloom.core.task import AnyTask, Order, Step, Task
 from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
@@ -34,32 +37,48 @@ _LENGTH = _START + 1 + max(DISTANCES)
 _TESTED = 256  # rows of every distance
 _FRESH = 2**62  # a step that no training reaches
 
-Resize = Callable[[ModelConfig, Task, int], ModelConfig]  # with so many parameters, for this task
+Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # with so many parameters, for this task
 
 
-def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[dict[str, Any]]:
+def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
     """[{"distance": 2, "accuracy": 0.99}, ...], as far as the model can read. CHANCE is what guessing gives."""
     task = RecallTask()
     config = model_config.model_copy(update={"dropout": 0.0})
     with torch.device("meta"):
-        counts = isinstance(config.assemble(task), CountingModel)
+        descends = config.assemble(task).descends
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = (config if counts else resize(config, task, PARAMETERS)).assemble(task)
+        model = (resize(config, task, PARAMETERS) if descends else config).assemble(task)
         _teach(model, task, seed, steps)
-    found: list[dict[str, Any]] = task.evaluate(model, None, seed=seed)["recall"]
+    found: list[Json] = task.evaluate(model, Drawn(seed, steps))["recall"]
     return found
 
 
-class RecallTask(Task):
-    """Which item came after the mark? It makes its own data: where a task reads rows, this one reads nothing."""
+@dataclass(frozen=True)
+class Drawn:
+    """Rows that are made as they are needed: `steps` batches of them."""
+
+    seed: int
+    steps: int
+
+    def __len__(self) -> int:
+        return self.steps * _BATCH
+
+    @property
+    def tokens(self) -> int:
+        return len(self) * _LENGTH
+
+
+class RecallTask(Task[Drawn]):
+    """Which item came after the mark?"""
 
     name = "recall"
-    columns = ()
+    title = ("recall", "回忆")
     accepts = frozenset({"causal"})
     metric = "accuracy"
-    higher_is_better = True
+    scores = (Score("accuracy", ("Accuracy", "准确率"), higher_is_better=True),)
     vocabulary = ITEMS + 2
+    binned = None
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -67,7 +86,7 @@ class RecallTask(Task):
     def head(self, width: int) -> nn.Module:
         return nn.Linear(width, self.vocabulary)
 
-    def batches(self, rows: Any, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: Drawn, order: Order, carry: bool) -> Iterator[list[Batch]]:
         for step in range(order.start, _FRESH):
             generator = _generator(order.seed, step)
             asked = torch.rand(order.batch, len(DISTANCES), generator=generator) < 0.5
@@ -80,10 +99,21 @@ class RecallTask(Task):
         total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
         return Step(total, int((targets >= 0).sum()), state)
 
+    def drawn(self, rows: Drawn) -> Iterator[Batch]:
+        """All batches, one after the other."""
+        batches = self.batches(rows, Order(_BATCH, rows.seed), carry=False)
+        return (piece for _, (piece,) in zip(range(rows.steps), batches, strict=False))
+
+    def stream(self, rows: Drawn) -> np.ndarray:
+        """What a model that counts reads: each row up to a query, then the answer."""
+        return torch.cat([text for batch in self.drawn(rows) for text in _as_text(batch)]).numpy()
+
     @torch.inference_mode()
-    def evaluate(self, model: SequenceModel, rows: Any, **options: Any) -> dict[str, Any]:
-        """Option: `seed` of the rows, in each of which one distance is asked for."""
-        generator = _generator(options.get("seed", 0), _FRESH)
+    def evaluate(
+        self, model: SequenceModel, rows: Drawn, *, naive: Facts | None = None, quick: bool = False, brief: bool = False
+    ) -> Json:
+        """New rows, in each of which one distance is asked for."""
+        generator = _generator(rows.seed, _FRESH)
         model.eval()
         found = []
         for n, distance in enumerate(DISTANCES):
@@ -119,13 +149,12 @@ def _generator(seed: int, step: int) -> torch.Generator:
 
 def _teach(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> None:
     config = TrainConfig.model_validate({"steps": steps, "rate": 8e-3, "matrix_rate": 0.03})
-    batches = (piece for (piece,) in task.batches(None, Order(_BATCH, seed), carry=False))
-    if isinstance(model, CountingModel):
-        model.observe(text for _, batch in zip(range(steps), batches, strict=False) for text in _as_text(batch))
+    drawn = Drawn(seed, steps)
+    if model.learn(task, drawn) is not None:
         return
     optimizers = Optimizers(model, config)
     model.train()
-    for step, batch in zip(range(steps), batches, strict=False):
+    for step, batch in enumerate(task.drawn(drawn)):
         piece = task.loss(model, batch)
         (piece.loss / max(1, piece.count)).backward()
         nn.utils.clip_grad_norm_(optimizers.parameters, config.clip)
@@ -134,6 +163,5 @@ def _teach(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> Non
 
 
 def _as_text(batch: Batch) -> Iterator[Tensor]:
-    """For a model that counts what follows what: each row up to a query, then the answer."""
     for row, query in (batch.targets >= 0).nonzero().tolist():
         yield torch.cat((batch.inputs[row, : query + 1], batch.targets[row, query, None]))

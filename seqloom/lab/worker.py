@@ -75,11 +75,10 @@ def _fit(job: Job) -> Result:
     import torch
 
     from seqloom.core.progress import Silent
-    from seqloom.data.shapes import material_of
     from seqloom.lab.cost import peak_memory
     from seqloom.lab.search import hopeful
     from seqloom.runs.fit import conduct
-    from seqloom.runs.registry import task_config
+    from seqloom.runs.material import Material
     from seqloom.train.engine import Engine
     from seqloom.train.loop import Diverged
 
@@ -91,7 +90,7 @@ def _fit(job: Job) -> Result:
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],
-            tokenizer=material_of(task_config(config)).load_tokenizer(Path(job["tokenizer"])),
+            vocabulary=Material(config).load_vocabulary(Path(job["tokenizer"])),
             scored=job["scored"],
             compared=True,
             judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,

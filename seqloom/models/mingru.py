@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, stack_of
-from seqloom.core.network import ModelConfig
+from seqloom.core.model import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve

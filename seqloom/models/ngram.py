@@ -13,7 +13,7 @@ Sizes: B rows, T tokens, V vocabulary, M = B * T histories.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,11 +23,13 @@ from torch import Tensor
 
 from seqloom.core.backbone import Kind
 from seqloom.core.errors import UserError
-from seqloom.core.network import CountingModel, ModelConfig
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, keep_last
-from seqloom.core.task import Task
+from seqloom.core.task import AnyTask
 
 END = torch.iinfo(torch.int64).max  # closes every list of keys: a search never runs off it, and never finds it
+PIECE = 1 << 20  # tokens of the training part read at once
 CHUNK = 1 << 20  # predictions (histories x vocabulary) worked out together; bounds the temporaries
 
 Ints = NDArray[np.int64]
@@ -42,25 +44,48 @@ class Config(ModelConfig):
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"order": 1}, {"order": 2})
 
-    def assemble(self, task: Task) -> NGram:
-        task.check(NGram.kind)
-        vocabulary = getattr(task, "vocabulary", None)
-        if not isinstance(vocabulary, int) or task.encodes:
-            raise UserError("model ngram: counts which token follows; nobody asks for that here, choose another")
-        if "target" in task.columns:
-            raise UserError(f"model ngram: counts running text, and {task.name} has pairs; choose another model")
-        return NGram(vocabulary, self.order, getattr(task, "tokens", None))
+    def assemble(self, task: AnyTask) -> NGram:
+        task.check_kind(NGram.kind)
+        if not isinstance(task, CountedTask):
+            raise UserError(
+                f"model ngram: counts the tokens of running text, and {task.name} has none; use another model"
+            )
+        return NGram(task.vocabulary, self.order, task.binned)
 
 
-class NGram(CountingModel):
+class Binned(Protocol):
+    """How numbers become tokens, and the shape of one prediction."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def tokens(self, values: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class CountedTask(Protocol):
+    """What is asked of a task here: a vocabulary, and its training part as one stream of tokens."""
+
+    vocabulary: int
+    binned: Binned | None  # where inputs are numbers
+
+    def stream(self, rows: Any) -> Stream: ...
+
+
+class Stream(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, piece: slice) -> Ints: ...
+
+
+class NGram(SequenceModel):
     kind: Kind = "causal"
     limit: int | None = None
+    descends = False
+    grows = True
     unigram: Tensor
 
-    def __init__(self, vocabulary: int, order: int, numbers: Any = None) -> None:
-        """`numbers`: where inputs are numbers, how these become tokens, and the shape of what is said of each."""
+    def __init__(self, vocabulary: int, order: int, binned: Binned | None = None) -> None:
         super().__init__()
-        self.vocabulary, self.order, self.numbers = vocabulary, order, numbers
+        self.vocabulary, self.order, self.binned = vocabulary, order, binned
         self.register_buffer("unigram", torch.full((vocabulary,), 1 / vocabulary))
         for length in range(1, order):  # what may follow the histories of each length
             self.register_buffer(f"keys_{length}", torch.tensor([END]))
@@ -77,7 +102,7 @@ class NGram(CountingModel):
         rows = max(1, CHUNK // self.vocabulary)
         for part, numbers in zip(predictions.split(rows), histories.split(rows, dim=1), strict=True):
             self._predict(numbers, part)
-        shape = self.numbers.shape if self.numbers is not None else ()
+        shape = self.binned.shape if self.binned is not None else ()
         return predictions.view(*inputs.shape, *shape, self.vocabulary), keep_last(read, self.order - 1, mask)
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -85,6 +110,12 @@ class NGram(CountingModel):
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> Tensor:
         return keep_last(self._read(self._tokens(context), None), self.order - 1, mask)
+
+    def learn(self, task: object, rows: object) -> int:
+        assert isinstance(task, CountedTask)
+        stream = task.stream(rows)
+        self.observe(torch.from_numpy(stream[start : start + PIECE]) for start in range(0, len(stream), PIECE))
+        return len(stream)
 
     def observe(self, pieces: Iterable[Tensor]) -> None:
         """Count the stream that the pieces make up; earlier counts are forgotten."""
@@ -117,7 +148,7 @@ class NGram(CountingModel):
         setattr(self, name, torch.from_numpy(values).to(old.device, old.dtype))
 
     def _tokens(self, inputs: Tensor) -> Tensor:
-        return inputs if self.numbers is None else self.numbers.tokens(inputs[..., 0])
+        return inputs if self.binned is None else self.binned.tokens(inputs[..., 0])
 
     def _read(self, inputs: Tensor, state: State) -> Tensor:
         """The tokens remembered, then the new ones."""

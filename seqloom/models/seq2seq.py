@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
-from seqloom.core.network import ModelConfig
+from seqloom.core.model import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout

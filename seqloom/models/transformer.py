@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
-from seqloom.core.network import ModelConfig
+from seqloom.core.model import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache

@@ -7,8 +7,8 @@ state = the last span-1 input vectors (B, span-1, inputs), zeros before the begi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from pydantic import Field, model_validator
@@ -16,11 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
-from seqloom.core.network import Lesson, ModelConfig, Network, SequenceModel, SolvingModel
+from seqloom.core.model import ModelConfig
+from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
-from seqloom.core.task import Task
+from seqloom.core.task import AnyTask
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
@@ -51,12 +53,12 @@ class Config(ModelConfig):
             raise ValueError("solve=true belongs to form=linear")
         return self
 
-    def assemble(self, task: Task) -> SequenceModel:
+    def assemble(self, task: AnyTask) -> SequenceModel:
         if not self.solve:
             return super().assemble(task)
         inputs, outputs = _sizes(task)
         backbone = self.model_copy(update={"inputs": inputs, "width": outputs}).build()
-        task.check(backbone.kind)
+        task.check_kind(backbone.kind)
         return SolvedWindow(task.embed(inputs), backbone, task.head(outputs), self.ridge)
 
     def build(self) -> Backbone:
@@ -91,8 +93,17 @@ class Window(Backbone):
         return self.reader(keep_last(read, self.span, mask).flatten(1))
 
 
-class SolvedWindow(Network, SolvingModel):
+@runtime_checkable
+class SolvedTask(Protocol):
+    """What is asked of a task here: every example once, as inputs and what is wanted after them (NaN: missing)."""
+
+    def lessons(self, rows: Any) -> Iterator[Batch]: ...
+
+
+class SolvedWindow(Network):
     """What enters and what leaves the window are the numbers of the task themselves."""
+
+    descends = False
 
     def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, ridge: float) -> None:
         super().__init__(embed, backbone, head)
@@ -100,14 +111,20 @@ class SolvedWindow(Network, SolvingModel):
         for part in (embed, head):
             _make_identity(*_linear(part))
 
+    def learn(self, task: object, rows: object) -> int:
+        if not isinstance(task, SolvedTask):
+            raise UserError("model.solve: this task has no numbers to solve equations from; use model.solve=false")
+        return self.solve(task.lessons(rows))
+
     @torch.no_grad()
-    def solve(self, lessons: Iterable[Lesson]) -> int:
-        """Examples with something missing in what is wanted are left out."""
+    def solve(self, lessons: Iterable[Batch]) -> int:
+        """Examples with a missing target are left out."""
         backbone: Any = self.backbone
         reader, span = backbone.reader, backbone.span
         size, count = reader.in_features + 1, 0
         gram, moment = (torch.zeros(size, n, dtype=torch.float64) for n in (size, reader.out_features))
-        for inputs, mask, wanted in lessons:
+        for lesson in lessons:
+            inputs, mask, wanted = lesson.inputs, lesson.mask, lesson.targets
             read = torch.cat([inputs.new_zeros(inputs.size(0), span, inputs.size(-1)), inputs], dim=1)
             there = wanted.flatten(1).isfinite().all(1)
             x = keep_last(read, span, mask).flatten(1)[there].double()
@@ -131,7 +148,7 @@ def _linear(part: nn.Module) -> list[nn.Linear]:
     return found
 
 
-def _sizes(task: Task) -> tuple[int, int]:
+def _sizes(task: AnyTask) -> tuple[int, int]:
     """Numbers that a step of the task has, and numbers that are said of it."""
     (reads,), (writes,) = _linear(task.embed(1)), _linear(task.head(1))
     return reads.in_features, writes.out_features

@@ -1,32 +1,34 @@
-"""What the user said, as the complete configuration of a run: recipe, flags and overrides over what suits the model."""
+"""What the user said, as the complete settings of a run: recipe, flags and overrides over what suits task and model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from seqloom.core.config import merge, parse_overrides, read_toml, validate
+from seqloom.core.config import Strict, merge, parse_overrides, read_toml, validate
 from seqloom.core.errors import UserError
-from seqloom.core.task import TaskConfig
-from seqloom.data.options import DataConfig
+from seqloom.core.rows import Json
+from seqloom.data.shapes import find_shape, shape_names
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import find_config, section
-from seqloom.runs.settings import RunConfig
+from seqloom.runs.settings import RunConfig, Say, move_options
 from seqloom.train.settings import TrainConfig
 
 BUDGETS = ("steps", "tokens", "seconds")
-
-
 DEFAULT_TOKENS = 1_536_000  # minutes on two cores, and enough to tell architectures apart
 
 
-def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> RunConfig:
-    """What the user said (the later wins: recipe, flags, -o), over what suits the model she chose."""
-    said = merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides))
+def _silent(text: str) -> None: ...
+
+
+def configure(
+    recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = _silent
+) -> RunConfig:
+    """What the user said (the later wins: recipe, flags, -o), over what suits the task and model that were chosen."""
+    said = move_options(merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides)), say)
     if start := said.get("train", {}).get("start"):
         said = _beginning_with(start, said)
     chosen = {
@@ -34,35 +36,50 @@ def configure(recipe: Path | None, flags: Mapping[str, Any], overrides: Iterable
         "model": said.setdefault("model", {}).pop("name", "lstm"),
     }
     task, model = find_config("tasks", chosen["task"]), find_config("models", chosen["model"])
-    suits = {path: value for path, value in model.defaults.items() if _is_known(path, task)} | task.defaults
+    shape = find_shape(task.shape(said["task"]))
+    kinds: dict[str, type[Strict]] = {
+        "task": task, "model": model, "data": shape.options, "tokenizer": shape.tokenizer, "train": TrainConfig
+    }  # fmt: skip
+    suits = {path: value for path, value in model.defaults.items() if _is_known(path, kinds)} | task.defaults
     if not any(said.get("train", {}).get(budget) for budget in BUDGETS):
         suits["train.tokens"] = DEFAULT_TOKENS
-    kinds = {"task": task, "model": model, "data": DataConfig, "train": TrainConfig}
+    said["data"] = _of_this_shape(said.get("data", {}), shape.options, chosen["task"], say)
     sections = validate(kinds, merge(suits, said))
     if task.whole and "context" not in said["model"]:
         sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
-    named = {part: {"name": name} | sections[part].model_dump() for part, name in chosen.items()}
-    return RunConfig(**named, data=sections["data"], train=sections["train"])
+    plain = {name: options.model_dump() for name, options in sections.items() if name != "train"}
+    named = {name: ({"name": chosen[name]} if name in chosen else {}) | options for name, options in plain.items()}
+    return RunConfig(**named, train=sections["train"])
 
 
-def _beginning_with(start: str, said: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The model and the tokenizer are those of another run, but for what was said."""
+def _of_this_shape(said: Json, options: type[Strict], task: str, say: Say) -> Json:
+    """Options of another shape of data have no meaning here; a recipe that names them still works."""
+    others = {name for shape in shape_names() for name in find_shape(shape).options.model_fields}
+    strange = [name for name in said if name in others and name not in options.model_fields]
+    if strange:
+        say(f"{', '.join(f'data.{name}' for name in strange)}: not used by {task}; leave it out")
+    return {name: value for name, value in said.items() if name not in strange}
+
+
+def _beginning_with(start: str, said: dict[str, Json]) -> dict[str, Json]:
+    """The model and the tokenizer are those of another run, except for what the user said."""
     before = RunFolder(Path(start)).config()
     model, named = dict(before.model), said.get("model", {}).get("name")
     if named and named != model["name"]:
         raise UserError(f"--from {start}: a run of {model['name']}, not of {named}; leave --model out")
-    kept = ("tokenizer", "vocabulary", "min_count", "split")
-    known = find_config("tasks", said.get("task", {}).get("name", "language_model")).model_fields
-    task = {option: before.task[option] for option in kept if option in before.task and option in known}
+    task = find_config("tasks", said.get("task", {}).get("name", "language_model"))
+    cuts = find_shape(task.shape(said.get("task", {}))).tokenizer.model_fields
+    tokenizer = {option: value for option, value in before.tokenizer.items() if option in cuts}
     limit: int | None = None
-    with torch.device("meta"), suppress(NotImplementedError):  # one that only counts has no layers to build
+    with torch.device("meta"), suppress(NotImplementedError):  # a model that only counts has no layers to build
         limit = section("models", model).build().limit
-    for option in ({"longest", "window"} & known.keys()) if limit else ():
-        task[option] = min(limit, known[option].default)  # it reads no more than it could there
-    return merge({"model": model, "task": task}, said)
+    shorter: Json = {}
+    for option in ({"longest", "window"} & task.model_fields.keys()) if limit else ():
+        shorter[option] = min(limit or 0, task.model_fields[option].default)  # it reads no more than it could there
+    return merge({"model": model, "task": shorter, "tokenizer": tokenizer}, said)
 
 
-def _is_known(path: str, task: type[TaskConfig]) -> bool:
-    """What suits a model may be an option that this task does not have."""
-    section, _, option = path.partition(".")
-    return section != "task" or option in task.model_fields
+def _is_known(path: str, kinds: Mapping[str, type[Strict]]) -> bool:
+    """Settings that suit a model may be options that this task does not have."""
+    name, _, option = path.partition(".")
+    return option in kinds[name].model_fields

@@ -1,4 +1,4 @@
-"""Where names become objects: models and tasks are open sets, the file name is the name you type."""
+"""Where names become objects. Models and tasks are open sets: the name of the file or folder is the name you type."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import ValidationError
 
+from seqloom.core.config import Strict
 from seqloom.core.errors import UserError, unknown
-from seqloom.core.network import ModelConfig, SequenceModel
-from seqloom.core.task import Task, TaskConfig
+from seqloom.core.rows import Json
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes import find_shape
+from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.settings import RunConfig
+
+if TYPE_CHECKING:
+    from seqloom.core.model import ModelConfig
+    from seqloom.core.task import TaskConfig
 
 
 def names(kind: str) -> list[str]:
@@ -23,49 +29,60 @@ def names(kind: str) -> list[str]:
     return sorted(m.name for m in iter_modules([str(folder)]) if not m.name.startswith("_"))
 
 
-def find_config(kind: str, name: str) -> Any:
+def find_config(kind: str, name: object) -> Any:
+    """The class `Config` of a model or a task."""
     if not isinstance(name, str) or name not in names(kind):
-        raise unknown(kind.removesuffix("s"), name, names(kind))
+        raise unknown(kind.removesuffix("s"), str(name), names(kind))
     return import_module(f"seqloom.{kind}.{name}").Config
 
 
 def task_config(config: RunConfig) -> TaskConfig:
-    return section("tasks", config.task)
+    found: TaskConfig = section("tasks", config.task)
+    return found
 
 
 def model_config(config: RunConfig) -> ModelConfig:
-    return section("models", config.model)
+    found: ModelConfig = section("models", config.model)
+    return found
 
 
-def section(kind: str, section: Mapping[str, Any]) -> Any:
-    options = dict(section)
+def section(kind: str, options: Mapping[str, object]) -> Any:
+    """The options of a model or a task, checked."""
+    options = dict(options)
     name = options.pop("name")
+    return _checked(find_config(kind, name), options, f"a run of {name}")
+
+
+def shape_of(config: RunConfig) -> AnyShape:
+    return find_shape(find_config("tasks", config.task["name"]).shape(config.task))
+
+
+def data_options(config: RunConfig, **changes: str | None) -> DataOptions:
+    """The data section, checked; `changes`: other values for some options."""
+    options: DataOptions = _checked(shape_of(config).options, _own(shape_of(config).options, config.data), "this run")
+    return options.model_copy(update=changes)
+
+
+def tokenizer_options(config: RunConfig) -> Strict:
+    kind = shape_of(config).tokenizer
+    found: Strict = _checked(kind, _own(kind, config.tokenizer), "this run")
+    return found
+
+
+def current(config: RunConfig) -> RunConfig:
+    """Settings as this version writes them: older ones had the data and tokenizer options of every task."""
+    shape = shape_of(config)
+    data, tokenizer = _own(shape.options, config.data), _own(shape.tokenizer, config.tokenizer)
+    return config.model_copy(update={"data": data, "tokenizer": tokenizer})
+
+
+def _own(kind: type[Strict], options: Json) -> Json:
+    return {name: value for name, value in options.items() if name in kind.model_fields}
+
+
+def _checked(kind: type[Strict], options: Json, what: str) -> Any:
     try:
-        return find_config(kind, name).model_validate(options)
+        return kind.model_validate(options)
     except ValidationError as error:
         wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]))
-        raise UserError(f"a run of {name} with options that it does not have: {wrong}; was run.json edited?") from None
-
-
-def check_reading(task: TaskConfig, model: SequenceModel) -> None:
-    """A model with a limit reads windows that fit into it, and carries no state that could be cut."""
-    truncation = getattr(task, "truncation", "regular")
-    if model.limit is None:
-        return
-    for option in ("length", "context"):
-        if (wanted := getattr(task, option, 0)) > model.limit:
-            raise UserError(
-                f"task.{option}={wanted} is longer than the model's context {model.limit}; set model.context={wanted}"
-            )
-    if truncation != "regular":
-        raise UserError(f"task.truncation={truncation} cuts a carried state; this model reads windows and carries none")
-
-
-def count_parameters(model: SequenceModel) -> int:
-    return sum(p.numel() for p in model.parameters())
-
-
-def blueprint(config: RunConfig, task: Task) -> SequenceModel:
-    """The model without memory for its weights: to count them before they are allocated."""
-    with torch.device("meta"):
-        return model_config(config).assemble(task)
+        raise UserError(f"{what} has options that this version does not know: {wrong}; was run.json edited?") from None

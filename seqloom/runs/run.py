@@ -1,52 +1,62 @@
-"""Where names become objects: a configuration into a task and a model, a run folder into a working run.
-
-Models and tasks are open sets: the file's name is the name you type, its `Config` says the rest.
-"""
+"""Run: a run folder as a working model, to evaluate, to predict and to generate with."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import load_file
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.core.task import Task
-from seqloom.data.shapes import material_of
+from seqloom.core.rows import Json, Row
+from seqloom.core.task import AnyTask
 from seqloom.decode.beam import beam_search
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
 from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import (
-    model_config,
-    task_config,
-)
+from seqloom.runs.material import Material
+from seqloom.runs.registry import model_config
 from seqloom.runs.settings import RunConfig
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
 
+@runtime_checkable
+class DrawnTask(Protocol):
+    """What is asked of a task whose predictions can be drawn as charts."""
+
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]: ...
+
+
 class Run:
     """A trained run, ready to evaluate, to predict or to generate."""
 
-    def __init__(self, folder: RunFolder, config: RunConfig, task: Task, model: SequenceModel, tokenizer: Any) -> None:
-        self.folder, self.config, self.task, self.model, self.tokenizer = folder, config, task, model.eval(), tokenizer
+    def __init__(
+        self, folder: RunFolder, config: RunConfig, task: AnyTask, model: SequenceModel, vocabulary: Any
+    ) -> None:
+        self.folder, self.config, self.task, self.model = folder, config, task, model.eval()
+        self.tokenizer = vocabulary
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         return self.folder.summary() or {}
 
-    def evaluate(self, data: str, **columns: str) -> dict[str, Any]:
-        """Scores on a part, with their protocol and the naive baselines beside; `columns` as in the data section."""
+    @cached_property
+    def material(self) -> Material:
+        """Its data, and how other data of the same shape is read."""
+        return Material(self.config)
+
+    def evaluate(self, data: str, **columns: str) -> Json:
+        """Scores on a file, with their protocol and the naive baselines beside; `columns` as in the data section."""
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
-        material, how = material_of(task_config(self.config)), self.config.data.model_copy(update=columns)
-        return self.task.evaluate(self.model, material.prepare(material.open(data, how), self.tokenizer), naive=naive)
+        return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
 
     def predict(
         self,
@@ -54,31 +64,31 @@ class Run:
         *,
         texts: Iterable[str] = (),
         columns: Mapping[str, str] | None = None,
-        **how: Any,
-    ) -> Iterator[dict[str, Any]]:
-        """For each source, of a file or of `texts`, a dict with its prediction, in order; read and searched as you go.
+        **options: Any,
+    ) -> Iterator[Row]:
+        """For each source, of a file or of `texts`, a dict with its prediction, in order; read and predicted as you go.
 
-        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to draw,
+        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to sample,
         `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "a"}.
         """
-        self.task.check_verb("predict")
-        rows: Iterable[dict[str, Any]] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
-        return self.task.predict(self.model, rows if data is None else self._sources(data, columns), **how)
+        self._check_verb("predict")
+        rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+        if data is not None:
+            rows = self.material.sources(data, **(columns or {}))
+        return self.task.predict(self.model, rows, **options)
 
-    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **how: Any) -> Iterator[dict[str, Any]]:
-        """The same as what a chart shows: of a forecast its history, its bands and what came."""
-        return self.task.pictures(self.model, self._sources(data, columns), **how)
-
-    def _sources(self, data: str, columns: Mapping[str, str] | None) -> Iterator[dict[str, Any]]:
-        config = self.config.data.model_copy(update=columns or {})
-        return material_of(task_config(self.config)).sources(data, config)
+    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **options: Any) -> Iterator[Json]:
+        """What a chart of each prediction shows: of a forecast its history, its bands and the actual values."""
+        if not isinstance(self.task, DrawnTask):
+            raise UserError(f"a {self.task.name} run has nothing to draw; leave --chart out")
+        return self.task.pictures(self.model, self.material.sources(data, **(columns or {})), **options)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
 
         Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
         """
-        self.task.check_verb("generate")
+        self._check_verb("generate")
         stop = [s for s in stop if s]
         if how.get("beams", 1) > 1:
             texts = self._search(prompt, count, **how)
@@ -90,7 +100,7 @@ class Run:
 
     def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
         """One continuation, as text, as soon as it is certain; ends with the document or before a stop string."""
-        self.task.check_verb("generate")
+        self._check_verb("generate")
         decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
         held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
         for (token,) in self.stream(prompt, **how):
@@ -121,6 +131,10 @@ class Run:
         prompts = [self._prompt(prompt)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
+
+    def _check_verb(self, verb: str) -> None:
+        if verb != self.task.verb:
+            raise UserError(f"a {self.task.name} run does not {verb}; use seqloom {self.task.verb}")
 
     def _draw(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
         decoders = [self.tokenizer.decoder() for _ in range(count)]
@@ -154,25 +168,19 @@ class Run:
 
 
 def load(folder: str | Path, *, int8: bool = False) -> Run:
-    """A run that has a model; its files are verified first. `int8`: its linear maps in a byte per weight."""
+    """A run that has a model; its files are verified first. `int8`: its linear layers with one byte per weight."""
     place = RunFolder(Path(folder))
     config = place.config()
     files = place.model_files()
-    tokenizer = material_of(task_config(config)).load_tokenizer(files)
-    task = task_config(config).build(tokenizer)
+    material = Material(config)
+    vocabulary = material.load_vocabulary(files)
+    task = material.task(vocabulary)
     model = model_config(config).assemble(task)
     load_weights(model, load_file(files / "model.safetensors"))
     if int8:
         model = to_int8(model)
     device = "cpu" if config.train.device == "cpu" else "auto"  # trained elsewhere, used here
-    return Run(place, config, task, model.to(choose_device(device)), tokenizer)
-
-
-def fit(recipe: str | Path | None = None, **options: Any) -> Run:
-    """Train a model, or go on training it. Options as in `seqloom fit`."""
-    from seqloom.runs.fit import fit as train
-
-    return train(recipe, **options)
+    return Run(place, config, task, model.to(choose_device(device)), vocabulary)
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str:

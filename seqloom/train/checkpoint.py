@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from seqloom.core.errors import RunError
-from seqloom.core.network import CountingModel
+from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, describe_state, flatten_state, map_state, unflatten_state
 from seqloom.train.engine import Engine
 
@@ -30,10 +30,10 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named.items() if name in lasting}
 
 
-def load_weights(model: nn.Module, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
+def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
     """All or nothing: every name and shape is checked before the first weight changes."""
     mine = weights(model)
-    flexible = isinstance(model, CountingModel)  # as large as what it has seen
+    flexible = model.grows
     missing, extra = sorted(mine.keys() - tensors.keys()), sorted(tensors.keys() - mine.keys())
     wrong = [] if flexible else [n for n in mine.keys() & tensors.keys() if mine[n].shape != tensors[n].shape]
     if missing or extra or wrong:

@@ -6,12 +6,12 @@ import json
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors.torch import load_file, save
@@ -21,9 +21,9 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import RunError
 from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter
+from seqloom.core.rows import Json, Rows
 from seqloom.core.state import State, detach_state
-from seqloom.core.task import Order, Step, Task
-from seqloom.runs.folder import RunFolder
+from seqloom.core.task import AnyTask, Order, Step
 from seqloom.train.checkpoint import load_weights, pack_process, restore_process, weights
 from seqloom.train.engine import Engine
 from seqloom.train.optimizers import Optimizers
@@ -50,10 +50,20 @@ class GivenUp(RunError):
     """Whoever judges the validation scores saw no hope in going on."""
 
 
+class Store(Protocol):
+    """Where a run is written down: metrics on the way, and checkpoints."""
+
+    path: Path
+
+    def log(self, entry: Json) -> None: ...
+    def trim_metrics(self, step: int) -> None: ...
+    def save_checkpoint(self, step: int, files: Mapping[str, bytes], keep: int, best: int | None) -> None: ...
+
+
 class Objective(nn.Module):
     """Model and task as one module, because distributed wrappers see only `forward`."""
 
-    def __init__(self, model: SequenceModel, task: Task) -> None:
+    def __init__(self, model: SequenceModel, task: AnyTask) -> None:
         super().__init__()
         self.model, self.task = model, task
 
@@ -79,10 +89,10 @@ class Trainer:
     def __init__(
         self,
         model: SequenceModel,
-        task: Task,
+        task: AnyTask,
         config: TrainConfig,
         engine: Engine,
-        folder: RunFolder,
+        folder: Store,
         reporter: Reporter,
         bytes_per_token: float | None = None,
         judge: Judge | None = None,
@@ -101,7 +111,7 @@ class Trainer:
         self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
         engine.seed(config.seed)
 
-    def fit(self, train: Any, valid: Any | None) -> Progress:
+    def fit(self, train: Rows, valid: Rows | None) -> Progress:
         """Train until the budget is spent, patience ends, or a signal comes."""
         order = Order(
             self.config.batch,
@@ -160,14 +170,14 @@ class Trainer:
         before, self.clock = self.clock, time.perf_counter()
         return self.clock - before
 
-    def evaluate(self, valid: Any | None) -> None:
+    def evaluate(self, valid: Rows | None) -> None:
         self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
         if valid is None:
             return
         with self.engine.cast():
             scores = self.task.evaluate(self.model, valid, quick=True)
         score = scores[self.task.metric]
-        sign = -1.0 if self.task.higher_is_better else 1.0
+        sign = -1.0 if self.task.main_score.higher_is_better else 1.0
         better = math.isfinite(score) and (self.progress.best is None or sign * score < sign * self.progress.best)
         if better:
             self.progress.best, self.progress.best_step, self.progress.stale = score, self.progress.step, 0
@@ -255,7 +265,7 @@ class Trainer:
         if p.step % self.config.log_every == 0:
             self._log({"train": facts})
         shown: dict[str, Any] = {"step": p.step, "loss": loss}
-        if self.task.surprises:
+        if self.task.perplexity:
             shown["perplexity"] = math.exp(min(loss, 700))
         if self.bytes_per_token:
             shown["bits_per_byte"] = loss / math.log(2) / self.bytes_per_token

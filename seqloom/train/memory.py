@@ -11,7 +11,7 @@ from pathlib import Path
 from torch import nn
 
 from seqloom.core.errors import RunError
-from seqloom.core.task import Task, TaskConfig
+from seqloom.core.task import AnyTask, TaskConfig
 from seqloom.train.settings import TrainConfig
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them
@@ -21,14 +21,14 @@ def check_memory(
     blueprint: nn.Module,
     train: TrainConfig,
     task_config: TaskConfig,
-    task: Task,
+    task: AnyTask,
     way_out: str = "lower model.width, model.depth or train.batch, or raise train.accumulate",
 ) -> None:
     """Weights, gradients and moments; and the predictions of one piece with their gradient."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
     tokens = task_config.tokens_per_step(train.batch) // train.accumulate
-    need = 4 * (parameters * copies + 3 * tokens * getattr(task, "vocabulary", 1))
+    need = 4 * (parameters * copies + 3 * tokens * task.outputs)
     room = available()
     if room is not None and need > room:
         raise RunError(

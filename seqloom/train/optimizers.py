@@ -91,7 +91,7 @@ def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
 class Optimizers:
     """All optimisers of a run as one, with the rate's schedule and a state that can be put in a file."""
 
-    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+    def __init__(self, model: SequenceModel, config: TrainConfig) -> None:
         self.config = config
         self.names: dict[Any, str] = {p: name for name, p in model.named_parameters()}
         self.members = _build(model, config)
@@ -128,7 +128,7 @@ class Optimizers:
             member.state[p][key] = place(value, p) if value.shape == p.shape else value
 
 
-def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
+def _build(model: SequenceModel, c: TrainConfig) -> list[Optimizer]:
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     factors = _factors(model, c.stage_decay)
     if c.optimizer == "sgd":
@@ -152,9 +152,9 @@ def _build(model: nn.Module, c: TrainConfig) -> list[Optimizer]:
     return members
 
 
-def _factors(model: nn.Module, decay: float) -> dict[Any, float]:
+def _factors(model: SequenceModel, decay: float) -> dict[Any, float]:
     """Of each weight's rate: all of it for the head, for each stage below a share (Howard & Ruder 2018)."""
-    if decay == 1 or not isinstance(model, SequenceModel):
+    if decay == 1:
         return {}
     stages = model.stages()
     return {p: decay ** (len(stages) - 1 - n) for n, stage in enumerate(stages) for p in stage}

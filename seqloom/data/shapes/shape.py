@@ -1,6 +1,6 @@
-"""Material: what a task reads, from what the user typed to rows that a model can be trained on.
+"""Shape: one shape of data, from what the user typed to rows that a model can be trained on.
 
-One file per shape of data, named like the shape. A task says which it reads; nobody else asks.
+One folder per shape, named like the shape. A task says which one it reads; nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -8,92 +8,114 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, TypeVar
 
+from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
-from seqloom.data.portions import draw_rows, split_rows
+from seqloom.core.rows import Part, Row, Rows, Vocabulary
+from seqloom.data.findings import Finding
+from seqloom.data.options import DataOptions
+from seqloom.data.portions import Divisible, draw_rows, split_rows
 from seqloom.data.stream import TokenStream, prepare
 from seqloom.data.text import Source
-from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.tokenizers.options import NoTokenizer, TokenizerOptions
 
-_LARGE = 10_000_000  # bytes of text whose preparation is worth a line
+_LARGE = 10_000_000  # bytes of text whose preparation is worth showing progress for
 
-
-class Part(Protocol):
-    """A part of the data: known by its content."""
-
-    name: str
-
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def hash(self) -> str: ...
+O = TypeVar("O", bound=DataOptions)  # noqa: E741
+T = TypeVar("T", bound=Strict)
+P = TypeVar("P", bound=Part)
+R = TypeVar("R", bound=Rows)
+V = TypeVar("V", bound=Vocabulary)
 
 
-class Vocabulary(Protocol):
-    kind: Any
-    size: int
-    hash: str
+class Shape(ABC, Generic[O, T, P, R, V]):
+    """`options`: its data section; `tokenizer`: its tokenizer section."""
 
-    def files(self) -> dict[str, bytes]: ...
+    options: ClassVar[type[DataOptions]]
+    tokenizer: ClassVar[type[Strict]] = NoTokenizer
 
-
-class Material(ABC):
     @abstractmethod
-    def open(self, spec: str, data: DataConfig) -> Any:
-        """The part behind a name; `data` says how to read it."""
+    def open(self, spec: str, options: O) -> P:
+        """The part behind a name; `options` says how to read it."""
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+    def holds(self, spec: str) -> bool:
+        """Whether this is data of this shape without doubt."""
+        return False
+
+    @abstractmethod
+    def sources(self, spec: str, options: O) -> Iterator[Row]:
         """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, the target where there is one."""
-        raise UserError(f"{spec}: this task does not read sources")
-
-    def split(self, part: Any, valid: float, test: float) -> dict[str, Any]:
-        return split_rows(part, valid, test)
-
-    def draw(self, part: Any, count: int, draw: int) -> Any:
-        """So many rows of a part, to see what fewer would have taught."""
-        return draw_rows(part, count, draw)
 
     @abstractmethod
-    def make_tokenizer(self, config: Any, train: Any, known: Tokenizer | None = None) -> Any:
-        """`known`: cuts texts as another run did, instead of what the training part suggests."""
+    def examine(self, options: O) -> list[Finding]:
+        """What is wrong with data of this shape, before any training (`seqloom doctor`)."""
 
     @abstractmethod
-    def load_tokenizer(self, folder: Path) -> Any: ...
+    def make_vocabulary(self, options: T, train: P, known: Tokenizer | None = None) -> V:
+        """Fitted to the training part; `known`: the tokenizer of another run, used instead of a new one."""
 
     @abstractmethod
-    def prepare(self, part: Any, tokenizer: Any, talk: Reporter | None = None, name: str = "") -> Any:
-        """Rows, from the cache when it has been done before; with progress where it takes long."""
+    def load_vocabulary(self, folder: Path) -> V: ...
 
     @abstractmethod
-    def check(self, rows: Mapping[str, Any], tokenizer: Any) -> None:
-        """Refuse what there is nothing to learn from."""
+    def prepare(self, part: P, vocabulary: V, talk: Reporter | None = None, name: str = "") -> R:
+        """Rows, from the cache when they were prepared before; with progress where it takes long."""
 
     @abstractmethod
-    def describe(self, train: Any, tokenizer: Any) -> str: ...
+    def check(self, rows: Mapping[str, R], vocabulary: V) -> None:
+        """Refuse data from which there is nothing to learn."""
 
-    def bytes_per_token(self, train: Any, tokenizer: Any) -> float | None:
+    @abstractmethod
+    def describe(self, train: R, vocabulary: V) -> str: ...
+
+    @abstractmethod
+    def split(self, part: P, valid: float, test: float) -> dict[str, P]: ...
+
+    @abstractmethod
+    def draw(self, part: P, count: int, draw: int) -> P:
+        """Only `count` rows of a part, to see how much less they teach."""
+
+    def bytes_per_token(self, train: R, vocabulary: V) -> float | None:
         """None where bits per byte would mean nothing."""
         return None
 
-    def open_parts(self, data: DataConfig) -> dict[str, Any]:
+    def open_parts(self, options: O) -> dict[str, P]:
         """The train, valid and test parts: as given, or set aside from the training part."""
-        whole = self.open(data.train, data)
-        given = {"valid": data.valid, "test": data.test}
-        share = {"valid": data.valid_fraction, "test": data.test_fraction}
-        shares = {part: 0.0 if given[part] else share[part] for part in given}
+        whole, given = self.open(options.train, options), options.held_out
+        share = {"valid": options.valid_fraction, "test": options.test_fraction}
+        shares = {part: 0.0 if part in given else share[part] for part in share}
         parts = self.split(whole, **shares) if any(shares.values()) else {"train": whole}
-        if data.examples:
-            parts["train"] = self.draw(parts["train"], data.examples, data.draw)
-        return parts | {part: self.open(spec, data) for part, spec in given.items() if spec}
+        if options.examples:
+            parts["train"] = self.draw(parts["train"], options.examples, options.draw)
+        return parts | {part: self.open(spec, options) for part, spec in given.items()}
 
-    def prepare_parts(self, parts: Mapping[str, Any], tokenizer: Any, talk: Reporter) -> dict[str, Any]:
-        rows = {name: self.prepare(part, tokenizer, talk, name) for name, part in parts.items()}
-        self.check(rows, tokenizer)
+    def prepare_parts(self, parts: Mapping[str, P], vocabulary: V, talk: Reporter) -> dict[str, R]:
+        rows = {name: self.prepare(part, vocabulary, talk, name) for name, part in parts.items()}
+        self.check(rows, vocabulary)
         return rows
+
+
+AnyShape = Shape[Any, Any, Any, Any, Any]
+D = TypeVar("D", bound=Divisible)
+
+
+class RowShape(Shape[O, T, D, R, V]):
+    """A shape whose parts are rows that can be divided one by one."""
+
+    def split(self, part: D, valid: float, test: float) -> dict[str, D]:
+        return split_rows(part, valid, test)
+
+    def draw(self, part: D, count: int, draw: int) -> D:
+        return draw_rows(part, count, draw)
+
+
+def fitted(options: TokenizerOptions, texts: Iterator[str]) -> Tokenizer:
+    """A new tokenizer for these texts."""
+    how = {"size": options.vocabulary, "min_count": options.min_count, "split": options.split}
+    return train_tokenizer(options.kind, texts, **how)  # type: ignore[arg-type]
 
 
 def prepared(source: Source, tokenizer: Tokenizer, talk: Reporter | None, name: str) -> TokenStream:
@@ -104,3 +126,10 @@ def prepared(source: Source, tokenizer: Tokenizer, talk: Reporter | None, name: 
         talk.update(min(1.0, done / size), {"preparing": name, "bytes": done})
 
     return prepare(source, tokenizer, progress=progress if size > _LARGE else None)
+
+
+def mostly_unknown(what: str) -> UserError:
+    return UserError(
+        f"more than half of {what} is unknown; raise tokenizer.vocabulary, lower tokenizer.min_count, or use "
+        "tokenizer.kind=bpe"
+    )

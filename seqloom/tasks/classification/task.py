@@ -17,16 +17,18 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.batch import IGNORE, Batch, cut, pad
+from seqloom.core.batch import IGNORE, Batch, Keep, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task, TaskConfig
-from seqloom.layers.inputs import PartedEmbedding
-from seqloom.layers.linear import Linear
-from seqloom.tasks.classification.baselines import bag_of_frames, bag_of_words
+from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
+from seqloom.data.shapes.frames.scale import LabelledScale
+from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
+from seqloom.tasks.classification.inputs import Examples, inputs_of
 from seqloom.tasks.classification.pooling import PooledHead, Rule
 from seqloom.tasks.classification.scores import fit_temperature, judge
 
@@ -34,17 +36,11 @@ _PIECES = 100  # in which a part is scored, so that two models can be compared p
 _AT_ONCE = 16_384  # tokens of a batch that is only read
 _WINDOW = 256  # rows predicted together
 
-Rows = Any  # lengths, labels, parts(n); texts() where there are texts
-
 
 class Config(TaskConfig):
     input: Literal["text", "measurements"] = Field("text", description="what a row holds")
-    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("words", description="what a token is")
-    vocabulary: int = Field(20_000, ge=2, description="most tokens that words and bpe may have")
-    min_count: int = Field(2, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     longest: int = Field(256, ge=2, description="tokens or steps of a row that are read; fit says how many are cut")
-    keep: Literal["start", "end", "both"] = Field("start", description="what is read of a longer one; both: half each")
+    keep: Keep = Field("start", description="what is read of a longer one; both: half each")
     pooling: Rule = Field("mean", description="how one vector is made of all")
     head_dropout: float = Field(0.2, ge=0, lt=1, description="share of that vector's values dropped in training")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens that are read as <unk> in training")
@@ -55,13 +51,14 @@ class Config(TaskConfig):
     validation: int = Field(2000, ge=1, description="rows of the validation part scored while training")
     scored: int = Field(0, ge=0, description="rows of each part that are scored at the end; 0: all")
 
-    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 2e-3}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 1000, "task.scored": 5000}
+    defaults: ClassVar[Json] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 2e-3}
+    shared: ClassVar[Json] = {"task.validation": 1000, "task.scored": 5000}
+    shapes = ("labelled", "frames")
     whole = True
 
-    @property
-    def reads(self) -> str:  # type: ignore[override]
-        return "labelled" if self.input == "text" else "frames"
+    @classmethod
+    def shape(cls, options: Mapping[str, object]) -> str:
+        return "frames" if options.get("input") == "measurements" else "labelled"
 
     @property
     def tokens_per_row(self) -> int:
@@ -70,37 +67,43 @@ class Config(TaskConfig):
     def tokens_per_step(self, rows: int) -> int:
         return self.batch_tokens or rows * self.longest
 
-    def build(self, tokenizer: Any) -> Classification:
-        return Classification(self, tokenizer)
+    def build(self, vocabulary: LabelledTokenizer | LabelledScale) -> Classification:
+        return Classification(self, vocabulary)
 
 
-class Classification(Task):
+class Classification(Task[Examples]):
     name = "classification"
-    columns = ("text", "label")
+    title = ("classification", "分类")
+    encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     metric = "accuracy"
-    higher_is_better = True
-    unit = "share of rows"
-    waits = "row"
-    surprises = False
-    writes = False
-    encodes = True
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "majority": ("most frequent label", "最常见的类别"),
+        "tf-idf": ("bag of words, logistic regression", "词袋 + 逻辑回归"),
+        "mean and deviation": ("mean and deviation, logistic regression", "均值与标准差 + 逻辑回归"),
+    }
+    latency_unit = "row"
 
-    def __init__(self, config: Config, known: Any) -> None:
+    def __init__(self, config: Config, known: LabelledTokenizer | LabelledScale) -> None:
         """`known`: labels, and a tokenizer or a scale."""
-        self.config, self.known = config, known
+        self.config, self.inputs = config, inputs_of(known)
+        self.scores = (
+            Score("loss", ("Loss", "损失"), unit=("nats per row", "每条样本奈特数")),
+            Score("accuracy", ("Accuracy", "准确率"), True, ("share of rows", "占样本的比例"), compared=True),
+            Score("macro_f1", ("Macro F1", "宏平均 F1"), True, compared=True),
+            Score("micro_f1", ("Micro F1", "微平均 F1"), True, compared=known.multi),
+            Score("calibration_error", ("Calibration error", "校准误差")),
+        )
         self.labels, self.multi = known.labels, known.multi
         self.balance: Tensor | None = None  # weights of the labels
 
     def embed(self, width: int) -> nn.Module:
-        if self.config.input == "measurements":
-            return Linear(self.known.size, width)
-        return PartedEmbedding(self.known.size + 1, width, self.known.eos)
+        return self.inputs.embed(width)
 
     def head(self, width: int) -> nn.Module:
         return PooledHead(width, len(self.labels), self.config.pooling, self.config.head_dropout)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, Examples]) -> str | None:
         """What is cut, and which labels are strange; weights of the labels are counted on the way."""
         if self.config.weights == "balanced":
             self.balance = self._balance(parts["train"])
@@ -120,35 +123,24 @@ class Classification(Task):
                 remarks.append(f"the {part} part has labels that training does not: {strange}; counted as wrong")
         return "; ".join(remarks) or None
 
-    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: Examples, order: Order, carry: bool) -> Iterator[list[Batch]]:
         lengths = np.minimum(rows.lengths, self.config.longest)
         every = np.arange(len(rows))
         return batches_by_length(every, lengths, order, self.config.batch_tokens, lambda n: self.collate(rows, n))
 
-    def collate(self, rows: Rows, chosen: np.ndarray) -> Batch:
+    def collate(self, rows: Examples, chosen: np.ndarray) -> Batch:
         """No rows make one row of which nothing is asked: every process takes part in every step."""
         sequences = [self.sequence(rows.parts(n)) for n in chosen]
-        inputs, mask = pad(sequences or [self._nothing()])
+        inputs, mask = pad(sequences or [self.inputs.nothing()])
         targets = self._targets([rows.labels[n] for n in chosen])
         return Batch(inputs, mask, targets, origin=f"rows {[int(n) for n in chosen][:8]} ...")
 
-    def sequence(self, parts: Sequence[np.ndarray], most: int | None = None) -> np.ndarray:
-        """What a model reads of a row: at most so many tokens, the longer part cut first."""
-        most = most or self.config.longest
-        if self.config.input == "measurements":
-            return cut(parts[0], most, self.config.keep)
-        room = max(len(parts), most - 1)
-        while sum(map(len, parts)) > room:
-            longer = max(range(len(parts)), key=lambda n: len(parts[n]))
-            others = sum(map(len, parts)) - len(parts[longer])
-            shorter = max([len(part) for n, part in enumerate(parts) if n != longer], default=0)
-            kept = max(room - others, min(shorter, room // len(parts)), 1)
-            whole = cut(parts[longer][:-1], kept - 1, self.config.keep)  # the mark of its end stays
-            parts = [*parts[:longer], np.concatenate((whole, parts[longer][-1:])), *parts[longer + 1 :]]
-        return np.concatenate(([self.known.bos], *parts))
+    def sequence(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """What a model reads of a row."""
+        return self.inputs.sequence(parts, self.config.longest, self.config.keep)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        inputs = self._with_gaps(batch.inputs) if model.training else batch.inputs
+        inputs = self.inputs.with_gaps(batch.inputs, self.config.word_dropout) if model.training else batch.inputs
         scores = model.encode(inputs, batch.mask).float()
         weights = None if self.balance is None else self.balance.to(scores.device)
         smoothing = self.config.smoothing if model.training else 0.0
@@ -163,34 +155,42 @@ class Classification(Task):
         assert batch.mask is not None
         return Step(loss, count, tokens=int(batch.mask.sum()))
 
-    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: a part), `naive` (facts from training)."""
-        count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: Examples,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         chosen = spread(count, len(rows))
         labels = [rows.labels[n] for n in chosen]
         scores, right = self._judged(self._chances(self._read(model, rows, chosen)), labels)
         scores["protocol"] = self._protocol(rows, chosen)
-        if options.get("quick"):
+        if quick:
             return {key: scores[key] for key in ("loss", "accuracy", "macro_f1", "protocol")}
         scores["pieces"] = [float(piece.sum() * min(_PIECES, count) / count) for piece in
                             np.array_split(right.astype(float), min(_PIECES, count))]  # fmt: skip
-        if naive := options.get("naive"):
+        if naive:
             chances = np.tile(np.array(naive["counts"]) / naive["rows"], (count, 1))
             scores["baselines"] = {"majority": self._judged(chances, labels)[0]}
         return scores
 
-    def settle(self, model: SequenceModel, valid: Rows) -> None:
-        if self.config.calibrate:
+    def settle(self, model: SequenceModel, valid: Examples) -> None:
+        head = model.part(PooledHead)
+        if self.config.calibrate and head is not None:
             chosen = self._scored(valid)
             scores, wanted = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
-            model.get_submodule("head").temperature.fill_(fit_temperature(scores, wanted))  # type: ignore[operator]
+            head.temperature.fill_(fit_temperature(scores, wanted))
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
-        self.refuse(how)
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+        refuse_options(self.name, options)
         rows = iter(rows)
         while window := list(islice(rows, _WINDOW)):
             there = [n for n, row in enumerate(window) if "frames" in row or row["source"]]
-            given = [self._given(window[n]) for n in there]
+            given = [self.sequence(self.inputs.parts(window[n])) for n in there]
             chances = self._chances(self._scores(model, np.array(list(map(len, given)), int), given.__getitem__))
             answers = {n: self._answer(chances[place]) for place, n in enumerate(there)}
             for n, row in enumerate(window):
@@ -198,41 +198,29 @@ class Classification(Task):
                 shown |= {"second": row["second"]} if "second" in row else {}
                 yield {"line": row["line"]} | shown | answers.get(n, {"label": None, "reason": "an empty text"})
 
-    def naive(self, rows: Rows) -> dict[str, Any]:
+    def naive(self, rows: Examples) -> Facts:
         counts = np.bincount([n for labels in rows.labels for n in labels], minlength=len(self.labels))
         return {"counts": counts.tolist(), "rows": len(rows)}
 
-    def baselines(self, train: Rows, parts: Mapping[str, Rows]) -> dict[str, dict[str, Any]]:
+    def baselines(self, train: Examples, parts: Mapping[str, Examples]) -> dict[str, dict[str, Json]]:
         """Logistic regression on a bag of words, or on mean and deviation of measurements: often hard to beat."""
         chosen = {part: self._scored(rows) for part, rows in parts.items()}
         wanted = self._targets(train.labels).numpy()
-        if self.config.input == "text":
-            texts = {part: _texts(rows, chosen[part]) for part, rows in parts.items()}
-            name, found, told = bag_of_words(_texts(train, np.arange(len(train))), wanted, texts)
-        else:
-            frames = {part: [rows.parts(n)[0] for n in chosen[part]] for part, rows in parts.items()}
-            name, found, told = bag_of_frames([train.parts(n)[0] for n in range(len(train))], wanted, frames)
+        some = {part: (rows, chosen[part]) for part, rows in parts.items()}
+        name, found, told = self.inputs.baseline(train, wanted, some)
         labels = {part: [rows.labels[n] for n in chosen[part]] for part, rows in parts.items()}
         scores = {part: self._judged(chances, labels[part])[0] for part, chances in found.items()}
         return {part: {name: score | {"protocol": told}} for part, score in scores.items()}
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        return {"accuracy": True, "macro_f1": True} | ({"micro_f1": True} if self.multi else {})
-
-    def typical_length(self, rows: Rows) -> int:
+    def typical_length(self, rows: Examples) -> int:
         return max(1, round(float(np.minimum(rows.lengths, self.config.longest).mean())))
 
     def example(self, rows: int, length: int) -> Batch:
-        draw = torch.Generator().manual_seed(0)
-        if self.config.input == "measurements":
-            inputs = torch.randn(rows, length, self.known.size, generator=draw)
-        else:
-            inputs = torch.randint(self.known.size, (rows, length), generator=draw)
+        inputs = self.inputs.random(rows, length, torch.Generator().manual_seed(0))
         targets = self._targets([[n % len(self.labels)] for n in range(rows)])
         return Batch(inputs, torch.ones(rows, length, dtype=torch.bool), targets, origin="random rows")
 
-    def _judged(self, chances: np.ndarray, labels: Sequence[list[int]]) -> tuple[dict[str, Any], np.ndarray]:
+    def _judged(self, chances: np.ndarray, labels: Sequence[list[int]]) -> tuple[Json, np.ndarray]:
         return judge(chances, self._targets(labels).numpy(), self.labels)
 
     def _targets(self, labels: Sequence[list[int]]) -> Tensor:
@@ -244,10 +232,10 @@ class Classification(Task):
             wanted[row, [n for n in numbers if n >= 0]] = 1.0
         return wanted if len(labels) else torch.full((1, len(self.labels)), float(IGNORE))
 
-    def _scored(self, rows: Rows) -> np.ndarray:
+    def _scored(self, rows: Examples) -> np.ndarray:
         return spread(min(len(rows), self.config.scored or len(rows)), len(rows))
 
-    def _read(self, model: SequenceModel, rows: Rows, chosen: np.ndarray) -> Tensor:
+    def _read(self, model: SequenceModel, rows: Examples, chosen: np.ndarray) -> Tensor:
         lengths = np.minimum(rows.lengths[chosen], self.config.longest)
         return self._scores(model, lengths, lambda n: self.sequence(rows.parts(chosen[n])))
 
@@ -266,13 +254,6 @@ class Classification(Task):
     def _chances(self, scores: Tensor) -> np.ndarray:
         return (scores.sigmoid() if self.multi else scores.softmax(-1)).double().numpy()
 
-    def _given(self, row: Row) -> np.ndarray:
-        """A row to predict from, as the model reads it."""
-        if "frames" in row:
-            return self.sequence([self.known.apply(row["frames"])])
-        end, texts = [self.known.eos], [row["source"], *([row["second"]] if "second" in row else [])]
-        return self.sequence([np.concatenate((self.known.encode(text), end)) for text in texts])
-
     def _answer(self, chances: np.ndarray) -> Row:
         order = np.argsort(-chances, kind="stable")
         every = {self.labels[n]: round(float(chances[n]), 6) for n in order}
@@ -281,23 +262,11 @@ class Classification(Task):
         best = self.labels[order[0]]
         return {"label": best, "probability": every[best], "probabilities": every}
 
-    def _with_gaps(self, inputs: Tensor) -> Tensor:
-        """Some tokens as if they were unknown, never the marks."""
-        if not self.config.word_dropout or self.config.input == "measurements":
-            return inputs
-        gone = torch.rand(inputs.shape, device=inputs.device) < self.config.word_dropout
-        return torch.where(gone & (inputs > self.known.unk), self.known.unk, inputs)
-
-    def _nothing(self) -> np.ndarray:
-        if self.config.input == "measurements":
-            return np.zeros((1, self.known.size), np.float32)
-        return np.array([self.known.bos])
-
-    def _balance(self, rows: Rows) -> Tensor:
+    def _balance(self, rows: Examples) -> Tensor:
         counts = torch.tensor(self.naive(rows)["counts"], dtype=torch.float32).clamp(min=1)
         return len(rows) / (len(counts) * counts)
 
-    def _protocol(self, rows: Rows, chosen: np.ndarray) -> str:
+    def _protocol(self, rows: Examples, chosen: np.ndarray) -> str:
         count = len(chosen)
         of = f"{count:,} rows" if count == len(rows) else f"{count:,} of {len(rows):,} rows, evenly spread"
         cut_off = int((rows.lengths[chosen] > self.config.longest).sum())
@@ -307,9 +276,3 @@ class Classification(Task):
         strange = sum(-1 in labels for labels in (rows.labels[n] for n in chosen))
         parts += [f"{strange:,} with a label unknown to training, counted as wrong"] * (strange > 0)
         return "; ".join(parts)
-
-
-def _texts(rows: Rows, chosen: np.ndarray) -> list[str]:
-    """Of the rows at these places, in rising order."""
-    wanted = set(chosen.tolist())
-    return [" ".join(texts) for n, texts in enumerate(rows.texts()) if n in wanted]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.network import SequenceModel
+from seqloom.tasks.forecasting.outputs import ForecastHead
 from seqloom.tasks.forecasting.rollout import read_forced, run_on
 from seqloom.tasks.forecasting.windows import SeriesWindows, Windows
 
@@ -138,7 +139,8 @@ class Forecaster:
 
 def _margins(model: SequenceModel) -> np.ndarray | None:
     """Of a model that says one number for each value: how far these numbers were off, if that is known."""
-    margins = getattr(getattr(model, "head", None), "margins", None)
+    head = model.part(ForecastHead)
+    margins = None if head is None else head.margins
     return None if margins is None or not margins.any() else margins.cpu().numpy()
 
 

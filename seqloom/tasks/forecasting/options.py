@@ -3,10 +3,11 @@ together, and what follows."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
 from seqloom.tasks.forecasting.windows import WindowScale
 
@@ -51,10 +52,10 @@ class ForecastOptions(TaskConfig):
     scored: int = Field(0, ge=0, description="windows of each part that are scored at the end; 0: all")
     drawn: int = Field(200, ge=0, description="windows of each part whose intervals are drawn by paths; 0: all")
 
-    reads = "series"
-    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 1e-3}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 300, "task.scored": 1000}
-    probes: ClassVar[tuple[dict[str, Any], ...]] = tuple(
+    shapes = ("series",)
+    defaults: ClassVar[Json] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 1e-3}
+    shared: ClassVar[Json] = {"task.validation": 300, "task.scored": 1000}
+    probes: ClassVar[tuple[Json, ...]] = tuple(
         {"horizon": 6, "context": 12, "window_scale": scale, "channels": channels} | how
         for how in ({"strategy": "recursive"}, {}, {"direct": "steps"}, {"strategy": "combined", "block": 4})
         for scale, channels in (("none", "joint"), ("last", "apart"), ("standard", "joint"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.core.task import Row
+from seqloom.core.rows import Row
 from seqloom.tasks.forecasting.windows import JoinedRows, SeriesWindows
 
 _AT_ONCE = 64  # series

@@ -18,6 +18,23 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.core.score import Score
+
+SCORES = (
+    Score("mse", ("MSE", "MSE"), unit=("squared deviations of the training part", "以训练部分的方差计"), compared=True),
+    Score("mae", ("MAE", "MAE"), unit=("deviations of the training part", "以训练部分的标准差计"), compared=True),
+    Score("rmse", ("RMSE", "RMSE"), unit=("deviations of the training part", "以训练部分的标准差计")),
+    Score(
+        "mase",
+        ("MASE", "MASE"),
+        unit=("errors of the seasonal naive forecast", "以季节性朴素预测的误差计"),
+        compared=True,
+    ),
+    Score("smape", ("sMAPE, %", "sMAPE（%）"), unit=("per cent", "%"), compared=True),
+    Score("owa", ("OWA", "OWA")),
+    Score("crps", ("CRPS", "CRPS"), compared=True),
+    Score("coverage", ("Coverage", "覆盖率"), higher_is_better=True),
+)
 PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 
 Sums = dict[str, list[np.ndarray]]

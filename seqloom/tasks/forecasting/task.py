@@ -10,7 +10,7 @@ Inputs and windows are those of core/series.py; what is missing is read as 0 and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,10 +19,14 @@ from torch import Tensor, nn
 from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
-from seqloom.core.network import Lesson, SequenceModel
+from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled_batches
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task
+from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
+from seqloom.data.shapes.series.rows import SeriesRows
+from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
 from seqloom.tasks.forecasting.backtests import beside, gaps, margins, rolling, shortness, too_short
 from seqloom.tasks.forecasting.baselines import fit_autoregression
@@ -32,30 +36,41 @@ from seqloom.tasks.forecasting.options import ForecastOptions
 from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
 from seqloom.tasks.forecasting.predictions import ForecastRows
 from seqloom.tasks.forecasting.rollout import read_forced, read_mixed
+from seqloom.tasks.forecasting.scores import SCORES
 from seqloom.tasks.forecasting.windows import JoinedRows, Layout, Places, SeriesWindows, Windows, random_windows
 
 _LESSONS = 256  # examples of a system of equations made together
-_UNITS = {"mse": "squared deviations", "mae": "deviations", "smape": "per cent", "mase": "naive errors"}
+_ONE_WAY: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
 _PROBED = 4  # series whose future is changed
 _SHOWN = 12  # values of a sample
 
-Rows = Any  # SeriesRows: names, values, past, known, times, begins, scale
-
 
 class Config(ForecastOptions):
-    def build(self, tokenizer: Any) -> Forecasting:
-        return Forecasting(self, tokenizer)
+    def build(self, vocabulary: SeriesScale) -> Forecasting:
+        return Forecasting(self, vocabulary)
 
 
-class Forecasting(Task):
+class Forecasting(Task[SeriesRows]):
     name = "forecasting"
-    columns = ("time", "value")
-    surprises = False
-    writes = False
+    title = ("forecasting", "时间序列预测")
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "last value": ("last value", "末值"),
+        "drift": ("drift", "漂移"),
+        "seasonal naive": ("seasonal naive", "季节性朴素预测"),
+        "moving average": ("moving average", "移动平均"),
+        "autoregression": ("linear autoregression", "线性自回归"),
+        "naive2": ("naive2 (M4)", "naive2（M4）"),
+    }
+    binned: Bins | None = None
+    vocabulary: int  # only where values are binned: then a model that counts can read them too
 
-    def __init__(self, config: Config, scale: Any) -> None:
-        """`scale`: the names of what is forecast and known, how values were scaled, and the season."""
+    def __init__(self, config: Config, scale: SeriesScale) -> None:
+        """`scale`: the names of targets and covariates, how values were scaled, and the season."""
         self.config, self.scale = config, scale
+        self.metric = config.metric
+        self.accepts = _ONE_WAY | {"bidirectional"} if config.by_head else _ONE_WAY
+        self.encodes = config.by_head
+        self.latency_unit = "row" if config.by_head else "token"
         _refuse(config, scale)
         c, self.apart = config, config.channels == "apart"
         flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
@@ -64,29 +79,13 @@ class Forecasting(Task):
         self.output = make_output(c.output, c.error, c.levels, c.bins)
         self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
         if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
-            self.tokens, self.vocabulary = self.output, self.output.size  # a model that counts can read it too
-        self._cuts: list[tuple[Rows, SeriesWindows]] = []
-
-    @property
-    def accepts(self) -> frozenset[Kind]:  # type: ignore[override]
-        one_way: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
-        return one_way | {"bidirectional"} if self.config.by_head else one_way
-
-    @property
-    def encodes(self) -> bool:  # type: ignore[override]
-        return self.config.by_head
-
-    @property
-    def waits(self) -> Literal["token", "row"]:  # type: ignore[override]
-        return "row" if self.config.by_head else "token"
-
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        return self.config.metric
-
-    @property
-    def unit(self) -> str:  # type: ignore[override]
-        return _UNITS[self.config.metric]
+            self.binned, self.vocabulary = self.output, self.output.size
+        self.scores = tuple(
+            score._replace(compared=score.compared and score.name != self.metric)
+            for score in SCORES
+            if score.name != "crps" or self.output.spreads
+        )
+        self._cuts: list[tuple[SeriesRows, SeriesWindows]] = []
 
     def embed(self, width: int) -> nn.Module:
         return Linear(self.layout.size, width)
@@ -96,7 +95,10 @@ class Forecasting(Task):
         measured = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
         return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+    def check_model(self, model: SequenceModel) -> None:
+        check_limit(model, "task.context", self.config.context)
+
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, SeriesRows]) -> str | None:
         """Refuse what is too short; say what is left out, and what is missing."""
         c, remarks = self.config, []
         needed = c.tokens_per_row if model.joins else max(c.context, c.tokens_per_row - c.context + 1)
@@ -115,7 +117,7 @@ class Forecasting(Task):
                 remarks += gaps(rows)
         return "; ".join(remarks) or None
 
-    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: SeriesRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         """Windows in an order of their own each epoch; where targets go apart, each window once for each."""
         windows = self._windows(rows)
         places = windows.trained()
@@ -131,13 +133,13 @@ class Forecasting(Task):
         series, ends = places.locate(index % len(places))
         return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self.config.dense)
 
-    def stream(self, rows: Rows) -> np.ndarray:
+    def stream(self, rows: SeriesRows) -> np.ndarray:
         """All series one after the other as tokens; missing values are passed over."""
         assert isinstance(self.output, Bins)
         values = np.concatenate([series.T.ravel() for series in rows.values])
         return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
 
-    def lessons(self, rows: Rows) -> Iterator[Lesson]:
+    def lessons(self, rows: SeriesRows) -> Iterator[Batch]:
         """Each history with the block that follows. In a window with a scale of its own, the newest value of a history
         is always the same; a strategy that reads on from there must have seen others, so the last block comes too."""
         c = self.config
@@ -152,10 +154,10 @@ class Forecasting(Task):
         for start in range(0, count, _LESSONS):
             batch = self.collate(windows, places, np.arange(start, min(count, start + _LESSONS)))
             assert batch.context is not None
-            yield batch.context, batch.context_mask, batch.targets[:, 0]
+            yield Batch(batch.context, batch.context_mask, batch.targets[:, 0])
             if batch.inputs.size(1) > 1 and batch.context_mask is None:
                 whole = torch.cat((batch.context, batch.inputs[:, 1:]), dim=1)
-                yield whole, None, batch.targets[:, -1]
+                yield Batch(whole, None, batch.targets[:, -1])
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         assert isinstance(batch, Windows) and batch.context is not None
@@ -168,37 +170,44 @@ class Forecasting(Task):
         history = rows * length if batch.context_mask is None else int(batch.context_mask.sum())
         return Step(loss, count, tokens=history + rows * (batch.inputs.size(1) - 1))
 
-    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
-        """A rolling backtest. Options: `quick` (while training: some windows, guesses alone), `brief` (no baselines),
-        `naive` (facts from training)."""
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: SeriesRows,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """A rolling backtest. `quick`: some windows, point forecasts alone; `brief`: no baselines."""
         c, windows = self.config, self._windows(rows)
         places = windows.scored(c.stride)
         if not len(places):
             raise UserError(too_short(windows))
-        chosen = places.some(c.validation if options.get("quick") else c.scored)
+        chosen = places.some(c.validation if quick else c.scored)
         origins = places.locate(chosen)
 
         def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, windows, some, quantiles)
 
         drawn = c.drawn if self.output.spreads and self.forecaster.draws else 0
-        test = rolling(forecast, windows, rows, origins, () if options.get("quick") else c.levels, drawn)
+        test = rolling(forecast, windows, rows, origins, () if quick else c.levels, drawn)
         scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
-        if options.get("quick"):
+        if quick:
             return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
         scores["pieces"] = test.pieces(self.metric)
-        if options.get("brief"):
+        if brief:
             return scores
-        return scores | beside(forecast, windows, rows, origins, test, options.get("naive") or {}, c.stride)
+        return scores | beside(forecast, windows, rows, origins, test, naive or {}, c.stride)
 
     @torch.no_grad()
-    def settle(self, model: SequenceModel, valid: Rows) -> None:
+    def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
         """How far guesses are off on the validation part, step by step: the intervals of a model that says none."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
-        head = getattr(model, "head", None)
-        if self.output.spreads or head is None or not len(places):
+        head = model.part(ForecastHead)
+        if head is None or head.margins is None or not len(places):
             return
         head.margins.zero_()
 
@@ -209,32 +218,32 @@ class Forecasting(Task):
         head.margins.copy_(torch.from_numpy(found))
 
     def forecast(
-        self, model: SequenceModel, rows: Rows, origins: Origins, quantiles: bool = False
+        self, model: SequenceModel, rows: SeriesRows, origins: Origins, quantiles: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Guesses (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
         return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
-        """Options: `back`, to begin so many points before the end."""
-        return self._answers(model, how).rows(rows)
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+        """Options: `back`, to start this many points before the end."""
+        return self._answers(model, options).rows(rows)
 
-    def pictures(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[dict[str, Any]]:
-        return self._answers(model, how).each(rows)
+    def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]:
+        return self._answers(model, options).each(rows)
 
-    def naive(self, rows: Rows) -> dict[str, Any]:
+    def naive(self, rows: SeriesRows) -> Facts:
         """What the autoregression has learned."""
         c = self.config
         fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else c.size, c.window_scale)
         return {"autoregression": fitted.facts()} if fitted else {}
 
-    def probe(self, model: SequenceModel, rows: Rows) -> Leak:
+    def probe(self, model: SequenceModel, rows: SeriesRows) -> Leak:
         """Change what comes after a moment in the midst of some series: no forecast before it may move."""
         chosen = [n for n, values in enumerate(rows.values) if len(values) > 3][:_PROBED]
         few = JoinedRows([rows], chosen)
         windows = [len(values) * 2 // 3 for values in few.values]
         return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
 
-    def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str] | None:
+    def sample(self, model: SequenceModel, rows: SeriesRows) -> dict[str, str] | None:
         """The first forecast of a part, of its first target, as numbers."""
         windows = self._windows(rows)
         origin = windows.scored().locate(np.array([0]))
@@ -245,31 +254,26 @@ class Forecasting(Task):
         ]
         return {"prompt": f"{self.scale.targets[0]}: {texts[0]}", "text": texts[1], "wanted": texts[2]}
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        beside = ("mse", "mae", "mase", "smape", *(("crps",) if self.output.spreads else ()))
-        return {name: False for name in beside if name != self.metric}
-
-    def typical_length(self, rows: Rows) -> int:
+    def typical_length(self, rows: SeriesRows) -> int:
         return self.config.tokens_per_row
 
     def example(self, rows: int, length: int) -> Windows:
         """A history of that length, and as many positions after it, up to the end of a block."""
         return random_windows(self.layout, rows, length, ends=self.config.by_head)
 
-    def _answers(self, model: SequenceModel, how: Mapping[str, Any]) -> ForecastRows:
-        self.refuse({name: value for name, value in how.items() if name != "back"})
+    def _answers(self, model: SequenceModel, options: Json) -> ForecastRows:
+        refuse_options(self.name, {name: value for name, value in options.items() if name != "back"})
         c = self.config
 
-        def windows(rows: Rows, beyond: int) -> SeriesWindows:
+        def windows(rows: SeriesRows, beyond: int) -> SeriesWindows:
             return SeriesWindows(rows, self.layout, c.context, c.horizon, c.window_scale, beyond)
 
         def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, some, origins, True)
 
-        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(how.get("back", 0)))
+        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(options.get("back", 0)))
 
-    def _windows(self, rows: Rows) -> SeriesWindows:
+    def _windows(self, rows: SeriesRows) -> SeriesWindows:
         """Made once for the same rows."""
         for known, windows in self._cuts:
             if known is rows:

@@ -21,25 +21,24 @@ from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
+from seqloom.core.rows import Facts, Json
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State, scale_gradient
-from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit
+from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.language_model.perplexity import baselines, perplexity
 from seqloom.tasks.language_model.positions import loss_by_position
+from seqloom.tokenizers import Tokenizer
 
 _STREAMS = 32  # rows in which validation is read while training
 _STRETCH = 2048  # tokens that a row reads in order, where a state is carried
 _PIECES = 100  # in which a whole part is scored, so that two models can be compared piece by piece
 
-Tokens = Any  # a TokenStream: len() and slices of int64 ids
 Schedule = tuple[Callable[[int], tuple[np.ndarray, int, bool]], int]  # step -> (starts, length, continues); steps
 
 
 class Config(TaskConfig):
-    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("characters", description="what a token is")
-    vocabulary: int = Field(8192, ge=2, description="most tokens that words and bpe may have")
-    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     length: int = Field(48, ge=1, description="tokens that gradients flow back through (mean, if random)")
     stretch: int | None = Field(
         None,
@@ -57,8 +56,8 @@ class Config(TaskConfig):
     validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
     scored: int = Field(0, ge=0, description="tokens of each part that are scored at the end; 0: all")
 
-    reads = "texts"
-    shared: ClassVar[dict[str, Any]] = {
+    shapes = ("texts",)
+    shared: ClassVar[Json] = {
         "task.length": 64,
         "task.stretch": _STRETCH,
         "task.validation": 20_000,
@@ -78,20 +77,34 @@ class Config(TaskConfig):
     def tokens_per_row(self) -> int:
         return (self.stretch or _STRETCH) if self.truncation == "full" else self.length
 
-    def build(self, tokenizer: Any) -> LanguageModel:
-        return LanguageModel(self, tokenizer.size, tokenizer.unk)
+    def build(self, vocabulary: Tokenizer) -> LanguageModel:
+        return LanguageModel(self, vocabulary.size, vocabulary.unk)
 
 
-class LanguageModel(Task):
+class LanguageModel(Task[TokenStream]):
     name = "language_model"
-    columns = ("text",)
-    accepts = frozenset({"causal"})
-    metric = "loss"
+    title = ("language modelling", "语言模型")
     verb = "generate"
-    unit = "nats per token"
+    perplexity = True
+    ties = True
+    accepts = frozenset({"causal"})
+    scores = (
+        Score("loss", ("Loss", "损失"), unit=("nats per token", "每词元奈特数")),
+        Score("perplexity", ("Perplexity", "困惑度")),
+        Score("bits_per_byte", ("Bits per byte", "每字节比特数"), compared=True),
+    )
+    metric = "loss"
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "uniform": ("uniform guess", "均匀猜测"),
+        "unigram": ("unigram guess", "按词频猜测"),
+        "ngram": ("n-gram", "n-gram"),
+    }
+    latency_unit = "token"
+    binned = None  # tokens are tokens already: what a model that counts asks
 
     def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
         self.config, self.vocabulary, self.unknown = config, vocabulary, unknown
+        self.outputs = vocabulary
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -99,7 +112,17 @@ class LanguageModel(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def check_model(self, model: SequenceModel) -> None:
+        """A model with a limit reads windows that fit into it, and carries no state that could be cut."""
+        check_limit(model, "task.length", self.config.length)
+        check_limit(model, "task.context", self.config.context)
+        if model.limit is not None and self.config.truncation != "regular":
+            raise UserError(
+                f"task.truncation={self.config.truncation} cuts a carried state; this model reads windows and carries "
+                "none"
+            )
+
+    def batches(self, rows: TokenStream, order: Order, carry: bool) -> Iterator[list[Batch]]:
         epoch, skip = 0, order.start
         while True:
             steps, count = self._schedule(rows, order, epoch, carry)
@@ -114,20 +137,28 @@ class LanguageModel(Task):
         logits, state = model(batch.inputs, state, batch.mask)
         return Step(cross_entropy(logits, batch.targets), batch.targets.numel(), state)
 
-    def evaluate(self, model: SequenceModel, rows: Tokens, **options: Any) -> dict[str, Any]:
-        """Options: `naive` (facts from training), `quick` (while training: a part, in parallel streams)."""
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: TokenStream,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """`quick`: a part of it, in parallel streams."""
         context = self.config.context or (model.limit and min(model.limit, self.config.length))
-        if options.get("quick"):
+        if quick:
             part = rows.head(self.config.validation)
             return self._honest(perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part)
         total, rows = len(rows), rows.head(self.config.scored or len(rows))
         scores = perplexity(model, rows, context=context, stride=self.config.stride, pieces=_PIECES)
         if len(rows) < total:
             scores["protocol"] += f" (the first of {total - 1:,})"
-        scores["baselines"] = baselines(rows, self.vocabulary, options.get("naive"))
+        scores["baselines"] = baselines(rows, self.vocabulary, naive)
         return self._honest(scores, rows)
 
-    def _honest(self, scores: dict[str, Any], rows: Tokens) -> dict[str, Any]:
+    def _honest(self, scores: Json, rows: TokenStream) -> Json:
         """What unknown words stand for is not predicted, so with them bits per byte would be too few."""
         if self.unknown is not None and (lost := rows.counts[self.unknown]):
             scores["protocol"] += f", {lost / len(rows):.1%} of them unknown (so bits per byte would be too few)"
@@ -135,25 +166,25 @@ class LanguageModel(Task):
                 score["bits_per_byte"] = None
         return scores
 
-    def naive(self, rows: Tokens) -> dict[str, Any]:
+    def naive(self, rows: TokenStream) -> Facts:
         """What the naive baselines need to know of the training part."""
         return {"unigram": rows.counts.tolist()}
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        return {"bits_per_byte": False}
+    def stream(self, rows: TokenStream) -> TokenStream:
+        """What a model that counts reads."""
+        return rows
 
-    def typical_length(self, rows: Tokens) -> int:
+    def typical_length(self, rows: TokenStream) -> int:
         return self.config.tokens_per_row
 
     def example(self, rows: int, length: int) -> Batch:
         ids = torch.randint(self.vocabulary, (rows, length + 1), generator=torch.Generator().manual_seed(0))
         return Batch(ids[:, :-1], None, ids[:, 1:], origin="random tokens")
 
-    def by_position(self, model: SequenceModel, rows: Tokens, length: int) -> list[dict[str, Any]]:
+    def by_position(self, model: SequenceModel, rows: TokenStream, length: int) -> list[Json]:
         return loss_by_position(model, rows, length)
 
-    def _schedule(self, rows: Tokens, order: Order, epoch: int, carry: bool) -> Schedule:
+    def _schedule(self, rows: TokenStream, order: Order, epoch: int, carry: bool) -> Schedule:
         """Stretches of text in an order of their own each epoch; every row reads one from end to end, then the next.
 
         A window is a stretch that one step reads."""
@@ -233,7 +264,7 @@ def _places(total: int, span: int, rng: np.random.Generator) -> tuple[Callable[[
     return starts, count
 
 
-def _batch(rows: Tokens, starts: np.ndarray, length: int, continues: bool) -> Batch:
+def _batch(rows: TokenStream, starts: np.ndarray, length: int, continues: bool) -> Batch:
     ids = torch.from_numpy(np.stack([rows[start : start + length + 1] for start in starts.tolist()]))
     origin = f"{length} tokens from each of {starts.tolist()}"
     return Batch(ids[:, :-1], None, ids[:, 1:], continues=continues, origin=origin)

@@ -22,24 +22,22 @@ from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit, refuse_options
+from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.masked_lm.masking import Joints, hide
+from seqloom.tokenizers import Tokenizer
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 _AT_ONCE = 8192  # tokens of a batch that is only read
 _FILLS = 5  # most likely tokens shown for a gap
 GAP = "<mask>"
 
-Tokens = Any  # a TokenStream: len() and slices of int64 ids
-
 
 class Config(TaskConfig):
-    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8192, ge=2, description="most tokens that words and bpe may have")
-    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     length: int = Field(128, ge=2, description="tokens of a window, the mark in front counted")
     share: float = Field(0.15, gt=0, lt=1, description="share of tokens that are hidden")
     group: Literal["token", "word"] = Field(
@@ -48,34 +46,39 @@ class Config(TaskConfig):
     validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
     scored: int = Field(0, ge=0, description="tokens of each part that are read to be scored at the end; 0: all")
 
-    reads = "texts"
-    defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 16}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 20_000, "task.scored": 200_000, "train.batch": 16}
+    shapes = ("texts",)
+    defaults: ClassVar[Json] = {"tokenizer.kind": "bpe", "task.length": 128, "train.batch": 16}
+    shared: ClassVar[Json] = {"task.validation": 20_000, "task.scored": 200_000, "train.batch": 16}
     whole = True
 
     @property
     def tokens_per_row(self) -> int:
         return self.length
 
-    def build(self, tokenizer: Any) -> MaskedLM:
-        return MaskedLM(self, tokenizer)
+    def build(self, vocabulary: Tokenizer) -> MaskedLM:
+        return MaskedLM(self, vocabulary)
 
 
-class MaskedLM(Task):
+class MaskedLM(Task[TokenStream]):
     name = "masked_lm"
-    columns = ("text",)
-    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
-    metric = "loss"
-    unit = "nats per masked token"
-    waits = "row"
-    surprises = False
+    title = ("masked language modelling", "掩码语言模型")
+    ties = True
     encodes = True
+    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
+    scores = (
+        Score("loss", ("Loss", "损失"), unit=("nats per masked token", "每个被掩词元奈特数")),
+        Score("masked_accuracy", ("Masked accuracy", "被掩词元准确率"), higher_is_better=True, compared=True),
+        Score("pseudo_perplexity", ("Pseudo-perplexity", "伪困惑度"), compared=True),
+    )
+    metric = "loss"
+    baseline_titles: ClassVar[dict[str, Text]] = {"unigram": ("unigram guess", "按词频猜测")}
+    latency_unit = "row"
 
-    def __init__(self, config: Config, tokenizer: Any) -> None:
+    def __init__(self, config: Config, tokenizer: Tokenizer) -> None:
         self.config, self.tokenizer = config, tokenizer
         self.mask = tokenizer.size  # one id more than there are tokens
-        self.vocabulary = tokenizer.size + 1
-        apart = config.group == "token" or config.tokenizer == "words"  # words are whole already
+        self.vocabulary = self.outputs = tokenizer.size + 1
+        apart = config.group == "token" or tokenizer.kind == "words"  # words are whole already
         self.joints = None if apart else Joints.of(tokenizer.size, lambda id: tokenizer.decode([id]))
 
     def embed(self, width: int) -> nn.Module:
@@ -84,7 +87,10 @@ class MaskedLM(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def batches(self, rows: Tokens, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def check_model(self, model: SequenceModel) -> None:
+        check_limit(model, "task.length", self.config.length)
+
+    def batches(self, rows: TokenStream, order: Order, carry: bool) -> Iterator[list[Batch]]:
         """Windows of an epoch begin one after the other from a place of its own, in any order."""
         size, epoch, skip = self.config.length - 1, 0, order.start
         while True:
@@ -106,12 +112,20 @@ class MaskedLM(Task):
         logits = self._answers(model, batch, asked)
         return Step(cross_entropy(logits, batch.targets[asked]), int(asked.sum()), tokens=batch.inputs.numel())
 
-    def evaluate(self, model: SequenceModel, rows: Tokens, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: a part), `naive` (facts from training). The same is hidden every time."""
-        most = self.config.validation if options.get("quick") else self.config.scored or len(rows)
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: TokenStream,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """The same tokens are masked every time."""
+        most = self.config.validation if quick else self.config.scored or len(rows)
         nats, right, asked = self._scored(model, rows, min(most, len(rows)))
         loss = float(nats.sum() / asked.sum())
-        scores: dict[str, Any] = {
+        scores: Json = {
             "loss": loss,
             "masked_accuracy": float(right.sum() / asked.sum()),
             "pseudo_perplexity": math.exp(min(loss, 700)),
@@ -119,29 +133,25 @@ class MaskedLM(Task):
             "protocol": f"{int(asked.sum()):,} hidden of {min(most, len(rows)):,} tokens ({self.config.share:.0%}, by "
             f"{self.config.group}), windows of {self.config.length}; nats per masked token, not a perplexity",
         }
-        if options.get("quick"):
+        if quick:
             return scores
         pieces = np.array_split(nats, min(_PIECES, len(nats)))
         share = asked.sum() / len(pieces)
         scores["pieces"] = [float(piece.sum() / share) for piece in pieces]
-        if naive := options.get("naive"):
+        if naive:
             scores["baselines"] = {"unigram": self._unigram(np.array(naive["counts"], float), rows, most)}
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """Fills the gaps of a text, written <mask>; a text without one is an error."""
-        self.refuse(how)
+        refuse_options(self.name, options)
         for row in rows:
             yield {"line": row["line"], "text": row["source"], "gaps": self._fill(model, row["source"])}
 
-    def naive(self, rows: Tokens) -> dict[str, Any]:
+    def naive(self, rows: TokenStream) -> Facts:
         return {"counts": rows.counts.tolist()}
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        return {"masked_accuracy": True, "pseudo_perplexity": False}
-
-    def typical_length(self, rows: Tokens) -> int:
+    def typical_length(self, rows: TokenStream) -> int:
         return self.config.length
 
     def example(self, rows: int, length: int) -> Batch:
@@ -149,17 +159,17 @@ class MaskedLM(Task):
         seen, asked = hide(ids, self.config.share, self.mask, np.random.default_rng(1))
         return _batch(seen, asked, np.ones_like(seen, bool))
 
-    def _window(self, rows: Tokens, begin: int) -> np.ndarray:
+    def _window(self, rows: TokenStream, begin: int) -> np.ndarray:
         ids = rows[begin : begin + self.config.length - 1]
         short = self.config.length - 1 - len(ids)
         return np.concatenate(([self.tokenizer.bos], ids, np.full(short, self.tokenizer.pad)))
 
     def _answers(self, model: SequenceModel, batch: Batch, asked: Tensor) -> Tensor:
         hidden = model.represent(batch.inputs, batch.mask)
-        return model.get_submodule("head")(hidden[asked])
+        return model.answer(hidden[asked])
 
     @torch.inference_mode()
-    def _scored(self, model: SequenceModel, rows: Tokens, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scored(self, model: SequenceModel, rows: TokenStream, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Nats, right guesses and questions of each window."""
         training = model.training
         model.eval()
@@ -182,7 +192,7 @@ class MaskedLM(Task):
             raise UserError("the part is too short: no token of it was hidden, so there is nothing to score")
         return nats, right, asked
 
-    def _unigram(self, counts: np.ndarray, rows: Tokens, most: int) -> dict[str, Any]:
+    def _unigram(self, counts: np.ndarray, rows: TokenStream, most: int) -> Json:
         """Always the most frequent token, or its share of the training part."""
         counts = counts + 1.0
         part = rows.head(most).counts[4:]
@@ -191,7 +201,7 @@ class MaskedLM(Task):
         return {"loss": loss, "masked_accuracy": right, "pseudo_perplexity": math.exp(min(loss, 700))}
 
     @torch.inference_mode()
-    def _fill(self, model: SequenceModel, text: str) -> list[list[dict[str, Any]]]:
+    def _fill(self, model: SequenceModel, text: str) -> list[list[Json]]:
         if GAP not in text:
             raise UserError(f"{text[:40]!r}: nothing to fill; write {GAP} where a token is missing")
         first, *others = [self.tokenizer.encode(piece) for piece in text.split(GAP)]
@@ -201,7 +211,7 @@ class MaskedLM(Task):
         windows = np.stack([np.concatenate(([self.tokenizer.bos], ids[begin : begin + size])) for begin in begins])
         hidden = model.represent(torch.from_numpy(windows).to(model.device))
         asked = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps - begins + 1)]
-        chances = model.get_submodule("head")(asked)[:, 4 : self.mask].float().softmax(-1)
+        chances = model.answer(asked)[:, 4 : self.mask].float().softmax(-1)
         best = chances.topk(min(_FILLS, chances.size(1)))
         return [
             [{"token": self.tokenizer.name(id + 4), "probability": round(p, 6)} for p, id in zip(*pair, strict=True)]

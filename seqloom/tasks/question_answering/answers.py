@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.core.task import Row
+from seqloom.core.rows import Row
 
 
 class Found(NamedTuple):

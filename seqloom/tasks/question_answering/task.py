@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -23,29 +23,29 @@ from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
+from seqloom.data.shapes.questions.rows import Asked, QuestionRows
 from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
 from seqloom.layers.linear import Linear
 from seqloom.tasks.question_answering.answers import Found, Given, as_json, text_of, with_passage
 from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
 from seqloom.tasks.question_answering.spans import best_spans
 from seqloom.tasks.question_answering.windows import cut_windows
+from seqloom.tokenizers import Tokenizer
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 _AT_ONCE = 8192  # tokens of a batch that is only read
 _CHUNK = 256  # questions that are predicted together
 _MARKS = 3  # tokens beside question and passage
 
-Asked = Any  # asked, passage (ids); places (tokens, 2); spans; texts; question, context; impossible
-Rows = Any  # QuestionRows: a sequence of them, and their lengths (questions, 2)
+Asking = Asked | Given
+Questions = QuestionRows | Sequence[Asking]
 
 
 class Config(TaskConfig):
-    tokenizer: Literal["characters", "bytes", "words", "bpe"] = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8000, ge=2, description="most tokens that words and bpe may have")
-    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     window: int = Field(256, ge=8, description="most tokens read at once: question, a window of the passage, marks")
     stride: int = Field(64, ge=0, description="tokens of the passage that a window shares with the next")
     longest_question: int = Field(40, ge=1, description="tokens of a question that are read; its end is cut off")
@@ -57,10 +57,10 @@ class Config(TaskConfig):
     validation: int = Field(500, ge=1, description="questions of the validation part scored while training")
     scored: int = Field(0, ge=0, description="questions of each part that are scored at the end; 0: all")
 
-    reads = "questions"
+    shapes = ("questions",)
     whole = True
-    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
+    defaults: ClassVar[Json] = {"train.batch": 32}
+    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000}
 
     @model_validator(mode="after")
     def _leave_room_for_the_passage(self) -> Config:
@@ -79,8 +79,8 @@ class Config(TaskConfig):
     def tokens_per_step(self, rows: int) -> int:
         return self.batch_tokens or rows * self.window
 
-    def build(self, tokenizer: Any) -> QuestionAnswering:
-        return QuestionAnswering(self, tokenizer)
+    def build(self, vocabulary: Tokenizer) -> QuestionAnswering:
+        return QuestionAnswering(self, vocabulary)
 
 
 class Reading(NamedTuple):
@@ -90,19 +90,24 @@ class Reading(NamedTuple):
     losses: np.ndarray
 
 
-class QuestionAnswering(Task):
+class QuestionAnswering(Task[QuestionRows]):
     name = "question_answering"
-    columns = ("question", "context")
-    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
-    metric = "f1"
-    higher_is_better = True
-    unit = "share of what agrees with the answer"
-    waits = "row"
-    surprises = False
-    writes = False
+    title = ("question answering", "问答")
     encodes = True
+    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
+    scores = (
+        Score("f1", ("F1", "F1"), True, ("F1 of answer tokens", "答案词元的 F1"), compared=True),
+        Score("exact", ("Exact match", "完全匹配"), True, compared=True),
+        Score("loss", ("Loss", "损失"), unit=("nats per window", "每窗口奈特数")),
+    )
+    metric = "f1"
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "best sentence": ("best sentence", "最相近的句子"),
+        "first sentence": ("first sentence", "第一句"),
+    }
+    latency_unit = "row"
 
-    def __init__(self, config: Config, tokenizer: Any) -> None:
+    def __init__(self, config: Config, tokenizer: Tokenizer) -> None:
         self.config, self.tokenizer = config, tokenizer
 
     def embed(self, width: int) -> nn.Module:
@@ -114,7 +119,7 @@ class QuestionAnswering(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, 2)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Rows]) -> str | None:
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, QuestionRows]) -> str | None:
         """Say what is cut, read in several windows, or not trained on; refuse a window that the model cannot read."""
         c, rows = self.config, parts["train"]
         if model.limit is not None and c.window > model.limit:
@@ -139,7 +144,7 @@ class QuestionAnswering(Task):
         }
         return "; ".join(f"{count:,} {what}" for what, count in said.items() if count) or None
 
-    def batches(self, rows: Rows, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: QuestionRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         windows = self.windows(rows.lengths)
         targets = self.targets(rows, windows)
         trained = np.flatnonzero(targets[:, 0] != IGNORE)
@@ -150,7 +155,7 @@ class QuestionAnswering(Task):
 
         return batches_by_length(trained, lengths, order, self.config.batch_tokens, collate)
 
-    def collate(self, rows: Sequence[Asked], windows: np.ndarray, targets: np.ndarray) -> Batch:
+    def collate(self, rows: Questions, windows: np.ndarray, targets: np.ndarray) -> Batch:
         """Windows with (first, last) positions that are asked for; none make one of which nothing is asked."""
         read = [self._input(rows[row], begin, end) for row, begin, end in windows.tolist()]
         own = self.tokenizer
@@ -170,7 +175,7 @@ class QuestionAnswering(Task):
         rooms = self.config.window - _MARKS - np.minimum(lengths[:, 0], self.config.longest_question)
         return cut_windows(lengths[:, 1], rooms, self.config.stride)
 
-    def targets(self, rows: Sequence[Asked], windows: np.ndarray) -> np.ndarray:
+    def targets(self, rows: Questions, windows: np.ndarray) -> np.ndarray:
         """Where in each window the first answer stands that it holds whole; IGNORE: nothing is asked of it.
 
         With `no_answer`, a window without an answer points at its first position, unless nobody knows the answer.
@@ -186,15 +191,22 @@ class QuestionAnswering(Task):
                 found[n] = 0
         return found
 
-    def evaluate(self, model: SequenceModel, rows: Rows, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: of a part), `brief` (without baselines)."""
-        quick = options.get("quick")
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: QuestionRows,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """`quick`: of a part; `brief`: without baselines."""
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         chosen = [rows[int(n)] for n in spread(count, len(rows))]
         reading = self.read(model, chosen)
         answers = [self._text(one, found) for one, found in zip(chosen, reading.answers, strict=True)]
         exact, f1 = agreements(answers, chosen, self.config.rules)
-        scores: dict[str, Any] = {
+        scores: Json = {
             "f1": float(f1.mean()),
             "exact": float(exact.mean()),
             "loss": float(reading.losses.mean()) if len(reading.losses) else float("nan"),
@@ -205,22 +217,22 @@ class QuestionAnswering(Task):
             return scores
         pieces = np.array_split(f1, min(_PIECES, count))
         scores["pieces"] = [float(piece.sum() * len(pieces) / count) for piece in pieces]  # their mean is the score
-        if not options.get("brief"):
+        if not brief:
             scores["baselines"] = baselines(chosen, self.config.rules)
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """Each row with `answer`, its characters from `start` to before `end`, `score`, and the `n_best` answers.
 
         The score is the sum of both scores; with `no_answer`, by how much it is above that of no answer.
         """
-        n_best, passage = how.pop("n_best", 3), how.pop("passage", None)
-        self.refuse(how)
+        n_best, passage = options.pop("n_best", 3), options.pop("passage", None)
+        refuse_options(self.name, options)
         if n_best < 0:
             raise UserError(f"n_best={n_best}: must be 0 (not asked for) or more")
         return self._predicted(model, (with_passage(row, passage) for row in rows), n_best)
 
-    def read(self, model: SequenceModel, chosen: Sequence[Asked], n_best: int = 1) -> Reading:
+    def read(self, model: SequenceModel, chosen: Sequence[Asking], n_best: int = 1) -> Reading:
         """The best spans of all windows of each question; no more than a batch of windows is held at a time."""
         lengths = np.array([(len(one.asked), len(one.passage)) for one in chosen], np.int64).reshape(-1, 2)
         windows = self.windows(lengths)
@@ -245,14 +257,10 @@ class QuestionAnswering(Task):
         best = [sorted((Found(s, *place) for place, s in spans.items()), key=lambda f: -f.score) for spans in found]
         return Reading([answers[: max(1, n_best)] for answers in best], losses[~np.isnan(losses)])
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        return {"f1": True, "exact": True}
-
-    def typical_length(self, rows: Rows) -> int:
+    def typical_length(self, rows: QuestionRows) -> int:
         return max(1, round(float(self._sizes(rows.lengths, self.windows(rows.lengths)).mean())))
 
-    def sample(self, model: SequenceModel, rows: Rows) -> dict[str, str]:
+    def sample(self, model: SequenceModel, rows: QuestionRows) -> dict[str, str]:
         one = rows[0]
         text = self._text(one, self.read(model, [one]).answers[0])
         return {"prompt": one.question, "text": text, "wanted": next(iter(one.texts), "")}
@@ -282,7 +290,7 @@ class QuestionAnswering(Task):
             best = best - (starts[:, :1] + ends[:, :1])
         return best.double().cpu().numpy(), first.cpu().numpy(), last.cpu().numpy()
 
-    def _input(self, one: Asked, begin: int, end: int) -> np.ndarray:
+    def _input(self, one: Asking, begin: int, end: int) -> np.ndarray:
         own, asked = self.tokenizer, one.asked[: self.config.longest_question]
         return np.concatenate(([own.bos], asked, [own.eos], one.passage[begin:end], [own.eos]))
 
@@ -295,12 +303,12 @@ class QuestionAnswering(Task):
         asked = np.minimum(lengths[windows[:, 0], 0], self.config.longest_question)
         return windows[:, 2] - windows[:, 1] + asked + _MARKS
 
-    def _text(self, one: Asked, found: list[Found]) -> str:
+    def _text(self, one: Asking, found: list[Found]) -> str:
         if not found or (self.config.no_answer and found[0].score <= 0):
             return ""
         return text_of(one, found[0])
 
-    def _protocol(self, chosen: Sequence[Asked], total: int) -> str:
+    def _protocol(self, chosen: Sequence[Asking], total: int) -> str:
         c = self.config
         of = "" if len(chosen) == total else f" of {total:,}, evenly spread"
         none = sum(one.impossible for one in chosen)
@@ -316,7 +324,7 @@ class QuestionAnswering(Task):
             chosen = [Given.of(row, self.tokenizer) for row in chunk]
             for row, one, found in zip(chunk, chosen, self.read(model, chosen, n_best).answers, strict=True):
                 given = {name: value for name, value in row.items() if name != "context"}
-                best: dict[str, Any] = {"answer": "", "start": None, "end": None, "score": None}
+                best: Json = {"answer": "", "start": None, "end": None, "score": None}
                 answers = [as_json(one, answer) for answer in found]
                 if answers:
                     nothing = self.config.no_answer and found[0].score <= 0
@@ -325,7 +333,7 @@ class QuestionAnswering(Task):
                 yield given | best | ({"n_best": answers[:n_best]} if n_best else {}) | cut
 
 
-def _keys(tokenizer: Any) -> list[int]:
+def _keys(tokenizer: Tokenizer) -> list[int]:
     """The same number for tokens that are the same but for case and blanks; 0 for all without a letter or figure."""
     names = [tokenizer.name(id).strip().lower() for id in range(tokenizer.size)]
     known: dict[str, int] = {}

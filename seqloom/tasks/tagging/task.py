@@ -23,9 +23,14 @@ from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
 from seqloom.core.words import cut_characters, cut_words, join_words
+from seqloom.data.shapes.tagged.rows import Pieces, TaggedRows
+from seqloom.data.shapes.tagged.vocabulary import TagVocabulary
+from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
@@ -35,15 +40,8 @@ _AT_ONCE = 4096  # tokens of a batch in evaluation
 _CHUNK = 500  # sentences of a prediction that are held at once
 _MOST_WORDS = 100_000  # that the baseline knows
 
-Tagged = Any  # TaggedRows: words of all sentences one after the other, as ids; sentences()
-Pieces = Any  # of TaggedRows: sentences, or parts of long ones, as numbers of words
-
 
 class Config(TaskConfig):
-    tokenizer: Literal["words", "characters", "bpe"] = Field("words", description="what a word is read as")
-    vocabulary: int = Field(30000, ge=2, description="most tokens that words and bpe may have")
-    min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
-    lower: bool = Field(False, description="look words up in lower case; their letters keep theirs")
     characters: Literal["none", "convolution", "lstm"] = Field(
         "none", description="with words: also read the letters they are spelled with"
     )
@@ -56,15 +54,13 @@ class Config(TaskConfig):
     smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing, without a CRF")
     validation: int = Field(2000, ge=1, description="sentences of the validation part scored while training")
 
-    reads = "tagged"
+    shapes = ("tagged",)
     whole = True
-    defaults: ClassVar[dict[str, Any]] = {"train.batch": 32}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 1000}
+    defaults: ClassVar[Json] = {"train.batch": 32}
+    shared: ClassVar[Json] = {"task.validation": 1000}
 
     @model_validator(mode="after")
     def _check_options(self) -> Config:
-        if self.characters != "none" and self.tokenizer != "words":
-            raise ValueError(f"characters={self.characters} goes with tokenizer=words; {self.tokenizer} has its own")
         if self.crf and self.smoothing:
             raise ValueError("a CRF knows no smoothing; leave one of crf and smoothing out")
         return self
@@ -76,8 +72,8 @@ class Config(TaskConfig):
     def tokens_per_step(self, rows: int) -> int:
         return self.batch_tokens or rows * self.longest
 
-    def build(self, tokenizer: Any) -> Tagging:
-        return Tagging(self, tokenizer)
+    def build(self, vocabulary: TagVocabulary) -> Tagging:
+        return Tagging(self, vocabulary)
 
 
 class Sentence(NamedTuple):
@@ -85,44 +81,46 @@ class Sentence(NamedTuple):
     tags: list[str]
 
 
-class Tagging(Task):
+class Tagging(Task[TaggedRows]):
     name = "tagging"
-    columns = ("words", "tags")
-    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
-    higher_is_better = True
-    waits = "row"
-    surprises = False
-    writes = False
+    title = ("tagging", "序列标注")
     encodes = True
+    accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "frequent tag": ("most frequent tag of each word", "每个词最常见的标签")
+    }
+    latency_unit = "row"
 
-    def __init__(self, config: Config, vocabulary: Any) -> None:
+    def __init__(self, config: Config, vocabulary: TagVocabulary) -> None:
         self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
+        if config.characters != "none" and vocabulary.kind != "words":
+            raise UserError(
+                f"task.characters={config.characters} goes with tokenizer.kind=words; {vocabulary.kind} reads characters "
+                "already"
+            )
+        names = vocabulary.entities
+        self.metric = "f1" if names else "accuracy"
+        self.scores = (
+            Score("f1", ("F1", "F1"), True, ("entity F1", "实体 F1")),
+            Score("precision", ("Precision", "精确率"), True),
+            Score("recall", ("Recall", "召回率"), True),
+            Score("accuracy", ("Accuracy", "准确率"), True, ("word accuracy", "词准确率"), compared=names),
+            Score("loss", ("Loss", "损失"), unit=("nats per word", "每词奈特数"), compared=True),
+        )
         numbers = {tag: number for number, tag in enumerate(self.tags)}
         self._begins = np.array([numbers.get(f"B-{t[2:]}", n) if t[:2] == "I-" else n for t, n in numbers.items()])
         self._most = config.longest  # tokens of a piece; less when a model reads less
 
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        return "f1" if self.tokens.entities else "accuracy"
-
-    @property
-    def unit(self) -> str:  # type: ignore[override]
-        return "entity F1" if self.tokens.entities else "word accuracy"
-
-    @property
-    def shown(self) -> dict[str, bool]:
-        return {"accuracy": True, "loss": False} if self.tokens.entities else {"loss": False}
-
     def embed(self, width: int) -> nn.Module:
         c, size = self.config, self.tokens.size + 1  # and a mask token, so that what was trained with one fits
-        if c.characters == "none":
+        if c.characters == "none" or self.tokens.letters is None:
             return nn.Embedding(size, width)
         return SpelledEmbedding(size, self.tokens.letters.size, width, c.characters, c.features, c.dropout)
 
     def head(self, width: int) -> nn.Module:
         return TagHead(width, self.tags, self.config.dropout, self.config.crf)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Tagged]) -> str | None:
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, TaggedRows]) -> str | None:
         """What was made of the tags, of long sentences and of tags that training does not know."""
         self._most = self._reads(model)
         remarks = []
@@ -136,14 +134,14 @@ class Tagging(Task):
                 remarks.append(f"the {part} part has sentences of more than {self._most} tokens, cut {extra:,} times")
         return "; ".join(remarks) or None
 
-    def batches(self, rows: Tagged, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: TaggedRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         pieces, budget = rows.pieces(self._most), self.config.batch_tokens
         whole = np.arange(len(pieces.first))
         return batches_by_length(
             whole, pieces.lengths, order, budget, lambda chosen: self.collate(rows, pieces, chosen)
         )
 
-    def collate(self, rows: Tagged, pieces: Pieces, chosen: np.ndarray) -> Batch:
+    def collate(self, rows: TaggedRows, pieces: Pieces, chosen: np.ndarray) -> Batch:
         """No pieces make one row of which nothing is asked: every process takes part in every step."""
         own, found, asked, places = self.tokens, [], [], []
         for n in chosen:
@@ -172,7 +170,7 @@ class Tagging(Task):
         return Step(nats.sum(), int(counts.sum()))
 
     @torch.inference_mode()
-    def tag(self, model: SequenceModel, rows: Tagged, count: int) -> tuple[np.ndarray, float, int]:
+    def tag(self, model: SequenceModel, rows: TaggedRows, count: int) -> tuple[np.ndarray, float, int]:
         """Of the first sentences the tag of every word; and the sum of losses, and of how many words."""
         pieces = rows.pieces(self._reads(model), count)
         found = np.zeros(rows.word_bounds[count], np.int64)
@@ -188,10 +186,16 @@ class Tagging(Task):
         model.train(training)
         return found, loss, words
 
-    def evaluate(self, model: SequenceModel, rows: Tagged, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: a part, and the main scores), `brief` (no scores of each type, nor of
-        baselines), `naive` (facts from training)."""
-        quick, brief = bool(options.get("quick")), bool(options.get("brief"))
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: TaggedRows,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """`quick`: a part, and the main scores; `brief`: no scores of each type, nor of baselines."""
         count = min(len(rows), self.config.validation) if quick else len(rows)
         tags, nats, words = self.tag(model, rows, count)
         wanted, found = rows.named(rows.tag_ids[: len(tags)]), rows.named(tags)
@@ -199,22 +203,22 @@ class Tagging(Task):
         scores |= {"loss": nats / max(1, words), "words": len(tags), "protocol": self._protocol(model, rows, count)}
         if quick:
             del scores["pieces"]
-        elif not brief and options.get("naive"):
-            guesses = [_frequent(sentence.words, options["naive"]) for sentence in rows.sentences()]
+        elif not brief and naive:
+            guesses = [_frequent(sentence.words, naive) for sentence in rows.sentences()]
             baseline = self._scores(guesses, wanted, full=False)
             scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """Rows with `words`, or a text (`source`) that is cut into words; `places` of the words in their `text`."""
-        self.refuse(how)
+        refuse_options(self.name, options)
         rows = iter(rows)
         while chunk := [self._cut_text(row) for row in islice(rows, _CHUNK)]:
             encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])
             tags = encoded.named(self.tag(model, encoded, len(encoded))[0])
             yield from (self._answer(row, found) for row, found in zip(chunk, tags, strict=True))
 
-    def naive(self, rows: Tagged) -> dict[str, Any]:
+    def naive(self, rows: TaggedRows) -> Facts:
         """The most frequent tag, and of each word whose own is another, that."""
         counts: dict[str, Counter[str]] = {}
         every: Counter[str] = Counter()
@@ -227,10 +231,10 @@ class Tagging(Task):
         known = {word: _most_common(tags) for word, tags in counts.items()}
         return {"other": other, "words": {word: tag for word, tag in known.items() if tag != other}}
 
-    def typical_length(self, rows: Tagged) -> int:
+    def typical_length(self, rows: TaggedRows) -> int:
         return max(1, round(float(rows.pieces(self._most).lengths.mean())))
 
-    def sample(self, model: SequenceModel, rows: Tagged) -> dict[str, str]:
+    def sample(self, model: SequenceModel, rows: TaggedRows) -> dict[str, str]:
         sentence = next(rows.sentences())
         encoded = self.tokens.rows([sentence])
         (found,) = encoded.named(self.tag(model, encoded, 1)[0])
@@ -243,7 +247,7 @@ class Tagging(Task):
     def example(self, rows: int, length: int) -> Batch:
         draw = torch.Generator().manual_seed(0)
         ids = torch.randint(self.tokens.size, (rows, length), generator=draw)
-        if self.config.characters != "none":
+        if self.config.characters != "none" and self.tokens.letters is not None:
             letters = torch.randint(1, self.tokens.letters.size, (rows, length, 6), generator=draw)
             return Batch(torch.cat((ids[..., None], letters), -1), None, torch.zeros_like(ids), origin="random words")
         return Batch(ids, None, torch.zeros_like(ids), origin="random words")
@@ -255,8 +259,9 @@ class Tagging(Task):
             raise UserError(f"a model that reads {most} tokens has no room for a word between two marks")
         return most
 
-    def _spelled(self, inputs: Tensor, rows: Tagged, places: list[tuple[int, int]]) -> Tensor:
+    def _spelled(self, inputs: Tensor, rows: TaggedRows, places: list[tuple[int, int]]) -> Tensor:
         """Beside each word its letters, (B, T, 1 + C)."""
+        assert rows.spellings is not None and rows.spelled is not None
         forms = [rows.spellings[rows.spelled[first:end]] for first, end in places]
         longest = max((int((form != 0).sum(1).max()) for form in forms if len(form)), default=1)
         letters = np.zeros((*inputs.shape, longest), np.int64)
@@ -280,7 +285,7 @@ class Tagging(Task):
         """
         scores, targets, real = words_only(model.encode(inputs, batch.mask), batch.targets)
         unknown = targets >= len(self.tags)
-        crf: Any = getattr(getattr(model, "head", None), "crf", None)
+        crf = model.part(CRF)
         if crf is None:
             asked = targets.masked_fill(unknown, IGNORE)
             smoothing = self.config.smoothing if model.training else 0.0
@@ -290,7 +295,7 @@ class Tagging(Task):
         nats = crf.loss(scores, targets.masked_fill(unknown, 0), real) * whole
         return nats, real.sum(1) * whole, crf.decode(scores, real) if decoded else targets
 
-    def _scores(self, found: list[list[str]], wanted: list[list[str]], full: bool) -> dict[str, Any]:
+    def _scores(self, found: list[list[str]], wanted: list[list[str]], full: bool) -> Json:
         """`full`: also of every type."""
         pieces = min(_PIECES, len(wanted))
         right = np.array([sum(map(str.__eq__, *both)) for both in zip(found, wanted, strict=True)])
@@ -303,7 +308,7 @@ class Tagging(Task):
         scores = score_names(found, wanted) if full else f1_score(counts)
         return scores | accuracy | {"pieces": f1_pieces(counts, pieces)}
 
-    def _protocol(self, model: SequenceModel, rows: Tagged, count: int) -> str:
+    def _protocol(self, model: SequenceModel, rows: TaggedRows, count: int) -> str:
         by = "entity F1 by seqeval (micro; first word, last word and label must be right)"
         of = "" if count == len(rows) else f" (the first of {len(rows):,})"
         told = f"{by if self.tokens.entities else 'share of words with the right tag'}, {count:,} sentences{of}"
@@ -336,6 +341,6 @@ def _most_common(counts: Counter[str]) -> str:
     return min(counts, key=lambda tag: (-counts[tag], tag))
 
 
-def _frequent(words: Iterable[str], naive: Mapping[str, Any]) -> list[str]:
+def _frequent(words: Iterable[str], naive: Facts) -> list[str]:
     """The baseline: each word's most frequent tag; the most frequent of all for words never seen."""
     return [naive["words"].get(word, naive["other"]) for word in words]

@@ -21,15 +21,18 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.backbone import matrix_flops
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
-from seqloom.core.network import Network, SequenceModel
+from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length
+from seqloom.core.rows import Facts, Json, Row
+from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Row, Step, Task, TaskConfig
+from seqloom.core.task import Order, Step, Task, TaskConfig
+from seqloom.data.shapes.pairs.rows import PairRows
+from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.decode.alignment import Alignment
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
@@ -41,24 +44,27 @@ from seqloom.tasks.translation.sources import AT_ONCE
 from seqloom.tasks.translation.writer import Found, Writer
 
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_SHOWN: dict[str, dict[str, bool]] = {  # scores to read, the chief one first; is higher better?
-    "translation": {"bleu": True, "chrf": True, "exact": True},
-    "summary": {"rougeL": True, "rouge1": True, "rouge2": True, "exact": True},
-    "transcription": {"error_rate": False, "exact": True},
-}
 
-Pairs = Any  # PairRows: lengths, source(n), target(n), texts()
-Kinds = Literal["characters", "bytes", "words", "bpe"]
+_LOSS = (
+    Score("loss", ("Loss", "损失"), unit=("nats per target token", "每目标词元奈特数")),
+    Score("perplexity", ("Perplexity", "困惑度")),
+)
+_EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)
+_SCORES = {  # by task.metric, the chief one first
+    "translation": (
+        Score("bleu", ("BLEU", "BLEU"), higher_is_better=True, compared=True),
+        Score("chrf", ("chrF", "chrF"), higher_is_better=True, compared=True),
+    ),
+    "summary": (
+        Score("rougeL", ("ROUGE-L", "ROUGE-L"), higher_is_better=True, compared=True),
+        Score("rouge1", ("ROUGE-1", "ROUGE-1"), higher_is_better=True, compared=True),
+        Score("rouge2", ("ROUGE-2", "ROUGE-2"), higher_is_better=True, compared=True),
+    ),
+    "transcription": (Score("error_rate", ("Error rate, %", "错误率（%）"), compared=True),),
+}
 
 
 class Config(TaskConfig):
-    tokenizer: Kinds = Field("bpe", description="what a token is")
-    target_tokenizer: Kinds | None = Field(None, description="the same for the target; none: as for the source")
-    joint: bool = Field(False, description="one vocabulary for both sides")
-    vocabulary: int = Field(8000, ge=2, description="most tokens that words and bpe may have")
-    target_vocabulary: int = Field(0, ge=0, description="the same for the target; 0: as for the source")
-    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
     batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
     longest: int = Field(
         256, ge=2, description="pairs with more tokens on a side are not trained on; fit says how many"
@@ -80,9 +86,9 @@ class Config(TaskConfig):
     validation: int = Field(1000, ge=1, description="pairs of the validation part scored while training")
     scored: int = Field(0, ge=0, description="pairs of each part that are translated at the end; 0: all")
 
-    reads = "pairs"
-    defaults: ClassVar[dict[str, Any]] = {"train.batch": 64}
-    shared: ClassVar[dict[str, Any]] = {"task.validation": 500, "task.scored": 1000}
+    shapes = ("pairs",)
+    defaults: ClassVar[Json] = {"train.batch": 64}
+    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000}
 
     @property
     def tokens_per_row(self) -> int:
@@ -91,21 +97,29 @@ class Config(TaskConfig):
     def tokens_per_step(self, rows: int) -> int:
         return self.batch_tokens or rows * self.longest
 
-    def build(self, tokenizer: Any) -> Translation:
-        return Translation(self, tokenizer)
+    def build(self, vocabulary: TokenizerPair) -> Translation:
+        return Translation(self, vocabulary)
 
 
-class Translation(Task):
+class Translation(Task[PairRows]):
     name = "translation"
-    columns = ("source", "target")
+    title = ("text to text", "文本到文本")
+    perplexity = True
+    ties = True
     accepts = frozenset({"causal", "encoder-decoder"})
     metric = "loss"
-    unit = "nats per target token"
-    waits = "source"
+    baseline_titles: ClassVar[dict[str, Text]] = {
+        "copy": ("copy of the source", "照抄源文本"),
+        "frequent": ("most frequent target", "最常见的目标"),
+        "nearest": ("nearest training pair", "最相近的训练对"),
+        "lead-3": ("first three sentences", "前三句"),
+    }
+    latency_unit = "source"
 
-    def __init__(self, config: Config, tokenizers: Any) -> None:
+    def __init__(self, config: Config, tokenizers: TokenizerPair) -> None:
         self.config, self.tokenizers = config, tokenizers
-        self.vocabulary = tokenizers.target.size
+        self.scores = (*_LOSS, *_SCORES[config.metric], _EXACT)
+        self.vocabulary = self.outputs = tokenizers.target.size
         c = config
         how = Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
         self.writer = Writer(tokenizers, how, c.max_new, c.reverse)
@@ -116,7 +130,7 @@ class Translation(Task):
     def head(self, width: int) -> nn.Module:
         return Linear(width, self.vocabulary)
 
-    def check_rows(self, model: SequenceModel, parts: Mapping[str, Pairs]) -> str | None:
+    def check_rows(self, model: SequenceModel, parts: Mapping[str, PairRows]) -> str | None:
         """What is trained on fits into the model's limit; all that is scored can be read at all."""
         short = self._short(parts["train"])
         if not len(short):
@@ -135,11 +149,11 @@ class Translation(Task):
         remark = f"{count - len(short):,} of {count:,} pairs have more than {self.config.longest} tokens on a side"
         return f"{remark}, and are not trained on (task.longest)" if len(short) < count else None
 
-    def batches(self, rows: Pairs, order: Order, carry: bool) -> Iterator[list[Batch]]:
+    def batches(self, rows: PairRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         longer, budget = rows.lengths.max(1), self.config.batch_tokens
         return batches_by_length(self._short(rows), longer, order, budget, lambda chosen: self.collate(rows, chosen))
 
-    def collate(self, rows: Pairs, chosen: np.ndarray) -> Batch:
+    def collate(self, rows: PairRows, chosen: np.ndarray) -> Batch:
         """No rows make one row of which nothing is asked: every process takes part in every step."""
         sources = [self.writer.source(rows.source(n)) for n in chosen] or [self.writer.source(np.zeros(1, np.int64))]
         targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
@@ -160,19 +174,26 @@ class Translation(Task):
         loss = cross_entropy(logits, batch.targets, self.config.smoothing if model.training else 0.0)
         return Step(loss, int((batch.targets != IGNORE).sum()))
 
-    def evaluate(self, model: SequenceModel, rows: Pairs, **options: Any) -> dict[str, Any]:
-        """Options: `quick` (while training: the loss alone, of a part), `brief` (nothing is translated), `naive` (facts
-        from training)."""
-        count = min(len(rows), self.config.validation if options.get("quick") else self.config.scored or len(rows))
+    def evaluate(
+        self,
+        model: SequenceModel,
+        rows: PairRows,
+        *,
+        naive: Facts | None = None,
+        quick: bool = False,
+        brief: bool = False,
+    ) -> Json:
+        """`quick`: the loss alone, of a part; `brief`: nothing is translated."""
+        count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         nats, tokens = self._surprises(model, rows, count)
         loss = float(nats.sum() / tokens.sum())
-        scores: dict[str, Any] = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
-        if options.get("quick"):
+        scores: Json = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
+        if quick:
             return scores | {"protocol": f"nats per target token, {count:,} pairs"}
-        if options.get("brief"):
+        if brief:
             scores["protocol"] = f"nats per target token, {count:,} pairs"
         else:
-            scores |= self._written(model, rows, count, options.get("naive"))
+            scores |= self._written(model, rows, count, naive)
         pieces = np.array_split(nats, min(_PIECES, count))
         share = tokens.sum() / len(pieces)  # not each one's own tokens: so the mean of all pieces is the loss
         return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
@@ -184,17 +205,17 @@ class Translation(Task):
     def text(self, hypothesis: Hypothesis) -> str:
         return self.writer.text(hypothesis)
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **how: Any) -> Iterator[Row]:
-        return self.writer.predict(model, rows, **how)
+    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+        return self.writer.predict(model, rows, **options)
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
         return self.writer.align(model, source, target)
 
-    def naive(self, rows: Pairs) -> dict[str, Any]:
+    def naive(self, rows: PairRows) -> Facts:
         (frequent, _), *_ = Counter(target for _, target in rows.texts()).most_common(1)
         return {"frequent": frequent}
 
-    def baselines(self, train: Pairs, parts: Mapping[str, Pairs]) -> dict[str, dict[str, Any]]:
+    def baselines(self, train: PairRows, parts: Mapping[str, PairRows]) -> dict[str, dict[str, Json]]:
         """What stands beside the most similar source of the training part."""
         found = {}
         for part, rows in parts.items():
@@ -208,21 +229,16 @@ class Translation(Task):
             found[part] = {"nearest": scores}
         return found
 
-    @property
-    def shown(self) -> dict[str, bool]:
-        return _SHOWN[self.config.metric]
-
-    def typical_length(self, rows: Pairs) -> int:
+    def typical_length(self, rows: PairRows) -> int:
         return max(1, round(float(rows.lengths[self._short(rows)].mean())))
 
     def flops(self, model: SequenceModel, length: int) -> float:
         """Of a target token, beside a source of the same length, which a causal model reads without writing."""
         if not model.joins:
             return model.flops(length)
-        written = matrix_flops(model.head) if isinstance(model, Network) else 0.0
-        return 2 * model.flops(2 * length) - written
+        return 2 * model.flops(2 * length) - model.head_flops()
 
-    def sample(self, model: SequenceModel, rows: Pairs) -> dict[str, str]:
+    def sample(self, model: SequenceModel, rows: PairRows) -> dict[str, str]:
         source, target = next(rows.texts())
         (text,), _ = self.writer.write(model, [source])
         return {"prompt": source, "text": text, "wanted": target}
@@ -233,7 +249,7 @@ class Translation(Task):
         context = torch.randint(self.tokenizers.shift, self.tokenizers.size, (rows, length), generator=draw)
         return Batch(ids[:, :-1], None, ids[:, 1:], context, origin="random tokens")
 
-    def _short(self, rows: Pairs) -> np.ndarray:
+    def _short(self, rows: PairRows) -> np.ndarray:
         return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)
 
     def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
@@ -248,7 +264,7 @@ class Translation(Task):
         return torch.where(chosen, guesses, batch.inputs)
 
     @torch.inference_mode()
-    def _surprises(self, model: SequenceModel, rows: Pairs, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def _surprises(self, model: SequenceModel, rows: PairRows, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Nats and tokens of each pair."""
         nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
         training = model.training
@@ -262,7 +278,7 @@ class Translation(Task):
         model.train(training)
         return nats, tokens
 
-    def _written(self, model: SequenceModel, rows: Pairs, count: int, naive: Any) -> dict[str, Any]:
+    def _written(self, model: SequenceModel, rows: PairRows, count: int, naive: Facts | None) -> Json:
         """What it writes, against what was wanted."""
         wanted = _wanted(rows, count)
         written, cut = self.writer.write(model, list(wanted))
@@ -278,11 +294,11 @@ class Translation(Task):
             guesses["lead-3"] = [lead(text, 3) for text in wanted]
         return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
 
-    def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> dict[str, Any]:
+    def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> Json:
         return score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
 
 
-def _wanted(rows: Pairs, count: int) -> dict[str, list[str]]:
+def _wanted(rows: PairRows, count: int) -> dict[str, list[str]]:
     """A source that stands there several times has several answers."""
     found: dict[str, list[str]] = {}
     for source, target in islice(rows.texts(), count):

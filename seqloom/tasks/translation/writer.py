@@ -13,7 +13,7 @@ import torch
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.core.task import Row
+from seqloom.core.rows import Row
 from seqloom.decode.alignment import Alignment, check_attention, read_maps
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding

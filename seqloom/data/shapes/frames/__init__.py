@@ -1,0 +1,5 @@
+"""Sequences of measurements with labels."""
+
+from seqloom.data.shapes.frames.shape import SHAPE
+
+__all__ = ["SHAPE"]

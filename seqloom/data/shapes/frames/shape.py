@@ -1,54 +1,79 @@
-"""Sequences of measurements with labels, scaled by what the training part says."""
+"""Sequences of measurements with labels, scaled by the mean and deviation of the training part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
-from seqloom.data.shapes.frames.reading import FrameSource, open_frames
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
+from seqloom.data.labels import check_labels
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.frames.doctor import examine_frames
+from seqloom.data.shapes.frames.reading import FrameSource, holds_frames, open_frames
 from seqloom.data.shapes.frames.rows import FrameRows
 from seqloom.data.shapes.frames.scale import LabelledScale
-from seqloom.data.shapes.labelled.shape import check_labels
-from seqloom.data.shapes.shape import Material
+from seqloom.data.shapes.shape import RowShape
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import NoTokenizer
 
 
-class Frames(Material):
-    def open(self, spec: str, data: DataConfig) -> FrameSource:
-        return open_frames(spec, data.label, data.row, data.column, data.separator)
+class Options(DataOptions):
+    column: str = Field("text", min_length=1, description="array with the measurements, in NPZ files; text: frames")
+    label: str = Field("label", min_length=1, description="column with the label")
+    separator: str | None = Field(None, description="rows have several labels, separated by this")
+    row: str = Field(
+        "id", min_length=1, description="in a table with one step per line: column that names the sequence"
+    )
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
-        found = open_frames(spec, None, data.row, data.column)
+
+class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScale]):
+    options = Options
+
+    def open(self, spec: str, options: Options) -> FrameSource:
+        return open_frames(spec, options.label, options.row, options.column, options.separator)
+
+    def holds(self, spec: str) -> bool:
+        return holds_frames(spec)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
+        found = open_frames(spec, None, options.row, options.column)
         return ({"line": n, "frames": frames} for n, frames in enumerate(found.frames, 1))
 
-    def make_tokenizer(self, config: Any, train: FrameSource, known: Any = None) -> LabelledScale:
-        """A feature that never changes stays as it is, but for its mean."""
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_frames(options.train, options.label, options.row, options.separator, options.valid)
+
+    def make_vocabulary(
+        self, options: NoTokenizer, train: FrameSource, known: Tokenizer | None = None
+    ) -> LabelledScale:
+        """A feature that never changes is only centred."""
         every = np.concatenate(train.frames).astype(np.float64)
         deviation = every.std(0)
         steady = np.where(deviation > 1e-8, deviation, 1.0)
         return LabelledScale(every.mean(0), steady, sorted(train.labels), train.multi)
 
-    def load_tokenizer(self, folder: Path) -> LabelledScale:
+    def load_vocabulary(self, folder: Path) -> LabelledScale:
         return LabelledScale.load(folder)
 
-    def prepare(self, part: FrameSource, tokenizer: LabelledScale, talk: Reporter | None = None, name: str = "") -> Any:
-        if part.features != tokenizer.size:
-            raise UserError(f"{part.name}: {part.features} features where training had {tokenizer.size}")
-        return FrameRows(part, tokenizer)
+    def prepare(
+        self, part: FrameSource, vocabulary: LabelledScale, talk: Reporter | None = None, name: str = ""
+    ) -> FrameRows:
+        if part.features != vocabulary.size:
+            raise UserError(f"{part.name}: {part.features} features where training had {vocabulary.size}")
+        return FrameRows(part, vocabulary)
 
-    def check(self, rows: Mapping[str, FrameRows], tokenizer: LabelledScale) -> None:
-        check_labels(tokenizer.labels)
+    def check(self, rows: Mapping[str, FrameRows], vocabulary: LabelledScale) -> None:
+        check_labels(vocabulary.labels)
 
-    def describe(self, train: FrameRows, tokenizer: LabelledScale) -> str:
+    def describe(self, train: FrameRows, vocabulary: LabelledScale) -> str:
         left_out = f" ({train.origin.dropped:,} empty ones left out)" if train.origin.dropped else ""
-        sizes = f"{train.tokens:,} steps of {tokenizer.size} measurements, {len(tokenizer.labels):,} labels"
+        sizes = f"{train.tokens:,} steps of {vocabulary.size} measurements, {len(vocabulary.labels):,} labels"
         return f"{len(train):,} training sequences{left_out}, {sizes}"
 
 
-MATERIAL = Frames()
+SHAPE = Frames()

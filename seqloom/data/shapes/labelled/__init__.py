@@ -1,0 +1,5 @@
+"""Texts with labels."""
+
+from seqloom.data.shapes.labelled.shape import SHAPE
+
+__all__ = ["SHAPE"]

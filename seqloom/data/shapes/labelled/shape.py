@@ -4,58 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from seqloom.core.errors import UserError
+from pydantic import Field
+
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
+from seqloom.core.rows import Row
 from seqloom.data.documents import Documents
+from seqloom.data.findings import Finding
 from seqloom.data.labels import check_labels
-from seqloom.data.options import DataConfig
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
 from seqloom.data.shapes.labelled.rows import LabelledRows
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
-from seqloom.data.shapes.shape import Material, prepared
-from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
-class LabelledTexts(Material):
-    def open(self, spec: str, data: DataConfig) -> LabelledSource:
-        return open_labelled(spec, data.column, data.label, data.second, data.separator)
+class Options(DataOptions):
+    column: str = Field("text", min_length=1, description="column with the text; a number: no header")
+    label: str = Field("label", min_length=1, description="column with the label; a number: no header")
+    second: str | None = Field(None, description="column with a second text, read after the first")
+    separator: str | None = Field(None, description="rows have several labels, separated by this")
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
-        for line, texts in open_unlabelled(spec, data.column, data.second):
+
+class LabelledTokenizerOptions(TokenizerOptions):
+    kind: Kind = Field("words", description="what a token is")
+    vocabulary: int = Field(20_000, ge=2, description="largest vocabulary of words and bpe")
+    min_count: int = Field(2, ge=1, description="rarer characters and words become <unk>")
+
+
+class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, LabelledRows, LabelledTokenizer]):
+    options = Options
+    tokenizer = LabelledTokenizerOptions
+
+    def open(self, spec: str, options: Options) -> LabelledSource:
+        return open_labelled(spec, options.column, options.label, options.second, options.separator)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
+        for line, texts in open_unlabelled(spec, options.column, options.second):
             yield {"line": line, "source": texts[0]} | ({"second": texts[1]} if len(texts) > 1 else {})
 
-    def make_tokenizer(self, config: Any, train: LabelledSource, known: Tokenizer | None = None) -> LabelledTokenizer:
-        c = config
-        texts = (text for row in train.rows() for text in row.texts)
-        own = known or train_tokenizer(c.tokenizer, texts, size=c.vocabulary, min_count=c.min_count, split=c.split)
-        return LabelledTokenizer(own, sorted(train.labels), train.multi)
+    def examine(self, options: Options) -> list[Finding]:
+        o = options
+        return examine_labelled(o.train, o.column, o.label, o.second, o.separator, o.valid)
 
-    def load_tokenizer(self, folder: Path) -> LabelledTokenizer:
+    def make_vocabulary(
+        self, options: TokenizerOptions, train: LabelledSource, known: Tokenizer | None = None
+    ) -> LabelledTokenizer:
+        texts = (text for row in train.rows() for text in row.texts)
+        return LabelledTokenizer(known or fitted(options, texts), sorted(train.labels), train.multi)
+
+    def load_vocabulary(self, folder: Path) -> LabelledTokenizer:
         return LabelledTokenizer.load(folder)
 
     def prepare(
-        self, part: LabelledSource, tokenizer: LabelledTokenizer, talk: Reporter | None = None, name: str = ""
+        self, part: LabelledSource, vocabulary: LabelledTokenizer, talk: Reporter | None = None, name: str = ""
     ) -> LabelledRows:
         sides = len(next(part.rows()).texts)
-        streams = [prepared(part.side(n), tokenizer.tokenizer, talk, name) for n in range(sides)]
-        return LabelledRows([Documents(stream, tokenizer.eos) for stream in streams], part, tokenizer.labels)
+        streams = [prepared(part.side(n), vocabulary.tokenizer, talk, name) for n in range(sides)]
+        return LabelledRows([Documents(stream, vocabulary.eos) for stream in streams], part, vocabulary.labels)
 
-    def check(self, rows: Mapping[str, LabelledRows], tokenizer: LabelledTokenizer) -> None:
-        check_labels(tokenizer.labels)
+    def check(self, rows: Mapping[str, LabelledRows], vocabulary: LabelledTokenizer) -> None:
+        check_labels(vocabulary.labels)
         counts = rows["train"].counts
-        if counts[tokenizer.unk] > 0.5 * counts.sum():
-            raise UserError(
-                "more than half of the training texts is unknown; raise task.vocabulary, lower task.min_count, or use "
-                "task.tokenizer=bpe"
-            )
+        if counts[vocabulary.unk] > 0.5 * counts.sum():
+            raise mostly_unknown("the training texts")
 
-    def describe(self, train: LabelledRows, tokenizer: LabelledTokenizer) -> str:
+    def describe(self, train: LabelledRows, vocabulary: LabelledTokenizer) -> str:
         left_out = f" ({train.origin.dropped:,} with an empty text left out)" if train.origin.dropped else ""
-        labels = f"{len(tokenizer.labels):,} labels, vocabulary {tokenizer.size:,}"
+        labels = f"{len(vocabulary.labels):,} labels, vocabulary {vocabulary.size:,}"
         return f"{len(train):,} training rows{left_out}, {train.tokens:,} tokens, {labels}"
 
 
-MATERIAL = LabelledTexts()
+SHAPE = LabelledTexts()

@@ -1,71 +1,94 @@
-"""Pairs of texts: what is given, and what is wanted for it."""
+"""Pairs of texts: a source, and the target that is wanted for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any
+
+from pydantic import Field
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.pairs.doctor import examine_pairs
 from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_sources
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
-from seqloom.data.shapes.shape import Material, prepared
-from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
-class Pairs(Material):
-    def open(self, spec: str, data: DataConfig) -> PairSource:
-        return open_pairs(spec, data.source, data.target)
+class Options(DataOptions):
+    source: str = Field("source", min_length=1, description="column with the source; a number: no header")
+    target: str = Field("target", min_length=1, description="column with the target; a number: no header")
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
-        rows = open_sources(spec, data.source, data.target).answered()
+
+class PairTokenizerOptions(TokenizerOptions):
+    kind: Kind = Field("bpe", description="what a token is")
+    vocabulary: int = Field(8000, ge=2, description="largest vocabulary of words and bpe")
+    target_kind: Kind | None = Field(None, description="what a target token is; none: as for the source")
+    target_vocabulary: int = Field(0, ge=0, description="largest vocabulary of the target; 0: as for the source")
+    joint: bool = Field(False, description="one vocabulary for source and target")
+
+    @property
+    def of_target(self) -> TokenizerOptions:
+        changed = {"kind": self.target_kind or self.kind, "vocabulary": self.target_vocabulary or self.vocabulary}
+        return self.model_copy(update=changed)
+
+
+class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, TokenizerPair]):
+    options = Options
+    tokenizer = PairTokenizerOptions
+
+    def open(self, spec: str, options: Options) -> PairSource:
+        return open_pairs(spec, options.source, options.target)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
+        rows = open_sources(spec, options.source, options.target).answered()
         return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
 
-    def make_tokenizer(self, config: Any, train: PairSource, known: Tokenizer | None = None) -> TokenizerPair:
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_pairs(options.train, options.source, options.target, options.valid)
+
+    def make_vocabulary(
+        self, options: PairTokenizerOptions, train: PairSource, known: Tokenizer | None = None
+    ) -> TokenizerPair:
+        source, target = train.side("source"), train.side("target")
         if known is not None:
             return TokenizerPair(known, known)
-        c, (source, target) = config, (train.side("source"), train.side("target"))
-        how = {"min_count": c.min_count, "split": c.split}
-        if c.joint:
-            texts = (piece for side in (source, target) for piece in side.pieces())
-            both = train_tokenizer(c.tokenizer, texts, size=c.vocabulary, **how)
+        if options.joint:
+            both = fitted(options, chain(source.pieces(), target.pieces()))
             return TokenizerPair(both, both)
-        kinds = c.tokenizer, c.target_tokenizer or c.tokenizer
-        sizes = c.vocabulary, c.target_vocabulary or c.vocabulary
-        return TokenizerPair(
-            train_tokenizer(kinds[0], source.pieces(), size=sizes[0], **how),
-            train_tokenizer(kinds[1], target.pieces(), size=sizes[1], **how),
-        )
+        return TokenizerPair(fitted(options, source.pieces()), fitted(options.of_target, target.pieces()))
 
-    def load_tokenizer(self, folder: Path) -> TokenizerPair:
+    def load_vocabulary(self, folder: Path) -> TokenizerPair:
         return TokenizerPair.load(folder)
 
-    def prepare(self, part: PairSource, tokenizer: TokenizerPair, talk: Reporter | None = None, name: str = "") -> Any:
-        source = prepared(part.side("source"), tokenizer.source, talk, f"{name}, source")
-        target = prepared(part.side("target"), tokenizer.target, talk, f"{name}, target")
-        return PairRows(source, target, (tokenizer.source.eos, tokenizer.target.eos), part)
+    def prepare(
+        self, part: PairSource, vocabulary: TokenizerPair, talk: Reporter | None = None, name: str = ""
+    ) -> PairRows:
+        source = prepared(part.side("source"), vocabulary.source, talk, f"{name}, source")
+        target = prepared(part.side("target"), vocabulary.target, talk, f"{name}, target")
+        return PairRows(source, target, (vocabulary.source.eos, vocabulary.target.eos), part)
 
-    def check(self, rows: Mapping[str, PairRows], tokenizer: TokenizerPair) -> None:
+    def check(self, rows: Mapping[str, PairRows], vocabulary: TokenizerPair) -> None:
         source, target = rows["train"].counts
-        for side, counts, own in (("source", source, tokenizer.source), ("target", target, tokenizer.target)):
+        for side, counts, own in (("source", source, vocabulary.source), ("target", target, vocabulary.target)):
             if counts[own.unk] > 0.5 * counts.sum():
-                raise UserError(
-                    f"more than half of the training part's {side} is unknown; raise task.vocabulary, lower "
-                    "task.min_count, or use task.tokenizer=bpe"
-                )
+                raise mostly_unknown(f"the training part's {side}")
         for part, pairs in rows.items():
             if not len(pairs):
                 raise UserError(f"the {part} part has no pairs")
 
-    def describe(self, train: PairRows, tokenizer: TokenizerPair) -> str:
+    def describe(self, train: PairRows, vocabulary: TokenizerPair) -> str:
         left_out = f" ({train.origin.dropped:,} with an empty side left out)" if train.origin.dropped else ""
-        sizes = f"{tokenizer.target.size:,}" if tokenizer.joint else f"{tokenizer.source.size:,} and "
-        sizes += "" if tokenizer.joint else f"{tokenizer.target.size:,}"
+        source = "" if vocabulary.joint else f"{vocabulary.source.size:,} and "
+        sizes = f"{source}{vocabulary.target.size:,}"
         return f"{len(train):,} training pairs{left_out}, {train.tokens:,} target tokens, vocabulary {sizes}"
 
 
-MATERIAL = Pairs()
+SHAPE = Pairs()

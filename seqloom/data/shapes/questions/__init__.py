@@ -1,0 +1,5 @@
+"""Questions on passages."""
+
+from seqloom.data.shapes.questions.shape import SHAPE
+
+__all__ = ["SHAPE"]

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+from pydantic import Field
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.questions.doctor import examine_questions
 from seqloom.data.shapes.questions.reading import QuestionSource, open_asked, open_questions
 from seqloom.data.shapes.questions.rows import QuestionRows
-from seqloom.data.shapes.shape import Material
-from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
-class Questions(Material):
-    def open(self, spec: str, data: DataConfig) -> QuestionSource:
+class Options(DataOptions):
+    """Files have the form of SQuAD: nothing more to choose."""
+
+
+class QuestionTokenizerOptions(TokenizerOptions):
+    kind: Kind = Field("bpe", description="what a token is")
+    vocabulary: int = Field(8000, ge=2, description="largest vocabulary of words and bpe")
+
+
+class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows, Tokenizer]):
+    options = Options
+    tokenizer = QuestionTokenizerOptions
+
+    def open(self, spec: str, options: Options) -> QuestionSource:
         return open_questions(spec)
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
         return open_asked(spec)
 
-    def make_tokenizer(self, config: Any, train: QuestionSource, known: Tokenizer | None = None) -> Tokenizer:
-        c = config
-        if known is not None:
-            return known
-        return train_tokenizer(c.tokenizer, train.texts(), size=c.vocabulary, min_count=c.min_count, split=c.split)
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_questions(options.train, options.valid)
 
-    def load_tokenizer(self, folder: Path) -> Tokenizer:
+    def make_vocabulary(
+        self, options: TokenizerOptions, train: QuestionSource, known: Tokenizer | None = None
+    ) -> Tokenizer:
+        return known or fitted(options, train.texts())
+
+    def load_vocabulary(self, folder: Path) -> Tokenizer:
         return Tokenizer.load(folder)
 
     def prepare(
-        self, part: QuestionSource, tokenizer: Tokenizer, talk: Reporter | None = None, name: str = ""
+        self, part: QuestionSource, vocabulary: Tokenizer, talk: Reporter | None = None, name: str = ""
     ) -> QuestionRows:
-        rows = QuestionRows(part.rows(), tokenizer, part)
+        rows = QuestionRows(part.rows(), vocabulary, part)
         cut, answers = rows.cut()
         remarks = part.counts.remarks()
         if cut:
@@ -44,19 +62,16 @@ class Questions(Material):
             talk.say(f"{name or part.name}: {'; '.join(remarks)}")
         return rows
 
-    def check(self, rows: Mapping[str, QuestionRows], tokenizer: Tokenizer) -> None:
+    def check(self, rows: Mapping[str, QuestionRows], vocabulary: Tokenizer) -> None:
         counts = rows["train"].counts
-        if counts[tokenizer.unk] > 0.5 * counts.sum():
-            raise UserError(
-                "more than half of the training part is unknown; raise task.vocabulary, lower task.min_count, or use "
-                "task.tokenizer=bpe"
-            )
+        if counts[vocabulary.unk] > 0.5 * counts.sum():
+            raise mostly_unknown("the training part")
         for part, asked in rows.items():
             if not len(asked):
                 raise UserError(f"the {part} part has no questions")
 
-    def describe(self, train: QuestionRows, tokenizer: Tokenizer) -> str:
-        return f"{len(train):,} training questions on {train.passages:,} passages, vocabulary {tokenizer.size:,}"
+    def describe(self, train: QuestionRows, vocabulary: Tokenizer) -> str:
+        return f"{len(train):,} training questions on {train.passages:,} passages, vocabulary {vocabulary.size:,}"
 
 
-MATERIAL = Questions()
+SHAPE = Questions()

@@ -8,7 +8,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level
-from seqloom.data.options import DataConfig
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
 from seqloom.data.shapes.series.split import check_no_leak, open_parts, scale_of
 
@@ -20,7 +20,7 @@ SHORT = 50  # points to train on
 TAILS = 0.001  # share of points that may lie far out
 
 
-def examine_series(data: DataConfig) -> list[Finding]:
+def examine_series(data: Options) -> list[Finding]:
     """Read it, cut it and scale it as `fit` would."""
     try:
         whole = open_series(data.train, data)
@@ -166,7 +166,7 @@ def _moves(parts: Mapping[str, SeriesSource]) -> Iterator[Finding]:
             yield Finding("warning", what, advice)
 
 
-def _leaks(whole: SeriesSource, data: DataConfig) -> Iterator[Finding]:
+def _leaks(whole: SeriesSource, data: Options) -> Iterator[Finding]:
     apart = tuple(name for name in ("valid", "test") if getattr(data, name))
     if moved := check_no_leak(whole, data, apart):
         yield Finding(

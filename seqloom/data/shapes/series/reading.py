@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.data.options import DataConfig
 from seqloom.data.shapes.series.calendar import calendar_of
 from seqloom.data.shapes.series.clock import Clock, infer_clock
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.table import Table, listed, read_table
 from seqloom.data.shapes.series.times import OffClock
 
@@ -124,10 +124,10 @@ class SeriesSource:
             yield replace(self, series=[one], begins=[begin], ends=[end])
 
 
-def open_series(spec: str, data: DataConfig | None = None) -> SeriesSource:
+def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     """CSV, TSV, JSONL, parquet (`data.layout`: long or wide) or `sample:NAME`; also compressed. `data` says which
     column is what."""
-    data = data or DataConfig.model_validate({"train": spec})
+    data = data or Options.model_validate({"train": spec})
     table = read_table(spec, data)
     past, known = listed(data.past), listed(data.known)
     targets = listed(data.targets) or [name for name in table.columns if name not in (*past, *known)]

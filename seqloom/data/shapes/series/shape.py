@@ -6,42 +6,53 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
 from seqloom.data.shapes.series.calendar import calendar_names
+from seqloom.data.shapes.series.doctor import examine_series
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.data.shapes.series.split import open_parts, scale_of
-from seqloom.data.shapes.shape import Material
+from seqloom.data.shapes.shape import Shape
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import NoTokenizer
 
 
-class SeriesMaterial(Material):
-    def open(self, spec: str, data: DataConfig) -> SeriesSource:
-        return open_series(spec, data)
+class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, SeriesScale]):
+    options = Options
 
-    def open_parts(self, data: DataConfig) -> dict[str, SeriesSource]:
-        given = {name: spec for name, spec in (("valid", data.valid), ("test", data.test)) if spec}
-        return open_parts(
-            self.open(data.train, data), data, {name: self.open(spec, data) for name, spec in given.items()}
-        )
+    def open(self, spec: str, options: Options) -> SeriesSource:
+        return open_series(spec, options)
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+    def open_parts(self, options: Options) -> dict[str, SeriesSource]:
+        if options.examples:
+            return {"train": self.draw(self.open(options.train, options), options.examples, options.draw)}
+        given = {name: self.open(spec, options) for name, spec in options.held_out.items()}
+        return open_parts(self.open(options.train, options), options, given)
+
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_series(options)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
         """A row for each series: its name, and `rows(scale)`, which gives it as SeriesRows, all of it history."""
-        for n, one in enumerate(self.open(spec, data).each(), 1):
+        for n, one in enumerate(self.open(spec, options).each(), 1):
             yield {"line": n, "series": one.series[0].name, "rows": partial(_history, one)}
 
     def split(self, part: SeriesSource, valid: float, test: float) -> dict[str, SeriesSource]:
-        how = DataConfig.model_validate({"train": part.name, "valid_fraction": valid, "test_fraction": test})
+        how = Options.model_validate({"train": part.name, "valid_fraction": valid, "test_fraction": test})
         return open_parts(part, how, {})
 
-    def make_tokenizer(self, config: Any, train: SeriesSource, known: Any = None) -> SeriesScale:
+    def draw(self, part: SeriesSource, count: int, draw: int) -> SeriesSource:
+        raise UserError(f"data.examples={count}: series are cut in time, not drawn; use data.train_points")
+
+    def make_vocabulary(self, options: NoTokenizer, train: SeriesSource, known: Tokenizer | None = None) -> SeriesScale:
         columns = {"targets": train.targets, "past": train.past, "known": train.known}
         clock = train.clock or LINES
         values = np.isnan(train.points_of(train.columns)).any(0)
@@ -57,28 +68,30 @@ class SeriesMaterial(Material):
             missing=[name for name, gone in zip(train.columns, values.tolist(), strict=True) if gone],
         )
 
-    def load_tokenizer(self, folder: Path) -> SeriesScale:
+    def load_vocabulary(self, folder: Path) -> SeriesScale:
         return SeriesScale.load(folder)
 
-    def prepare(self, part: SeriesSource, tokenizer: SeriesScale, talk: Reporter | None = None, name: str = "") -> Any:
+    def prepare(
+        self, part: SeriesSource, vocabulary: SeriesScale, talk: Reporter | None = None, name: str = ""
+    ) -> SeriesRows:
         if talk and part.facts.apart:
             talk.say(f"{name}: {part.facts.apart:,} series begin too long after training to have it as history")
-        return SeriesRows(part, tokenizer)
+        return SeriesRows(part, vocabulary)
 
-    def check(self, rows: Mapping[str, SeriesRows], tokenizer: SeriesScale) -> None:
+    def check(self, rows: Mapping[str, SeriesRows], vocabulary: SeriesScale) -> None:
         train = rows["train"]
         if len(train.origin.constant()) == len(train):
             raise UserError(f"{train.origin.name}: nothing changes in the training part; there is nothing to learn")
 
-    def describe(self, train: SeriesRows, tokenizer: SeriesScale) -> str:
+    def describe(self, train: SeriesRows, vocabulary: SeriesScale) -> str:
         source, facts = train.origin, train.origin.facts
-        size = f"{len(train):,} series, {train.tokens:,} training points of {len(tokenizer.targets)} targets"
+        size = f"{len(train):,} series, {train.tokens:,} training points of {len(vocabulary.targets)} targets"
         missing = sum(int(np.isnan(values).sum()) for values in train.values)
         share = (
-            f"{missing / (train.tokens * len(tokenizer.targets)):.1%} of them missing" if missing else "none missing"
+            f"{missing / (train.tokens * len(vocabulary.targets)):.1%} of them missing" if missing else "none missing"
         )
         found = [size, share, f"every {train.clock}" if train.clock.unit != "number" else f"by {train.clock}"]
-        found.append(f"season {tokenizer.season}" if tokenizer.season > 1 else "no season")
+        found.append(f"season {vocabulary.season}" if vocabulary.season > 1 else "no season")
         if facts.gaps:
             found.append(f"{facts.gaps:,} gaps filled with {facts.filled:,} missing rows")
         if still := len(source.constant()):
@@ -101,4 +114,4 @@ def _history(source: SeriesSource, scale: SeriesScale) -> SeriesRows:
     return SeriesRows(replace(source, begins=[end], ends=[end]), scale)
 
 
-MATERIAL = SeriesMaterial()
+SHAPE = NumericSeries()

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.data.options import DataConfig
 from seqloom.data.shapes.series.clock import NEARLY, Clock
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, Series, SeriesSource
 from seqloom.data.split import shares_of
 
 
-def open_parts(whole: SeriesSource, data: DataConfig, given: Mapping[str, SeriesSource]) -> dict[str, SeriesSource]:
+def open_parts(whole: SeriesSource, data: Options, given: Mapping[str, SeriesSource]) -> dict[str, SeriesSource]:
     """Train, valid and test: those `given` as files of their own, the others cut from the whole."""
     if "valid" in given and "test" not in given and (data.test_fraction or data.test_points):
         raise UserError(
@@ -34,7 +34,7 @@ def open_parts(whole: SeriesSource, data: DataConfig, given: Mapping[str, Series
     return parts
 
 
-def split_series(whole: SeriesSource, data: DataConfig, apart: tuple[str, ...] = ()) -> dict[str, SeriesSource]:
+def split_series(whole: SeriesSource, data: Options, apart: tuple[str, ...] = ()) -> dict[str, SeriesSource]:
     """By a number of points of each series, by share of each, or at the same moment in all; `apart`: not wanted."""
     valid = 0.0 if "valid" in apart else data.valid_fraction
     test = 0.0 if "test" in apart else data.test_fraction
@@ -153,7 +153,7 @@ def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 
     return replace(source, series=series)
 
 
-def check_no_leak(whole: SeriesSource, data: DataConfig, apart: tuple[str, ...] = ()) -> list[str]:
+def check_no_leak(whole: SeriesSource, data: Options, apart: tuple[str, ...] = ()) -> list[str]:
     """What of the cut, of the training points and of the scale moves when all that comes after training is changed."""
     parts = split_series(whole, data, apart)
     moments = {one.name: end for one, end in zip(parts["train"].series, parts["train"].ends, strict=True)}

@@ -17,11 +17,11 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import check_file, suffix
-from seqloom.data.options import DataConfig
 from seqloom.data.rows import read_fields, read_jsonl
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.series.blocks import Block, csv_blocks, json_blocks, parquet_blocks
 from seqloom.data.shapes.series.cells import is_missing, is_number, to_numbers
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.times import OffClock, as_whole, parse_times
 
 WHEN = ("time", "date", "datetime", "timestamp", "ds", "month", "year", "week", "day")  # names of columns of times
@@ -43,7 +43,7 @@ class Table:
     left_out: list[str] = field(default_factory=list)  # columns without numbers that nobody asked for
 
 
-def read_table(spec: str, data: DataConfig) -> Table:
+def read_table(spec: str, data: Options) -> Table:
     if spec.startswith("sample:"):
         blocks = json_blocks(spec, enumerate(find_sample(spec, "series").read(), 1))
         return _read_long(spec, blocks, data)
@@ -71,7 +71,7 @@ def listed(names: str | None) -> list[str]:
     return [name for part in (names or "").split(",") if (name := part.strip())]
 
 
-def _read_long(spec: str, blocks: Iterator[Block], data: DataConfig) -> Table:
+def _read_long(spec: str, blocks: Iterator[Block], data: Options) -> Table:
     first = next(blocks, None)
     if first is None:
         raise UserError(f"{spec}: no rows in it")
@@ -107,7 +107,7 @@ def _read_long(spec: str, blocks: Iterator[Block], data: DataConfig) -> Table:
 class _Roles:
     """Which column is what. A column that nobody named is one of numbers when its first value is a number."""
 
-    def __init__(self, spec: str, there: list[str], data: DataConfig) -> None:
+    def __init__(self, spec: str, there: list[str], data: Options) -> None:
         self.time, self.series = _when(spec, there, data), data.series
         self.targets, past, known = listed(data.targets), listed(data.past), listed(data.known)
         named = [*filter(None, (self.time, self.series)), *self.targets, *past, *known]
@@ -142,7 +142,7 @@ class _Roles:
         return [column for column in self.wanted if column in self.open and column in self._seen]
 
 
-def _when(spec: str, there: list[str], data: DataConfig) -> str | None:
+def _when(spec: str, there: list[str], data: Options) -> str | None:
     if data.time == BY_LINE and BY_LINE not in there:
         return None
     if data.time:
@@ -169,7 +169,7 @@ def _joined(times: list[np.ndarray], column: str) -> np.ndarray:
     return found
 
 
-def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: DataConfig) -> Table:
+def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: Options) -> Table:
     if strange := [f"data.{name}" for name in ("time", "targets", "past", "known") if getattr(data, name)]:
         raise UserError(f"{spec}: a wide file holds names and values, nothing else; leave out {', '.join(strange)}")
     names: dict[str, int] = {}

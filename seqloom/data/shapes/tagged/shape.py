@@ -4,63 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from pydantic import Field
+
+from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
-from seqloom.data.shapes.shape import Material
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.shape import RowShape
+from seqloom.data.shapes.tagged.doctor import examine_tagged
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_untagged
 from seqloom.data.shapes.tagged.rows import TaggedRows
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary, training_text
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 
-class Tagged(Material):
-    def open(self, spec: str, data: DataConfig) -> TaggedSource:
-        return open_tagged(spec, data.word, data.tag, data.column)
+class Options(DataOptions):
+    column: str = Field("text", min_length=1, description="column with the text, in JSONL files")
+    word: int = Field(1, description="CoNLL files: column of the words; from 1, or from the end: -1 is the last")
+    tag: int = Field(-1, description="CoNLL files: column of the tags")
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
-        return (row._asdict() for row in open_untagged(spec, data.word, data.tag, data.column))
 
-    def make_tokenizer(self, config: Any, train: TaggedSource, known: Tokenizer | None = None) -> TagVocabulary:
-        c = config
-        texts = (training_text(c.tokenizer, row.words, c.lower) for row in train.rows())
-        how = {"size": c.vocabulary, "min_count": c.min_count, "split": "space"}
-        tokenizer, letters = known or train_tokenizer(c.tokenizer, texts, **how), None
-        if c.characters != "none":
-            letters = train_tokenizer("characters", ("".join(row.words) for row in train.rows()))
-        facts = {"entities": train.entities, "lower": c.lower}
-        facts["single"] = all(len(word) == 1 for row in train.rows() for word in row.words)
+class TaggedTokenizerOptions(Strict):
+    kind: Literal["words", "characters", "bpe"] = Field("words", description="what a word is read as")
+    vocabulary: int = Field(30_000, ge=2, description="largest vocabulary of words and bpe")
+    min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
+    lower: bool = Field(False, description="look words up in lower case; their characters keep their case")
+
+
+class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows, TagVocabulary]):
+    options = Options
+    tokenizer = TaggedTokenizerOptions
+
+    def open(self, spec: str, options: Options) -> TaggedSource:
+        return open_tagged(spec, options.word, options.tag, options.column)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
+        return (row._asdict() for row in open_untagged(spec, options.word, options.tag, options.column))
+
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_tagged(options.train, options.word, options.tag, options.column, options.valid)
+
+    def make_vocabulary(
+        self, options: TaggedTokenizerOptions, train: TaggedSource, known: Tokenizer | None = None
+    ) -> TagVocabulary:
+        """The characters of the words are always part of it; whether they are read is for the task to say."""
+        texts = (training_text(options.kind, row.words, options.lower) for row in train.rows())
+        how = {"size": options.vocabulary, "min_count": options.min_count, "split": "space"}
+        tokenizer = known or train_tokenizer(options.kind, texts, **how)  # type: ignore[arg-type]
+        letters = train_tokenizer("characters", ("".join(row.words) for row in train.rows()))
+        single = all(len(word) == 1 for row in train.rows() for word in row.words)
+        facts = {"entities": train.entities, "lower": options.lower, "single": single}
         return TagVocabulary(tokenizer, _tags(train), letters, **facts)
 
-    def load_tokenizer(self, folder: Path) -> TagVocabulary:
+    def load_vocabulary(self, folder: Path) -> TagVocabulary:
         return TagVocabulary.load(folder)
 
     def prepare(
-        self, part: TaggedSource, tokenizer: TagVocabulary, talk: Reporter | None = None, name: str = ""
+        self, part: TaggedSource, vocabulary: TagVocabulary, talk: Reporter | None = None, name: str = ""
     ) -> TaggedRows:
-        return tokenizer.rows(part.rows(), part)
+        return vocabulary.rows(part.rows(), part)
 
-    def check(self, rows: Mapping[str, TaggedRows], tokenizer: TagVocabulary) -> None:
+    def check(self, rows: Mapping[str, TaggedRows], vocabulary: TagVocabulary) -> None:
         train = rows["train"]
-        if len(tokenizer.tags) < 2:
-            raise UserError(f"every word of the training part has the tag {tokenizer.tags[0]!r}: nothing to learn")
-        if 2 * (train.ids == tokenizer.unk).sum() > train.tokens:
+        if len(vocabulary.tags) < 2:
+            raise UserError(f"every word of the training part has the tag {vocabulary.tags[0]!r}: nothing to learn")
+        if 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
             raise UserError(
-                "more than half of the training part's words are unknown; raise task.vocabulary, lower "
-                "task.min_count, or use task.tokenizer=characters or bpe"
+                "more than half of the training part's words are unknown; raise tokenizer.vocabulary, lower "
+                "tokenizer.min_count, or use tokenizer.kind=characters or bpe"
             )
 
-    def describe(self, train: TaggedRows, tokenizer: TagVocabulary) -> str:
+    def describe(self, train: TaggedRows, vocabulary: TagVocabulary) -> str:
         left_out = f" ({train.origin.dropped:,} without a word left out)" if train.origin.dropped else ""
-        sizes = f"{len(tokenizer.tags)} tags, vocabulary {tokenizer.size:,}"
+        sizes = f"{len(vocabulary.tags)} tags, vocabulary {vocabulary.size:,}"
         return f"{len(train):,} training sentences{left_out}, {train.words:,} words, {train.origin.remark}, {sizes}"
 
 
 def _tags(train: TaggedSource) -> list[str]:
-    """All tags of the training part; of a name that is seen with one word only, also the tag of further words."""
+    """All tags of the training part; of entities, each label's B- and I- tag, even if only one of them was seen."""
     found = {tag for row in train.rows() for tag in row.tags}
     if not train.entities:
         return sorted(found)
@@ -68,4 +93,4 @@ def _tags(train: TaggedSource) -> list[str]:
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in "BI")]
 
 
-MATERIAL = Tagged()
+SHAPE = Tagged()

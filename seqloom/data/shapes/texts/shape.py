@@ -4,27 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+from pydantic import Field
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.core.task import Row
-from seqloom.data.options import DataConfig
-from seqloom.data.shapes.shape import Material, prepared
+from seqloom.core.rows import Row
+from seqloom.data.findings import Finding
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.shape import Shape, fitted, prepared
+from seqloom.data.shapes.texts.doctor import examine_text
 from seqloom.data.split import split_text
 from seqloom.data.stream import TokenStream
 from seqloom.data.text import Source, open_text
-from seqloom.tokenizers import Tokenizer, train_tokenizer
+from seqloom.tokenizers import Tokenizer
+from seqloom.tokenizers.options import TokenizerOptions
 
 
-class Texts(Material):
-    def open(self, spec: str, data: DataConfig) -> Source:
-        return open_text(spec, data.column)
+class Options(DataOptions):
+    column: str = Field("text", min_length=1, description="column with the text, in JSONL and CSV files")
 
-    def sources(self, spec: str, data: DataConfig) -> Iterator[Row]:
+
+class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
+    options = Options
+    tokenizer = TokenizerOptions
+
+    def open(self, spec: str, options: Options) -> Source:
+        return open_text(spec, options.column)
+
+    def sources(self, spec: str, options: Options) -> Iterator[Row]:
         """Every line that is not empty."""
-        lines = (line for piece in open_text(spec, data.column).pieces() for line in piece.splitlines())
+        lines = (line for piece in open_text(spec, options.column).pieces() for line in piece.splitlines())
         return ({"line": n, "source": line.strip()} for n, line in enumerate(lines, 1) if line.strip())
+
+    def examine(self, options: Options) -> list[Finding]:
+        return examine_text(options.train, options.column, options.valid_fraction)
 
     def split(self, part: Source, valid: float, test: float) -> dict[str, Source]:
         return split_text(part, valid, test)
@@ -32,35 +46,33 @@ class Texts(Material):
     def draw(self, part: Source, count: int, draw: int) -> Source:
         raise UserError(f"data.examples={count}: a text has no rows to draw from; give a shorter text, or leave it out")
 
-    def make_tokenizer(self, config: Any, train: Source, known: Tokenizer | None = None) -> Tokenizer:
-        c = config
-        if known is not None:
-            return known
-        return train_tokenizer(c.tokenizer, train.pieces(), size=c.vocabulary, min_count=c.min_count, split=c.split)
+    def make_vocabulary(self, options: TokenizerOptions, train: Source, known: Tokenizer | None = None) -> Tokenizer:
+        return known or fitted(options, train.pieces())
 
-    def load_tokenizer(self, folder: Path) -> Tokenizer:
+    def load_vocabulary(self, folder: Path) -> Tokenizer:
         return Tokenizer.load(folder)
 
-    def prepare(self, part: Source, tokenizer: Tokenizer, talk: Reporter | None = None, name: str = "") -> TokenStream:
-        return prepared(part, tokenizer, talk, name)
+    def prepare(self, part: Source, vocabulary: Tokenizer, talk: Reporter | None = None, name: str = "") -> TokenStream:
+        return prepared(part, vocabulary, talk, name)
 
-    def check(self, rows: Mapping[str, TokenStream], tokenizer: Tokenizer) -> None:
+    def check(self, rows: Mapping[str, TokenStream], vocabulary: Tokenizer) -> None:
         train = rows["train"]
         if (distinct := int((train.counts > 0).sum())) < 2:
             raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")
-        if train.counts[tokenizer.unk] > 0.5 * len(train):
+        if train.counts[vocabulary.unk] > 0.5 * len(train):
             raise UserError(
-                "more than half of the training text is unknown; raise task.vocabulary or lower task.min_count"
+                "more than half of the training text is unknown; raise tokenizer.vocabulary or lower "
+                "tokenizer.min_count"
             )
         for part, stream in rows.items():
             if len(stream) < 2:
                 raise UserError(f"the {part} part has {len(stream)} token; at least 2 are needed")
 
-    def describe(self, train: TokenStream, tokenizer: Tokenizer) -> str:
-        return f"{len(train):,} training tokens, vocabulary {tokenizer.size:,}"
+    def describe(self, train: TokenStream, vocabulary: Tokenizer) -> str:
+        return f"{len(train):,} training tokens, vocabulary {vocabulary.size:,}"
 
-    def bytes_per_token(self, train: TokenStream, tokenizer: Tokenizer) -> float | None:
-        return None if train.counts[tokenizer.unk] else train.bytes / len(train)
+    def bytes_per_token(self, train: TokenStream, vocabulary: Tokenizer) -> float | None:
+        return None if train.counts[vocabulary.unk] else train.bytes / len(train)
 
 
-MATERIAL = Texts()
+SHAPE = Texts()

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
-Column = Annotated[str, typer.Option(help="Column with the text, in JSONL and CSV files.")]
 SourceColumn = Annotated[
     str | None,
     typer.Option(help="Pairs: column of what is given, a number if there is no header; else as in training."),

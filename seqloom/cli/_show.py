@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqloom.core.rows import Json
+
 _WORD = 24  # letters that are not broken
-_SCORES = (
-    "loss", "perplexity", "bits_per_byte", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "error_rate", "exact",
-    "masked_accuracy", "pseudo_perplexity", "f1", "precision", "recall", "accuracy", "macro_f1", "micro_f1",
-    "calibration_error", "mse", "mae", "rmse", "mase", "smape", "owa", "crps", "coverage",
-)  # fmt: skip
 
 
-def print_summary(summary: dict[str, Any]) -> None:
+def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
+    """One JSON object for programs, or what people read."""
+    if as_json:
+        print(json.dumps(value, ensure_ascii=False, default=str))
+    else:
+        printer(value)
+
+
+def print_summary(summary: Json, names: Sequence[str]) -> None:
+    """`names`: the scores of the task, in the order of the table."""
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
     print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
           f"{summary['seconds']:.0f} s")  # fmt: skip
     if summary["scores"]:
-        print_scores(summary["scores"])
+        print_scores(summary["scores"], names)
 
 
-def print_scores(scores: dict[str, dict[str, Any]]) -> None:
+def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
     rows = []
     for part, score in scores.items():
         print(f"{part}: {score['protocol']}")
-        rows += [{"part": part, "who": "this model", **main_scores(score)}]
+        main = main_scores(score, names)
+        rows += [{"part": part, "who": "this model", **main}]
         if whole := score.get("float32"):
             rows[-1]["who"] = "this model, int8"
             rows += [{"part": part, "who": "this model, float32", **whole}]
             print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
         rows += [
-            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in main_scores(score)}}
+            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in main}}
             for name, values in score.get("baselines", {}).items()
         ]
     print_table(rows)
@@ -42,12 +50,12 @@ def print_scores(scores: dict[str, dict[str, Any]]) -> None:
             print_table([{"part": part, "type": label, **values} for label, values in types.items()])
 
 
-def main_scores(score: dict[str, Any]) -> dict[str, Any]:
+def main_scores(score: Json, names: Sequence[str]) -> Json:
     """What a table shows of them, in this order."""
-    return {name: score[name] for name in _SCORES if name in score}
+    return {name: score[name] for name in names if name in score}
 
 
-def print_comparison(result: dict[str, Any], report: Path) -> None:
+def print_comparison(result: Json, report: Path) -> None:
     from rich.console import Console
 
     from seqloom.compare.report.table import lines, recommendation
@@ -61,13 +69,13 @@ def print_texts(prompt: str, texts: list[str]) -> None:
         print(f"--- {number}\n{prompt}{text}")
 
 
-def print_findings(found: dict[str, Any]) -> None:
+def print_findings(found: Json) -> None:
     for finding in found["findings"]:
         advice = f" -> {finding['advice']}" if finding["advice"] else ""
         print(f"{finding['level']:>7}  {finding['message']}{advice}")
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(rows: list[Json]) -> None:
     from rich.console import Console
     from rich.table import Table
 

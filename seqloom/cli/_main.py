@@ -1,0 +1,64 @@
+"""Find the commands, run one, and explain what went wrong in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import typer
+
+from seqloom.core.errors import UserError
+
+COMMANDS = sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
+
+
+def make_app() -> typer.Typer:
+    app = typer.Typer(
+        name="seqloom",
+        help="Train, evaluate and use sequence models, from the n-gram to the Transformer, on your own data.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in COMMANDS:
+        app.command(name)(import_module(f"seqloom.cli.{name}").command)
+    return app
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one line on standard error, never a traceback."""
+    try:
+        code = make_app()(standalone_mode=False)
+    except typer.Exit as end:
+        code = end.exit_code
+    except KeyboardInterrupt:
+        code = _complain("interrupted", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        code = _explain(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> int:
+    if hasattr(error, "format_message"):  # of click, or of typer's own copy of it
+        context = getattr(error, "ctx", None)
+        hint = f" (seqloom {context.info_name} --help)" if context and context.parent else ""
+        return _complain(error.format_message() + hint, error.exit_code)  # type: ignore[attr-defined]
+    if isinstance(error, UserError) or hasattr(error, "exit_code"):
+        return _complain(str(error), error.exit_code)
+    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():
+        return _complain("out of memory; lower model.width, task.length or train.batch, or raise train.accumulate", 1)
+    if isinstance(error, OSError):
+        return _complain(f"{error.filename or 'system'}: {error.strerror or error}", 1)
+    raise error
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"seqloom: {' '.join(text.split())}", file=sys.stderr)
+    return code

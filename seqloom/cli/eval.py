@@ -1,0 +1,32 @@
+"""`seqloom eval`: score a run on data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqloom.cli._options import Int8, Json, RunPath, SourceColumn
+from seqloom.cli._show import main_scores, print_scores, show
+
+
+def command(
+    run: RunPath,
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score.")],
+    column: Annotated[str | None, typer.Option(help="Column with the text; else the one it was trained on.")] = None,
+    source: SourceColumn = None,
+    target: Annotated[str | None, typer.Option(help="Pairs: column of what is wanted; else as in training.")] = None,
+    int8: Int8 = False,
+    as_json: Json = False,
+) -> None:
+    """Score a run on data it has not seen: its scores with their protocol, naive baselines beside."""
+    from seqloom.runs.run import load
+
+    given = (("column", column), ("source", source), ("target", target))
+    columns = {name: value for name, value in given if value}
+    loaded = load(run, int8=int8)
+    names = [score.name for score in loaded.task.scores]
+    scores = loaded.evaluate(data, **columns)
+    if int8:
+        scores["float32"] = main_scores(load(run).evaluate(data, **columns), names)
+    show(scores, as_json, lambda found: print_scores({data: found}, names))

@@ -1,0 +1,62 @@
+"""`seqloom explain`: where a model looked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqloom.cli._files import check_out
+from seqloom.cli._options import Json, RunPath
+from seqloom.core.errors import UserError
+from seqloom.runs.durable import make_folder, to_json, write_file
+
+
+def command(
+    run: RunPath,
+    text: Annotated[str, typer.Option(help="The source.")],
+    target: Annotated[str | None, typer.Option(help="An output to explain; else what the model writes.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a page with all maps here (HTML).")] = None,
+    data_out: Annotated[Path | None, typer.Option("--data-out", help="Write tokens and weights here (JSON).")] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="The true alignment, one line like `0-0 1-2`; needs --target.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show where in the source a model looks while it writes: attention as maps of source against output."""
+    if not text.strip():
+        raise UserError("--text: empty; there is nothing to explain")
+    for path in (out, data_out):
+        check_out(path)
+    from seqloom.explain.alignments import explain_alignment, read_gold
+    from seqloom.explain.page import page
+    from seqloom.runs.run import load
+
+    links = read_gold(gold) if gold else None
+    found = explain_alignment(load(run), text.strip(), target, links)
+    for path, content in ((out, lambda: page(found).encode()), (data_out, lambda: to_json(found) + b"\n")):
+        if path is not None:
+            make_folder(path.parent)
+            write_file(path, content())
+    if as_json:
+        print(to_json(found).decode())
+    else:
+        written = (f"written: {path}" for path in (out, data_out) if path is not None)
+        print("\n".join([*_told(found), *written]))
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """For each output token the source token that it looked at most, and what the maps say as numbers."""
+    yield f"output: {found['target']}"
+    if found["cut"]:
+        yield "the source was too long for the model, and its end was cut off"
+    width = max(len(repr(token)) for token in found["target_tokens"])
+    for token, row in zip(found["target_tokens"], found["maps"][0]["weights"], strict=True):
+        most = max(range(len(row)), key=row.__getitem__)
+        yield f"  {token!r:>{width}}  {row[most]:.2f}  {found['source_tokens'][most]!r}"
+    for part in found["maps"]:
+        forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
+        error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
+        yield f"{part['name']}: {forward} of the steps do not go back{error}"

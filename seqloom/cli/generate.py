@@ -1,0 +1,44 @@
+"""`seqloom generate`: continue a text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from seqloom.cli._options import Int8, Json, RunPath
+from seqloom.cli._show import print_texts, show
+
+
+def command(
+    run: RunPath,
+    prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
+    max_new: Annotated[int, typer.Option("--max-new", min=0, help="Tokens to write.")] = 200,
+    temperature: Annotated[
+        float, typer.Option(help="Below 1: bolder choices are rarer; 0: the most likely token.")
+    ] = 0.8,
+    top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k most likely; 0: all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="Choose among the most likely that hold this share.")] = 1.0,
+    beams: Annotated[int, typer.Option(min=1, help="Beam search with so many beams, instead of drawing.")] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="The same seed, the same text.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Continuations to write, as one batch.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="End at this text (may be given several times).")] = None,
+    int8: Int8 = False,
+    as_json: Json = False,
+) -> None:
+    """Continue a text, token by token."""
+    from seqloom.runs.run import load
+
+    loaded = load(run, int8=int8)
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else drawing)
+    if beams == count == 1 and not as_json:
+        for number, piece in enumerate(loaded.write(prompt, stop=stop or (), **how)):
+            sys.stdout.write(piece if number else prompt + piece)
+            sys.stdout.flush()
+        print()
+        return
+    texts = loaded.generate(prompt, count=count, stop=stop or (), **how)
+    texts = [texts] if count == 1 else texts
+    show({"prompt": prompt, "texts": texts}, as_json, lambda found: print_texts(prompt, found["texts"]))

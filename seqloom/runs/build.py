@@ -1,0 +1,20 @@
+"""Models from settings: assembled for a task, or as a blueprint without memory for its weights."""
+
+from __future__ import annotations
+
+import torch
+
+from seqloom.core.network import SequenceModel
+from seqloom.core.task import AnyTask
+from seqloom.runs.registry import model_config
+from seqloom.runs.settings import RunConfig
+
+
+def blueprint(config: RunConfig, task: AnyTask) -> SequenceModel:
+    """The model without memory for its weights, to count them before they are allocated."""
+    with torch.device("meta"):
+        return model_config(config).assemble(task)
+
+
+def count_parameters(model: SequenceModel) -> int:
+    return sum(p.numel() for p in model.parameters())

@@ -1,0 +1,54 @@
+"""The data of a run under its settings: opened as parts, with a vocabulary, as rows, and the task that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from seqloom.core.progress import Reporter, Silent
+from seqloom.core.rows import Json, Part, Row, Rows, Vocabulary
+from seqloom.core.task import AnyTask
+from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
+from seqloom.runs.settings import RunConfig
+from seqloom.tokenizers import Tokenizer
+
+
+class Material:
+    def __init__(self, config: RunConfig) -> None:
+        self.config, self.shape, self.options = config, shape_of(config), data_options(config)
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """The train, valid and test parts, opened once."""
+        return self.shape.open_parts(self.options)
+
+    def new_vocabulary(self, known: Tokenizer | None = None) -> Vocabulary:
+        """Fitted to the training part; `known`: the tokenizer of another run."""
+        made: Vocabulary = self.shape.make_vocabulary(tokenizer_options(self.config), self.parts["train"], known)
+        return made
+
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        found: Vocabulary = self.shape.load_vocabulary(folder)
+        return found
+
+    def task(self, vocabulary: Vocabulary) -> AnyTask:
+        return task_config(self.config).build(vocabulary)
+
+    def rows(self, vocabulary: Vocabulary, talk: Reporter | None = None) -> dict[str, Rows]:
+        """All parts, ready to learn from."""
+        return self.shape.prepare_parts(self.parts, vocabulary, talk or Silent())
+
+    def read(self, spec: str, vocabulary: Vocabulary, **columns: str | None) -> Rows:
+        """Another file of the same shape, ready to be scored."""
+        options = self.options.model_copy(update=columns)
+        rows: Rows = self.shape.prepare(self.shape.open(spec, options), vocabulary)
+        return rows
+
+    def sources(self, spec: str, **columns: str | None) -> Iterator[Row]:
+        """Another file, as rows to predict from."""
+        return self.shape.sources(spec, self.options.model_copy(update=columns))
+
+    def facts(self) -> Json:
+        """What identifies each part."""
+        return {name: {"name": p.name, "bytes": p.bytes, "hash": p.hash} for name, p in self.parts.items()}

@@ -1,0 +1,128 @@
+"""What a row to classify holds: one text or two, or a sequence of measurements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqloom.core.batch import Keep, cut
+from seqloom.core.rows import Row
+from seqloom.data.shapes.frames.rows import FrameRows
+from seqloom.data.shapes.frames.scale import LabelledScale
+from seqloom.data.shapes.labelled.rows import LabelledRows
+from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
+from seqloom.layers.inputs import PartedEmbedding
+from seqloom.layers.linear import Linear
+from seqloom.tasks.classification.baselines import Found, bag_of_frames, bag_of_words
+
+Examples = LabelledRows | FrameRows
+Chosen = Mapping[str, tuple[Examples, np.ndarray]]  # of each part, some of its rows
+
+
+class Inputs(ABC):
+    @abstractmethod
+    def embed(self, width: int) -> nn.Module: ...
+
+    @abstractmethod
+    def sequence(self, parts: Sequence[np.ndarray], most: int, keep: Keep) -> np.ndarray:
+        """What a model reads of a row: at most this many tokens or steps."""
+
+    @abstractmethod
+    def parts(self, row: Row) -> list[np.ndarray]:
+        """A row to predict from, as the parts of `sequence`."""
+
+    @abstractmethod
+    def nothing(self) -> np.ndarray:
+        """A row without content, for a batch without rows."""
+
+    @abstractmethod
+    def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor: ...
+
+    def with_gaps(self, inputs: Tensor, share: float) -> Tensor:
+        """Some tokens replaced by the unknown token, never the marks."""
+        return inputs
+
+    @abstractmethod
+    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
+        """Logistic regression on a bag of what the rows hold."""
+
+
+class TextInputs(Inputs):
+    """A text begins with a mark and ends with one; two texts are read one after the other."""
+
+    def __init__(self, tokenizer: LabelledTokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def embed(self, width: int) -> nn.Module:
+        return PartedEmbedding(self.tokenizer.size + 1, width, self.tokenizer.eos)
+
+    def sequence(self, parts: Sequence[np.ndarray], most: int, keep: Keep) -> np.ndarray:
+        """The longer text is cut first."""
+        room = max(len(parts), most - 1)
+        while sum(map(len, parts)) > room:
+            longer = max(range(len(parts)), key=lambda n: len(parts[n]))
+            others = sum(map(len, parts)) - len(parts[longer])
+            shorter = max([len(part) for n, part in enumerate(parts) if n != longer], default=0)
+            kept = max(room - others, min(shorter, room // len(parts)), 1)
+            whole = cut(parts[longer][:-1], kept - 1, keep)  # the mark at its end stays
+            parts = [*parts[:longer], np.concatenate((whole, parts[longer][-1:])), *parts[longer + 1 :]]
+        return np.concatenate(([self.tokenizer.bos], *parts))
+
+    def parts(self, row: Row) -> list[np.ndarray]:
+        end, texts = [self.tokenizer.eos], [row["source"], *([row["second"]] if "second" in row else [])]
+        return [np.concatenate((self.tokenizer.encode(text), end)) for text in texts]
+
+    def nothing(self) -> np.ndarray:
+        return np.array([self.tokenizer.bos])
+
+    def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor:
+        return torch.randint(self.tokenizer.size, (rows, length), generator=draw)
+
+    def with_gaps(self, inputs: Tensor, share: float) -> Tensor:
+        if not share:
+            return inputs
+        gone = torch.rand(inputs.shape, device=inputs.device) < share
+        return torch.where(gone & (inputs > self.tokenizer.unk), self.tokenizer.unk, inputs)
+
+    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
+        texts = {part: _texts(rows, places) for part, (rows, places) in chosen.items()}
+        return bag_of_words(_texts(train, np.arange(len(train))), wanted, texts)
+
+
+class MeasuredInputs(Inputs):
+    def __init__(self, scale: LabelledScale) -> None:
+        self.scale = scale
+
+    def embed(self, width: int) -> nn.Module:
+        return Linear(self.scale.size, width)
+
+    def sequence(self, parts: Sequence[np.ndarray], most: int, keep: Keep) -> np.ndarray:
+        return cut(parts[0], most, keep)
+
+    def parts(self, row: Row) -> list[np.ndarray]:
+        return [self.scale.apply(row["frames"])]
+
+    def nothing(self) -> np.ndarray:
+        return np.zeros((1, self.scale.size), np.float32)
+
+    def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor:
+        return torch.randn(rows, length, self.scale.size, generator=draw)
+
+    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
+        frames = {part: [rows.parts(n)[0] for n in places] for part, (rows, places) in chosen.items()}
+        return bag_of_frames([train.parts(n)[0] for n in range(len(train))], wanted, frames)
+
+
+def inputs_of(known: LabelledTokenizer | LabelledScale) -> Inputs:
+    return MeasuredInputs(known) if isinstance(known, LabelledScale) else TextInputs(known)
+
+
+def _texts(rows: Examples, chosen: np.ndarray) -> list[str]:
+    """Of the rows at these places, in rising order."""
+    assert isinstance(rows, LabelledRows)
+    wanted = set(chosen.tolist())
+    return [" ".join(texts) for n, texts in enumerate(rows.texts()) if n in wanted]
