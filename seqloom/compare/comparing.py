@@ -26,7 +26,7 @@ from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan, Pretraining
-from seqloom.compare.report.html import write_report
+from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
@@ -40,6 +40,7 @@ from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import Job, Result, known
 from seqloom.runs import fit as fitting
 from seqloom.runs.configure import DEFAULT_TOKENS
+from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
@@ -144,7 +145,8 @@ def conduct(
             }
             result = results.assemble(found, protocol, wishes, timing)
             record.write(out, "result.json", result)
-            write_report(result, out)
+            for name, content in report_files(result).items():
+                write_file(out / name, content)
     finally:
         watch.close()
     return Comparison(out, result)

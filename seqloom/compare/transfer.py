@@ -120,9 +120,10 @@ class Transfer:
 
     def _summary(self, sized: Sized, taught: Result, ways: Mapping[str, list[Result]]) -> dict[str, Any]:
         teacher = self.configs[sized.entry.name].task["name"]
+        told = {"teacher": teacher, "teacher_title": list(self.teachers[teacher].title)}
         every = [taught, *(result for results in ways.values() for result in results)]
         if failed := next((result for result in every if result["state"] != "done"), None):
-            return {"teacher": teacher, "error": failed.get("error"), "points": []}
+            return told | {"error": failed.get("error"), "points": []}
         scores = {way: [r["summary"]["scores"]["test"][self.jobs.task.metric] for r in results]
                   for way, results in ways.items()}  # fmt: skip
         points = []
@@ -132,4 +133,4 @@ class Transfer:
             known = {way: asdict(statistics.interval(found)) for way, found in by_seed.items()}
             points.append({"examples": examples} | known | {"gain": asdict(statistics.interval(gains))})
         summary = taught["summary"]
-        return {"teacher": teacher, "tokens": summary["tokens"], "seconds": summary["seconds"], "points": points}
+        return told | {"tokens": summary["tokens"], "seconds": summary["seconds"], "points": points}

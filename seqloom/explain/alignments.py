@@ -17,7 +17,6 @@ from torch import Tensor
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.decode.alignment import Alignment
-from seqloom.explain.agreement import alignment_error_rate
 from seqloom.runs.run import Run
 
 Links = set[tuple[int, int]]  # (word of the source, word of the target), counted from 0
@@ -154,3 +153,12 @@ def _membership(words: list[int | None]) -> Tensor:
 
 def _rounded(weights: Tensor) -> list[list[float]]:
     return [[round(weight, 4) for weight in row] for row in weights.tolist()]
+
+
+def alignment_error_rate(
+    predicted: set[tuple[int, int]], sure: set[tuple[int, int]], possible: set[tuple[int, int]] | None = None
+) -> float:
+    """AER (Och and Ney 2003, section 6): 1 - (|A & S| + |A & P|) / (|A| + |S|); a sure link is also a possible one."""
+    allowed = sure | (possible or set())
+    total = len(predicted) + len(sure)
+    return 1 - (len(predicted & sure) + len(predicted & allowed)) / total if total else 0.0

@@ -1,5 +1,5 @@
-"""The page of a forecast: history, guesses, bands and what came, as SVG in one HTML file that needs nothing else, no
-script, and forbids any request. Whatever comes from users is escaped where it enters the page."""
+"""The page of forecasts: history, point forecasts, bands and actual values, as SVG. Whatever comes from users is escaped
+where it enters the page."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import islice
-from string import Template
 from typing import Any
 
 import numpy as np
+
+from seqloom.pages import shell
 
 WIDTH, HEIGHT = 900, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26  # room for the labels
 MOST = 24  # figures; what is left out is counted
 ROWS = 400  # of the table
 
-Found = dict[str, Any]  # a picture: series, times, guess, bands, came, history, history_times
+Found = dict[str, Any]  # a picture: series, times, guess, bands, actual, history, history_times
 
 
 def page(pictures: Iterable[Found], run: Any) -> str:
@@ -27,17 +28,17 @@ def page(pictures: Iterable[Found], run: Any) -> str:
     found = list(islice(pictures, max(1, MOST // len(targets))))
     shown = [(one, n) for one in found for n in range(len(targets))][:MOST]
     banded = bool(found) and found[0]["bands"] is not None
-    there = any(np.isfinite(one["came"]).any() for one in found)
+    there = any(np.isfinite(one["actual"]).any() for one in found)
     title = f"Forecast: {run.folder.path.name}"
-    return Template(_part("forecasts.html")).substitute(
-        css=_part("page.css"),
-        title=escape(title),
-        facts=_facts(run, found),
-        remarks=f"<p>At most {MOST} charts and {ROWS} rows are here; predict --out has all.</p>",
-        key=_key(banded, there, levels),
-        figures="\n".join(_figure(one, n, targets[n], levels) for one, n in shown),
-        numbers=_numbers(found, targets, levels, banded, there),
-    )
+    body = [
+        "<main>", "<h1>What comes next</h1>", f"<dl>{_facts(run, found)}</dl>",
+        f"<p>At most {MOST} charts and {ROWS} rows are here; predict --out has all.</p>",
+        _key(banded, there, levels),
+        *(_figure(one, n, targets[n], levels) for one, n in shown),
+        "<h2>Numbers</h2>", f'<div class="scroll">{_numbers(found, targets, levels, banded, there)}</div>', "</main>",
+    ]  # fmt: skip
+    css = files("seqloom.explain").joinpath("forecasts.css").read_text(encoding="utf-8")
+    return shell.page(title, "\n".join(body), css=f"{shell.part('figures.css')}\n{css}")
 
 
 def _facts(run: Any, found: Sequence[Found]) -> str:
@@ -50,11 +51,11 @@ def _facts(run: Any, found: Sequence[Found]) -> str:
         "series": ", ".join(str(one["series"]) for one in found[:5] if one["series"])
         + (", ..." if len(found) > 5 else ""),
     }
-    return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v)
+    return shell.facts(facts)
 
 
 def _key(banded: bool, there: bool, levels: Sequence[float]) -> str:
-    kinds = [("history", "history"), ("guess", "forecast")] + [("came", "what came")] * there
+    kinds = [("history", "history"), ("guess", "forecast")] + [("actual", "actual values")] * there
     lines = [
         f'<span><svg viewBox="0 0 35 14"><path class="{k}" d="M0 7H35"/></svg>{escape(text)}</span>'
         for k, text in kinds
@@ -72,10 +73,10 @@ def _pairs(levels: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
-    past, guess, came = one["history"][:, target], one["guess"][:, target], one["came"][:, target]
+    past, guess, actual = one["history"][:, target], one["guess"][:, target], one["actual"][:, target]
     bands = None if one["bands"] is None else one["bands"][:, target]
     count, steps = len(past), len(guess)
-    every = np.concatenate([values.ravel() for values in (past, guess, came, guess if bands is None else bands)])
+    every = np.concatenate([values.ravel() for values in (past, guess, actual, guess if bands is None else bands)])
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     room = max(0.5, 1e-6 * abs(low))
@@ -112,8 +113,8 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
         ]
         parts.append(f'<path class="band" d="{_path(edge)}Z"/>')
     parts += [line("history", 0, past), line("guess", max(0, count - 1), joined)]
-    if np.isfinite(came).any():
-        parts.append(line("came", max(0, count - 1), np.concatenate((past[-1:], came))))
+    if np.isfinite(actual).any():
+        parts.append(line("actual", max(0, count - 1), np.concatenate((past[-1:], actual))))
     parts.append(f'<path class="origin" d="M{x(count - 0.5):.1f} {TOP}V{HEIGHT - BOTTOM}"/></svg>')
     return f'<figure><figcaption>{escape(label)}</figcaption><div class="scroll">{"".join(parts)}</div></figure>'
 
@@ -139,14 +140,14 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _numbers(found: Sequence[Found], targets: Sequence[str], levels: Sequence[float], banded: bool, there: bool) -> str:
     head = ["series", "variable", "time", "forecast", *(f"{level:g}" for level in levels if banded)] + [
-        "what came"
+        "actual value"
     ] * there
     rows = []
     for one in found:
         for n, name in enumerate(targets):
             for step, time in enumerate(one["times"]):
                 numbers = [one["guess"][step, n], *(one["bands"][step, n] if banded else ())]
-                numbers += [one["came"][step, n]] if there else []
+                numbers += [one["actual"][step, n]] if there else []
                 cells = [one["series"] or "", name, time, *("" if not np.isfinite(v) else f"{v:,.6g}" for v in numbers)]
                 rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
                 if len(rows) >= ROWS:
@@ -155,7 +156,3 @@ def _numbers(found: Sequence[Found], targets: Sequence[str], levels: Sequence[fl
     return (
         f"<table><thead><tr>{''.join(f'<th>{escape(h)}</th>' for h in head)}</tr></thead><tbody>{body}</tbody></table>"
     )
-
-
-def _part(name: str) -> str:
-    return files("seqloom.explain").joinpath(name).read_text(encoding="utf-8")

@@ -1,14 +1,12 @@
-"""The page of an explanation: one HTML file with its maps as SVG. It needs nothing else and no script, and its policy
-forbids any request. Whatever comes from users and models is escaped where it enters the page.
-"""
+"""The page of an explanation: its maps as SVG. Whatever comes from users and models is escaped where it enters the page."""
 
 from __future__ import annotations
 
 import unicodedata
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import Any
+
+from seqloom.pages import shell
 
 CELL = 20  # pixels
 LETTER = 7.3  # width of a letter in a label
@@ -25,23 +23,21 @@ def page(found: Found) -> str:
     cells = len(found["source_tokens"]) * len(found["target_tokens"])
     shown = [m for m in others if cells * len(found["maps"]) <= MOST_CELLS or ", head " not in m["name"]]
     left_out = len(others) - len(shown)
-    return Template(_part("page.html")).substitute(
-        css=_part("page.css"),
-        title=escape(f"Where it looked: {_short(found['source'], 60)}"),
-        facts=_facts(found),
-        remarks="".join(f"<p>{escape(remark)}</p>" for remark in _remarks(found, left_out)),
-        first=_figure(first, found),
-        others="\n".join(["<h2>Layers and heads</h2>"] * bool(shown) + [_folded(g, found) for g in _layers(shown)]),
-        numbers=_numbers(found["maps"]),
-    )
+    groups = ["<h2>Layers and heads</h2>"] * bool(shown) + [_folded(group, found) for group in _layers(shown)]
+    body = [
+        "<main>", "<h1>Where it looked</h1>", f"<dl>{_facts(found)}</dl>",
+        *(f"<p>{escape(remark)}</p>" for remark in _remarks(found, left_out)),
+        _figure(first, found), *groups,
+        "<h2>Numbers</h2>", f'<div class="scroll">{_numbers(found["maps"])}</div>', "</main>",
+    ]  # fmt: skip
+    return shell.page(f"Where it looked: {_short(found['source'], 60)}", "\n".join(body), css=shell.part("figures.css"))
 
 
 def _facts(found: Found) -> str:
     facts = {"source": found["source"], "output (given)" if found["given"] else "output": found["target"]}
     if found["score"] is not None:
         facts["score"] = f"{found['score']:.4f}"
-    facts |= {"model": found["model"], "run": found["run"]}
-    return "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(str(v))}</dd></div>" for k, v in facts.items())
+    return shell.facts(facts | {"model": found["model"], "run": found["run"]})
 
 
 def _remarks(found: Found, left_out: int) -> list[str]:
@@ -138,7 +134,3 @@ def _short(text: str, most: int) -> str:
 def _width(text: str) -> int:
     """In letters; Chinese and the like take two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _part(name: str) -> str:
-    return files("seqloom.explain").joinpath(name).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.lab.worker import Job, Result
-from seqloom.runs.durable import read_lines
+from seqloom.runs.log import read_lines
 
 
 class Watch:

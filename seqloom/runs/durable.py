@@ -4,7 +4,6 @@ moment leaves the old version or the new one, whole.
 A file:    temporary file beside it, fsync, rename, fsync of the directory.
 A folder:  temporary folder beside it, each file written and fsynced, a manifest last (size and SHA-256 of each file,
            and a digest of itself), fsync of the temporary folder, rename, fsync of the parent.
-A log:     one JSON object per line, appended; a torn last line is dropped by whoever reads or appends next.
 
 A folder that is published again is first set aside under another name, where `locate` and `published` still find it.
 """
@@ -67,7 +66,7 @@ def new_file(path: Path, needed: Callable[[], int] | None = None) -> Iterator[Bi
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def publish(folder: Path, files: Mapping[str, Content]) -> None:
@@ -82,12 +81,12 @@ def publish(folder: Path, files: Mapping[str, Content]) -> None:
             os.mkdir(temporary)
             written = {name: _write_new(temporary / name, content) for name, content in files.items()}
             _write_new(temporary / MANIFEST, _render_manifest(written))
-            _sync_folder(temporary)
+            sync_folder(temporary)
             _move_into_place(temporary, folder)
         except BaseException:
             _undo(temporary, folder)
             raise
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
         if os.path.isdir(_aside(folder)):
             remove(_aside(folder))
 
@@ -127,7 +126,7 @@ def remove(folder: Path) -> None:
     with writing(folder), suppress(FileNotFoundError):  # another process was quicker
         doomed = _temporary_name(folder.parent)
         os.rename(folder, doomed)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
         _remove_tree(doomed)
 
 
@@ -143,7 +142,7 @@ def sweep(parent: Path) -> None:
                     remove(parent / name)
                 else:
                     os.rename(parent / name, folder)
-                    _sync_folder(parent)
+                    sync_folder(parent)
 
 
 def make_folder(folder: Path) -> None:
@@ -162,57 +161,8 @@ def make_new_folder(folder: Path) -> bool:
             os.mkdir(folder)
         except FileExistsError:
             return False
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
     return True
-
-
-def append_line(path: Path, entry: Mapping[str, Any]) -> None:
-    """Add one JSON object. Not fsynced: see `sync_file`."""
-    line = to_json(entry) + b"\n"
-    with writing(path, lambda: len(line)):
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            end = _end_of_whole_lines(fd)
-            try:
-                _write_all(fd, memoryview(line))
-            except OSError:
-                with suppress(OSError):
-                    os.ftruncate(fd, end)
-                raise
-        finally:
-            os.close(fd)
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a log; a torn last line is dropped, a log that does not exist is empty."""
-    try:
-        *lines, _ = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunError(f"cannot read {shown(path)}: {reason(error)}") from error
-    entries = []
-    for number, line in enumerate(lines, 1):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if isinstance(entry, dict):
-            entries.append(entry)
-        elif number < len(lines):
-            raise Damaged(f"{shown(path)}:{number}: not a JSON object")
-    return entries
-
-
-def sync_file(path: Path) -> None:
-    """What was appended so far survives a power cut."""
-    with writing(path), suppress(FileNotFoundError):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        _sync_folder(path.parent)
 
 
 def to_json(value: Any) -> bytes:
@@ -258,7 +208,7 @@ class _Hashed(io.RawIOBase):
             return 0
         view = view.cast("B")
         if self.fd is not None:
-            _write_all(self.fd, view)
+            write_all(self.fd, view)
             self.digest.update(view)
         self.size += len(view)
         return len(view)
@@ -295,12 +245,12 @@ def _created(path: Path) -> Iterator[_Hashed]:
         os.close(fd)
 
 
-def _write_all(fd: int, view: memoryview) -> None:
+def write_all(fd: int, view: memoryview) -> None:
     while view:
         view = view[os.write(fd, view[:CHUNK]) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -380,17 +330,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not unchanged:
         raise Damaged(f"{shown(path)}: changed after it was written")
     return files
-
-
-def _end_of_whole_lines(fd: int) -> int:
-    """Drop what a killed process left after the last newline; the size that remains."""
-    end = size = os.fstat(fd).st_size
-    while end and os.pread(fd, 1, end - 1) != b"\n":
-        start = max(0, end - CHUNK)
-        end = start + os.pread(fd, end - start, start).rfind(b"\n") + 1
-    if end < size:
-        os.ftruncate(fd, end)
-    return end
 
 
 def _finite(value: Any) -> Any:

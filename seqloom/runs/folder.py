@@ -12,25 +12,21 @@ One process writes at a time. Nothing here loads torch.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import socket
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import RunError, UserError
-from seqloom.runs import durable
+from seqloom.runs import durable, log
 from seqloom.runs.durable import Content, Damaged, shown
+from seqloom.runs.lock import locked
 from seqloom.runs.settings import RunConfig
 
 _STEP = re.compile(r"step-(\d{8,})")
-_PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just taken it
 
 
 class RunFolder:
@@ -57,21 +53,11 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the one writer of this folder, which is made if need be; the kernel frees it however we end."""
-        durable.make_folder(self.path)
-        with durable.writing(self.path):
-            fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-        _held.add(fd)
-        try:
-            self._acquire(fd)
+        """Be the one writer of this folder, which is made if need be; what a killed process left is cleared."""
+        with locked(self.path):
             for parent in (self.path, self._checkpoints):
                 durable.sweep(parent)
             yield
-        finally:
-            if fd in _held:
-                _held.discard(fd)
-                fcntl.flock(fd, fcntl.LOCK_UN)
-                os.close(fd)
 
     def write_record(self, record: Mapping[str, Any]) -> None:
         self._write_json("run.json", record)
@@ -102,10 +88,10 @@ class RunFolder:
         return self._read_json("summary.json")
 
     def log(self, entry: Mapping[str, Any]) -> None:
-        durable.append_line(self._metrics, entry)
+        log.append_line(self._metrics, entry)
 
     def metrics(self) -> list[dict[str, Any]]:
-        return durable.read_lines(self._metrics)
+        return log.read_lines(self._metrics)
 
     def trim_metrics(self, step: int) -> None:
         """Forget what was measured after `step`, so that no step appears twice once training goes on from there."""
@@ -115,7 +101,7 @@ class RunFolder:
 
     def save_checkpoint(self, step: int, files: Mapping[str, Content], keep: int, best: int | None) -> None:
         """Publish a checkpoint, then remove all but the newest `keep` whole ones and the best."""
-        durable.sync_file(self._metrics)
+        log.sync_file(self._metrics)
         durable.publish(self._step_folder(step), files)
         self._whole.add(step)
         self._prune(max(1, keep), best)
@@ -210,61 +196,6 @@ class RunFolder:
         if not isinstance(value, dict):
             raise Damaged(f"{shown(path)}: not the JSON object that was written there")
         return value
-
-    def _acquire(self, fd: int) -> None:
-        started = time.monotonic()
-        while True:
-            with durable.writing(self.path), suppress(BlockingIOError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(fd, 0)
-                os.pwrite(fd, durable.to_json(_holder()), 0)
-                return
-            holder = _read_holder(fd)
-            if holder or time.monotonic() - started > _PATIENCE:
-                user = f"in use by {holder or 'another process'}"
-                raise RunError(f"{shown(self.path)}: {user}; wait for it to end, or choose another folder")
-            time.sleep(0.01)
-
-
-_held: set[int] = set()
-
-
-def _let_go() -> None:
-    """A forked child must not keep its parent's folders locked."""
-    for fd in _held:
-        with suppress(OSError):
-            os.close(fd)
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_let_go)
-
-
-def _holder() -> dict[str, Any]:
-    since = datetime.now().astimezone().isoformat(timespec="seconds")
-    return {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-
-
-def _read_holder(fd: int) -> str | None:
-    """`process 17 on host since ...`; None if it has not written its name yet and the file names an older one."""
-    try:
-        holder = json.loads(os.pread(fd, 4096, 0))
-        pid, host, since = holder["pid"], holder["host"], holder["since"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    if host == socket.gethostname() and not _is_alive(pid):
-        return None
-    return f"process {pid} on {host} since {since}"
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _check_name(path: Path) -> None:

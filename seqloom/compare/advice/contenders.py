@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqloom.compare.advice.sentences import Pair, say, say_by, term
+from seqloom.compare.advice.sentences import Pair, say, say_by
 from seqloom.compare.report import facts
-from seqloom.compare.report.formats import chance, count, fixed, percent, scaled, short
 from seqloom.lab.statistics import Scores, verdicts
+from seqloom.pages.formats import chance, count, fixed, percent, scaled, short
 
 COSTS = ("latency", "memory", "training")
 NEAR = 1.05  # costs that differ by less are the same for a choice
@@ -75,10 +75,10 @@ class Race:
         protocol = result["protocol"]
         self.models, self.everyone = models, everyone
         self.higher = facts.higher_is_better(result)
-        self.unit = term("unit", str(protocol.get("unit") or ""))
+        self.result = result
         self.level, self.confidence = protocol.get("level", 0.01), protocol.get("confidence", 0.95)
         self.decimals = facts.decimals(result)
-        self.waits = facts.waits(result)
+        self.latency_unit = facts.latency_unit(result)
         self.shown, self._places = facts.shown(result), facts.shown_places(result)
         self.by = facts.yardstick(result)  # baselines are compared by it; None: by the score
         self._rows = facts.listed(result, "baselines")
@@ -181,22 +181,29 @@ class Race:
         return fixed(value, self.decimals)
 
     def score(self, model: Model) -> Pair:
-        return self._interval(model.score, self.decimals, self.unit)
+        return self._interval(model.score, self.decimals)
 
     def held_score(self, model: Model) -> Pair:
         if self.by is None:
             return self.score(model)
-        return self._interval(self.held(model), self._places[self.by], term("score", self.by))
+        return self._interval(self.held(model), self._places[self.by], self.by)
 
     def held_number(self, value: float, by: str | None = None) -> Pair:
         """As baselines are compared: a bare score, or one with its name."""
         by = by or self.by
         if by is None:
             return self.number(value), self.number(value)
-        return say("plain score", value=fixed(value, self._places[by]), unit=term("score", by))
+        return self._measure(value, self._places[by], by)
 
-    def _interval(self, score: dict[str, Any], decimals: int, unit: Pair) -> Pair:
-        values = {"value": fixed(score["mean"], decimals), "unit": unit}
+    def _measure(self, value: float, decimals: int, name: str | None) -> Pair:
+        """`1.48 nats per token`, or `accuracy 0.91` where a score has no unit."""
+        unit = facts.unit(self.result, name)
+        if unit[0]:
+            return say("with unit", value=fixed(value, decimals), unit=unit)
+        return say("with title", value=fixed(value, decimals), title=facts.score_words(self.result, name))
+
+    def _interval(self, score: dict[str, Any], decimals: int, name: str | None = None) -> Pair:
+        values = {"value": self._measure(score["mean"], decimals, name)}
         if score.get("low") is None:
             return say("score of one seed", **values)
         low, high = fixed(score["low"], decimals), fixed(score["high"], decimals)
@@ -223,7 +230,7 @@ class Race:
             "training": lambda: count(model.speed),
         }
         context = "" if kind == "training" else count(self.context(kind, pick))
-        return say_by(self.waits, kind if brief else f"{kind} at", value=shown[kind](), context=context)
+        return say_by(self.latency_unit, kind if brief else f"{kind} at", value=shown[kind](), context=context)
 
     def costs(self, model: Model) -> list[Pair]:
         """All that is known of what it costs."""
@@ -231,7 +238,7 @@ class Race:
         measured = [kind for kind in COSTS if self.price(kind, model)]
         if {"latency", "memory"} <= set(measured) and self.context("latency") == self.context("memory"):
             both = {kind: self.cost(kind, model, brief=True) for kind in ("latency", "memory")}
-            found.append(say_by(self.waits, "reading at", context=count(self.context("latency")), **both))
+            found.append(say_by(self.latency_unit, "reading at", context=count(self.context("latency")), **both))
             measured = [kind for kind in measured if kind not in both]
         found += [self.cost(kind, model) for kind in measured]
         return found + ([say("peak", value=scaled(model.peak, "B"))] if model.peak is not None else [])

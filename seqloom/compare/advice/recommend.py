@@ -12,9 +12,9 @@ from typing import Any
 from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
 from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
 from seqloom.compare.report import facts
-from seqloom.compare.report.formats import count, short
 from seqloom.core.errors import unknown
 from seqloom.lab.statistics import seeds_needed
+from seqloom.pages.formats import count, short
 
 PREFERENCES = ("quality", *COSTS)
 MANY_SEEDS = 50  # more than anyone will run
@@ -55,8 +55,8 @@ def recommend(
         raise unknown("preference", prefer, PREFERENCES)
     limits = Limits(max_params, max_latency_ms, streaming)
     everyone = finished(result)
-    waits = facts.waits(result)
-    breaches = {model.name: _breaches(model, limits, waits) for model in everyone}
+    latency_unit = facts.latency_unit(result)
+    breaches = {model.name: _breaches(model, limits, latency_unit) for model in everyone}
     race = Race(result, [model for model in everyone if not breaches[model.name]], everyone)
     if race.models:
         decision = _decide(race, prefer)
@@ -86,16 +86,21 @@ def _failed(entry: dict[str, Any]) -> Pair:
 
 def _unbeaten(race: Race, name: str, baseline: dict[str, Any], best: float) -> Pair:
     values = {"value": race.held_number(baseline["value"], name), "best": race.held_number(best, name)}
-    return say("unbeaten", baseline=baseline["name"], score=term("score", name), **values)
+    return say(
+        "unbeaten",
+        baseline=facts.baseline_title(race.result, baseline["name"]),
+        score=facts.score_words(race.result, name),
+        **values,
+    )
 
 
-def _breaches(model: Model, limits: Limits, waits: str) -> list[Breach]:
+def _breaches(model: Model, limits: Limits, latency_unit: str) -> list[Breach]:
     found = []
     if limits.max_params is not None and (model.parameters or 0) > limits.max_params:
         values = {"value": count(model.parameters), "limit": count(limits.max_params)}
         found.append(Breach("max-params", model.parameters, say("max_params", name=model.name, **values)))
     if limits.max_latency_ms is not None:
-        found += _too_slow(model, limits.max_latency_ms, waits)
+        found += _too_slow(model, limits.max_latency_ms, latency_unit)
     if limits.streaming and not model.state:
         found.append(_unmeasured(model, "state", "streaming"))
     elif limits.streaming and model.grows:
@@ -103,7 +108,7 @@ def _breaches(model: Model, limits: Limits, waits: str) -> list[Breach]:
     return found
 
 
-def _too_slow(model: Model, limit: float, waits: str) -> list[Breach]:
+def _too_slow(model: Model, limit: float, latency_unit: str) -> list[Breach]:
     if not model.latency:
         return [_unmeasured(model, "latency", "max-latency-ms")]
     context = max(model.latency)
@@ -111,7 +116,7 @@ def _too_slow(model: Model, limit: float, waits: str) -> list[Breach]:
     if milliseconds <= limit:
         return []
     values = {"value": short(milliseconds, 3), "context": count(context), "limit": short(limit, 3)}
-    return [Breach("max-latency-ms", milliseconds, say_by(waits, "max_latency_ms", name=model.name, **values))]
+    return [Breach("max-latency-ms", milliseconds, say_by(latency_unit, "max_latency_ms", name=model.name, **values))]
 
 
 def _unmeasured(model: Model, what: str, option: str) -> Breach:
@@ -239,13 +244,22 @@ def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
 
 def _baseline_values(race: Race) -> dict[str, Any]:
     assert race.baseline is not None
-    return {"baseline": race.baseline["name"], "value": race.held_number(race.baseline["value"])}
+    return {
+        "baseline": facts.baseline_title(race.result, race.baseline["name"]),
+        "value": race.held_number(race.baseline["value"]),
+    }
 
 
 def _below_baseline(race: Race, model: Model) -> Pair:
     assert race.baseline is not None
     mine, other = race.held_number(race.held(model)["mean"]), race.held_number(race.baseline["value"])
-    return say("below baseline", name=model.name, baseline=race.baseline["name"], value=mine, other=other)
+    return say(
+        "below baseline",
+        name=model.name,
+        baseline=facts.baseline_title(race.result, race.baseline["name"]),
+        value=mine,
+        other=other,
+    )
 
 
 def _would_change(race: Race, prefer: str, decision: Decision) -> list[Pair]:

@@ -175,11 +175,12 @@ SENTENCES: dict[str, Pair] = {
     ),
     # parts of sentences
     "score": (
-        "{value} {unit} ({share} interval {low} to {high}, {seeds} seeds)",
-        "{value} {unit}（{share} 区间 {low} 至 {high}，{seeds} 个种子）",
+        "{value} ({share} interval {low} to {high}, {seeds} seeds)",
+        "{value}（{share} 区间 {low} 至 {high}，{seeds} 个种子）",
     ),
-    "score of one seed": ("{value} {unit} (one seed)", "{value} {unit}（一个种子）"),
-    "plain score": ("{value} {unit}", "{value} {unit}"),
+    "score of one seed": ("{value} (one seed)", "{value}（一个种子）"),
+    "with unit": ("{value} {unit}", "{value} {unit}"),
+    "with title": ("{title} {value}", "{title} {value}"),
     "behind": (
         "{value} behind ({share} interval {low} to {high}, {p})",
         "落后 {value}（{share} 区间 {low} 至 {high}，{p}）",
@@ -222,16 +223,6 @@ SENTENCES: dict[str, Pair] = {
     "lead.latency": ("the lowest latency", "的延迟最低"),
     "lead.memory": ("the smallest state", "的状态最小"),
     "lead.training": ("the highest speed", "的速度最快"),
-    "unit.nats per token": ("nats per token", "奈特/词元"),
-    "unit.nats per target token": ("nats per target token", "奈特/目标词元"),
-    "score.bits_per_byte": ("bits per byte", "比特/字节"),
-    "score.bleu": ("BLEU", "BLEU"),
-    "score.chrf": ("chrF", "chrF"),
-    "score.rouge1": ("ROUGE-1", "ROUGE-1"),
-    "score.rouge2": ("ROUGE-2", "ROUGE-2"),
-    "score.rougeL": ("ROUGE-L", "ROUGE-L"),
-    "score.error_rate": ("% of tokens wrong", "% 词元错误"),
-    "score.exact": ("exact match", "完全匹配"),
 }
 
 
@@ -245,7 +236,7 @@ def say(key: str, **values: Any) -> Pair:
 
 
 def say_by(what: str, key: str, **values: Any) -> Pair:
-    """As it is said where one waits for that, if it is said otherwise there."""
+    """The sentence for this unit of latency, where it differs."""
     return say(f"{key}.{what}" if f"{key}.{what}" in SENTENCES else key, **values)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from seqloom.compare.report import facts, formats
-from seqloom.compare.report.blocks import Axis, Cell, Chart, Column, Panel, Row, Rule, Series, Table
+from seqloom.compare.report import facts
 from seqloom.compare.report.facts import Result
-from seqloom.compare.report.words import Speaker
+from seqloom.pages import formats
+from seqloom.pages.blocks import Axis, Cell, Chart, Column, Panel, Row, Rule, Series, Table
+from seqloom.pages.words import Speaker
 
 POINTS = 200  # of a curve, in a chart
 ROWS = 10  # of a curve, in a table
@@ -52,7 +53,7 @@ def learning(result: Result, say: Speaker) -> Chart | None:
 def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
     """Score against each cost, with the front of those that nothing beats in both."""
     context = facts.common_context(result) or 0
-    waiting = say.by(facts.waits(result), "latency at", context=formats.count(context))
+    waiting = say.by(facts.latency_unit(result), "latency at", context=formats.count(context))
     costs: list[tuple[str, str, Callable[[facts.Entry], float | None]]] = [
         (say("FLOPs per token"), ".3~s", lambda entry: entry.get("flops_per_token")),
         (say("training seconds"), ".3~r", facts.training_seconds),
@@ -77,18 +78,18 @@ def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
 
 
 def cost(result: Result, say: Speaker) -> Chart | None:
-    waits = facts.waits(result)
+    per = facts.latency_unit(result)
     latency = lines(
-        result, say.by(waits, "time per token"), Axis(say.by(waits, "context"), format=",d"),
-        Axis(say.by(waits, "latency axis"), format=".3~r", unit=" ms"),
+        result, say.by(per, "time per token"), Axis(say.by(per, "context"), format=",d"),
+        Axis(say.by(per, "latency axis"), format=".3~r", unit=" ms"),
         lambda entry: _pairs(facts.listed(entry, "cost", "latency"), "context", "seconds", 1e3),
     )  # fmt: skip
     state = lines(
-        result, say("size of state"), Axis(say.by(waits, "context"), format=",d"),
+        result, say("size of state"), Axis(say.by(per, "context"), format=",d"),
         Axis(say("state axis"), format=".3~s", unit="B"),
         lambda entry: _pairs(facts.listed(entry, "cost", "state"), "context", "bytes"),
     )  # fmt: skip
-    return chart("cost", say.by(waits, "cost"), [latency, state], result, say.by(waits, "cost remark"))
+    return chart("cost", say.by(per, "cost"), [latency, state], result, say.by(per, "cost remark"))
 
 
 def aspects(result: Result, say: Speaker) -> Chart | None:
@@ -162,10 +163,8 @@ def _even_steps(low: float, high: float) -> list[float]:
 
 
 def _with_unit(result: Result, say: Speaker, key: str) -> str:
-    protocol = result.get("protocol") or {}
-    title = say(key, metric=say.term("metric", protocol.get("metric") or "score"))
-    unit = protocol.get("unit")
-    return f"{title}{say('comma')}{say.term('unit', unit)}" if unit else title
+    title, unit = say(key, metric=say.pick(facts.score_words(result))), say.pick(facts.unit(result))
+    return f"{title}{say('comma')}{unit}" if unit else title
 
 
 def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
@@ -185,7 +184,7 @@ def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: S
     for row in near:
         free = all(abs(place - row["score"]) > APART * (max(ends) - min(ends)) for place in named)
         named += [row["score"]] * free
-        rules.append(Rule(say.term("baseline", row["name"]) if free else "", x=row["score"]))
+        rules.append(Rule(say.pick(facts.baseline_title(result, row["name"])) if free else "", x=row["score"]))
     return rules
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, details, facts, formats
-from seqloom.compare.report.blocks import Answer, Block, Cell, Column, Document, Row, Section, Table, Text
+from seqloom.compare.report import charts, details, facts
 from seqloom.compare.report.facts import Entry, Result
-from seqloom.compare.report.words import Speaker
+from seqloom.compare.report.words import speaker
+from seqloom.pages import formats
+from seqloom.pages.blocks import Answer, Block, Cell, Column, Document, Row, Section, Table, Text
+from seqloom.pages.words import Speaker
 
 
 def document(result: Result, language: str) -> Document:
-    say = Speaker(language)
+    say = speaker(language)
     protocol = result.get("protocol") or {}
     data = str(facts.dig(protocol, "data", "train", "name") or "").removesuffix(" (train)")
     sections: dict[str, list[Any]] = {
@@ -33,7 +35,7 @@ def document(result: Result, language: str) -> Document:
         formats.day(protocol.get("started")),
         headline(result, say),
         [
-            Section(key.replace(" ", "-"), say.by(facts.waits(result), key), _measured(blocks, say))
+            Section(key.replace(" ", "-"), say.by(facts.latency_unit(result), key), _measured(blocks, say))
             for key, blocks in sections.items()
         ],
     )
@@ -43,7 +45,7 @@ def headline(result: Result, say: Speaker) -> list[tuple[str, str]]:
     """The comparison in one line: what was matched, and how often it was repeated."""
     protocol = result.get("protocol") or {}
     pairs = [
-        (say("task"), say.term("task", protocol["task"]) if protocol.get("task") else ""),
+        (say("task"), say.pick(facts.task_title(result))),
         (say("parameters"), formats.count(facts.dig(protocol, "size", "target"))),
         (say("budget"), details.budget(protocol, say)),
         (say("seeds"), str(len(facts.listed(protocol, "seeds")) or "")),
@@ -57,7 +59,7 @@ def answer(result: Result, say: Speaker) -> Answer:
     choice = found.get("choice")
     number = next((n for n, entry in facts.entries(result) if entry.get("name") == choice), None)
     limits = [
-        say.by(facts.waits(result), f"constraint.{name}", value=formats.plain(value))
+        say.by(facts.latency_unit(result), f"constraint.{name}", value=formats.plain(value))
         for name, value in (found.get("constraints") or {}).items()
         if value not in (None, False) and name in ("max_params", "max_latency_ms", "streaming")
     ]
@@ -89,15 +91,14 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
 def main_table(result: Result, say: Speaker) -> Table:
     protocol = result.get("protocol") or {}
     direction = say("higher" if facts.higher_is_better(result) else "lower")
-    unit = say.term("unit", protocol.get("unit") or say.term("metric", protocol.get("metric") or ""))
     context, share = facts.common_context(result), protocol.get("confidence")
-    at = say.by(facts.waits(result), "at context", context=formats.count(context)) if context else ""
+    at = say.by(facts.latency_unit(result), "at context", context=formats.count(context)) if context else ""
     columns = [
         Column(say("model"), say("rank"), number=False),
         Column(say("score"), say("interval", share=formats.percent(share)) if share else ""),
         Column(say("difference"), say("p value")),
         *(
-            Column(say.term("score", name), say("higher" if up else "lower"))
+            Column(say.pick(facts.score_title(result, name)), say("higher" if up else "lower"))
             for name, up in facts.shown(result).items()
         ),
         Column(say("parameters"), say("backbone")),
@@ -112,7 +113,7 @@ def main_table(result: Result, say: Speaker) -> Table:
     for row in facts.failed_baselines(result):
         name = Cell(str(row["name"]), say("baseline"), "failed")
         rows.append(Row([name, Cell(str(row["error"]), span=len(columns) - 1)], "failed"))
-    return Table(say("main caption", unit=unit, direction=direction), columns, rows)
+    return Table(f"{charts.score_title(result, say)}{say('semicolon')}{direction}", columns, rows)
 
 
 def recipes(result: Result, say: Speaker) -> list[Block | None]:
@@ -191,7 +192,7 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
 
 def _baseline(result: Result, row: dict[str, Any], say: Speaker, places: int) -> Row:
     cells = [
-        Cell(say.term("baseline", row.get("name")), say("baseline")),
+        Cell(say.pick(facts.baseline_title(result, row.get("name"))), say("baseline")),
         Cell(formats.fixed(row.get("score"), places)),
         Cell(""),
         *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.shown_places(result).items()),

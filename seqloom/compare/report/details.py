@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seqloom.compare.report import charts, facts, fading, formats, transfer
-from seqloom.compare.report.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
+from seqloom.compare.report import charts, facts, fading, transfer
 from seqloom.compare.report.facts import Entry, Result
-from seqloom.compare.report.words import Speaker
+from seqloom.pages import formats
+from seqloom.pages.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
+from seqloom.pages.words import Speaker
 
 
 def search(result: Result, say: Speaker) -> list[Block | None]:
@@ -42,7 +43,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         say("aspects caption"),
         [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
         [
-            *(_aspect(say, key, cell, shown, facts.waits(result)) for key, cell in rows.items()),
+            *(_aspect(say, key, cell, shown, facts.latency_unit(result)) for key, cell in rows.items()),
             _transfer(result, say, shown),
         ],
         even=True,
@@ -73,7 +74,9 @@ def samples(result: Result, say: Speaker) -> list[Block | None]:
         for number, entry in shown
         if (text := str(entry["sample"]["text"])) or wanted
     ]
-    return [Text(say.by(facts.waits(result), "samples remark"), "muted"), *given, Samples(items)] if items else []
+    return (
+        [Text(say.by(facts.latency_unit(result), "samples remark"), "muted"), *given, Samples(items)] if items else []
+    )
 
 
 def protocol(result: Result, say: Speaker) -> list[Block | None]:
@@ -126,9 +129,9 @@ def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list
 
 
 def _aspect(
-    say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]], waits: str
+    say: Speaker, key: str, cell: Callable[[Entry, Speaker], Cell], shown: list[tuple[int, Entry]], per: str
 ) -> Row:
-    name = Cell(say(f"aspect {key}"), say.by(waits, f"aspect {key} small"))
+    name = Cell(say(f"aspect {key}"), say.by(per, f"aspect {key} small"))
     return Row([name, *(cell(entry, say) for _, entry in shown)])
 
 
@@ -225,12 +228,12 @@ def _data_table(result: Result, say: Speaker) -> Table | None:
 def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
     p = result.get("protocol") or {}
     direction = say("higher" if facts.higher_is_better(result) else "lower")
-    metric = [say.term("metric", p.get("metric") or ""), say.term("unit", p.get("unit") or ""), direction]
+    metric = [say.pick(facts.score_words(result)), say.pick(facts.unit(result)), direction]
     size, trials = p.get("size") or {}, p.get("trials")
     share = formats.percent(p.get("trial_share"))
     time = result.get("timing") or {}
     return [
-        (say("task"), say.term("task", p.get("task") or "")),
+        (say("task"), say.pick(facts.task_title(result))),
         (say("metric"), say("comma").join(filter(None, metric))),
         (say("scored"), str(p.get("scored") or "")),
         (say("size"), say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import fmean, median
 from typing import Any
 
-from seqloom.compare.report.formats import places
+from seqloom.pages.formats import places
 
 Entry = dict[str, Any]
 Result = dict[str, Any]
+Pair = tuple[str, str]  # English, Chinese
 
 
 def dig(thing: Any, *keys: str) -> Any:
@@ -77,7 +78,7 @@ def training_seconds(entry: Entry) -> float | None:
 
 
 def latencies(entry: Entry) -> dict[int, float]:
-    """Seconds for what one waits for, by context."""
+    """Seconds per token, source or row, by context."""
     points = listed(entry, "cost", "latency")
     return {point["context"]: point["seconds"] for point in points if point.get("seconds") is not None}
 
@@ -88,16 +89,49 @@ def common_context(result: Result) -> int | None:
     return max(set.intersection(*found), default=None) if found else None
 
 
-def waits(result: Result) -> str:
-    """For what a user waits: one more token, or what becomes of a whole source."""
-    return str(dig(result, "protocol", "waits") or "token")
+def latency_unit(result: Result) -> str:
+    """What latency is measured per: a token, a source, or a row."""
+    return str(dig(result, "protocol", "latency_unit") or "token")
+
+
+def task_title(result: Result) -> Pair:
+    return _pair(dig(result, "protocol", "titles", "task"), str(dig(result, "protocol", "task") or ""))
+
+
+def baseline_title(result: Result, name: Any) -> Pair:
+    return _pair(dig(result, "protocol", "titles", "baselines", str(name)), str(name))
+
+
+def score_title(result: Result, name: str | None = None) -> Pair:
+    """As the task declared it, for the head of a column; None: of the metric."""
+    name = name or str(dig(result, "protocol", "metric") or "score")
+    return _pair(dig(result, "protocol", "titles", "scores", name, "title"), name)
+
+
+def score_words(result: Result, name: str | None = None) -> Pair:
+    """The same in the middle of a sentence: `Macro F1` becomes `macro F1`, `BLEU` stays."""
+    english, chinese = score_title(result, name)
+    lower = english[:1].lower() + english[1:] if english[1:2].islower() else english
+    return lower.removesuffix(", %"), chinese.removesuffix("（%）")
+
+
+def unit(result: Result, name: str | None = None) -> Pair:
+    """The unit of a score; empty where it has none. None: of the metric."""
+    name = name or str(dig(result, "protocol", "metric") or "")
+    return _pair(dig(result, "protocol", "titles", "scores", name, "unit"), "")
+
+
+def _pair(found: Any, otherwise: str) -> Pair:
+    return (str(found[0]), str(found[1])) if isinstance(found, list) and len(found) == 2 else (otherwise, otherwise)
 
 
 def shown(result: Result) -> dict[str, bool]:
     """The scores beside the metric that someone has, the chief one first; and whether higher is better."""
-    known = dig(result, "protocol", "shown") or {}
     rows = [*listed(result, "baselines"), *(entry for _, entry in scored(result))]
-    return {name: higher for name, higher in known.items() if any(dig(row, "scores", name) is not None for row in rows)}
+    names = [
+        name for name in listed(result, "protocol", "shown") if any(dig(r, "scores", name) is not None for r in rows)
+    ]
+    return {name: bool(dig(result, "protocol", "titles", "scores", name, "higher_is_better")) for name in names}
 
 
 def shown_places(result: Result) -> dict[str, int]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from seqloom.compare.report import charts, facts
-from seqloom.compare.report.blocks import Axis, Chart, Panel, Series
 from seqloom.compare.report.facts import Result
-from seqloom.compare.report.words import Speaker
+from seqloom.pages.blocks import Axis, Chart, Panel, Series
+from seqloom.pages.words import Speaker
 
 _MARKED = 16  # points of a line, at most, that each have a mark
 
@@ -34,7 +34,7 @@ def horizon(result: Result, say: Speaker) -> Chart | None:
             Axis(say("horizon axis"), format=".4~r"), partial(_by_step, part), log_x=False, log_y=False,
         )  # fmt: skip
         naive = [
-            Series(say.term("baseline", row.get("name")), *_columns(row["horizon"]), draw="thin")
+            Series(say.pick(facts.baseline_title(result, row.get("name"))), *_columns(row["horizon"]), draw="thin")
             for row in facts.baselines(result)
             if part == "rmse" and facts.listed(row, "horizon")
         ]

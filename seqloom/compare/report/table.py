@@ -6,9 +6,10 @@ import textwrap
 import unicodedata
 from typing import Any
 
-from seqloom.compare.report import facts, formats
+from seqloom.compare.report import facts
 from seqloom.compare.report.facts import Entry, Result
-from seqloom.compare.report.words import Speaker
+from seqloom.compare.report.words import speaker
+from seqloom.pages import formats
 
 NAME = 20  # columns a name may take
 
@@ -44,7 +45,7 @@ def lines(result: Result, width: int = 80) -> list[str]:
 
 def recommendation(result: Result, width: int = 80) -> list[str]:
     """The recommendation as lines of plain text."""
-    found, say = result.get("recommendation") or {}, Speaker("en")
+    found, say = result.get("recommendation") or {}, speaker("en")
     choice = found.get("choice")
     said = [f"Recommended: {choice}" if choice else say("no recommendation")]
     said += [line for reason in say.of(found.get("reasons")) for line in _bullet(reason, width)]
@@ -78,12 +79,12 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
 
 def _with_scores(result: Result, row: dict[str, str], scored: dict[str, Any]) -> dict[str, str]:
     """With the scores beside the metric: early where baselines have no other, else last."""
-    say = Speaker("en")
+    say = speaker("en")
     beside = {}
     for name, decimals in facts.shown_places(result).items():
         value = facts.dig(scored, "scores", name)
         value = value.get("mean") if isinstance(value, dict) else value
-        beside[say.term("score", name)] = "" if value is None else formats.fixed(value, decimals)
+        beside[say.pick(facts.score_title(result, name))] = "" if value is None else formats.fixed(value, decimals)
     if facts.yardstick(result) is None:
         return row | beside
     names = list(row)
@@ -98,7 +99,7 @@ def _empty() -> dict[str, str]:
 
 
 def _failure(entry: Entry, width: int) -> list[str]:
-    text = f"{entry.get('name')} failed: {entry.get('error') or Speaker('en')('no reason')}"
+    text = f"{entry.get('name')} failed: {entry.get('error') or speaker('en')('no reason')}"
     return textwrap.wrap(" ".join(text.split()), width, subsequent_indent="  ")
 
 

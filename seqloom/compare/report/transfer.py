@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from seqloom.compare.report import charts, facts, formats
-from seqloom.compare.report.blocks import Axis, Cell, Chart, Column, Panel, Row, Series, Table
+from seqloom.compare.report import charts, facts
 from seqloom.compare.report.facts import Entry, Result
-from seqloom.compare.report.words import Speaker
+from seqloom.pages import formats
+from seqloom.pages.blocks import Axis, Cell, Chart, Column, Panel, Row, Series, Table
+from seqloom.pages.words import Speaker
 
 
 def measured(result: Result) -> bool:
@@ -73,5 +74,7 @@ def _taught(result: Result, say: Speaker) -> str:
         found = facts.dig(entry, "aspects", "transfer") or {}
         if found.get("points"):
             tokens = say("budget.tokens", amount=formats.count(found["tokens"]))
-            parts.append(f"{entry['name']}{say('colon')}{say.term('task', found['teacher'])}{say('comma')}{tokens}")
+            parts.append(
+                f"{entry['name']}{say('colon')}{say.pick(tuple(found.get('teacher_title') or [found['teacher']] * 2))}{say('comma')}{tokens}"
+            )
     return "; ".join(parts)

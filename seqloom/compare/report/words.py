@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from seqloom.compare.report.terms import TERMS
-
-LANGUAGES = ("en", "zh")
+from seqloom.pages.words import Speaker
 
 WORDS: dict[str, tuple[str, str]] = {
     # the page
     "title": ("Which sequence model for {data}?", "{data} 该用哪种序列模型？"),
     "title without data": ("Which sequence model?", "该用哪种序列模型？"),
-    "contents": ("Contents", "目录"),
-    "no script": (
-        "The charts need JavaScript; every number is in the tables.",
-        "图表需要 JavaScript；所有数字都在表格中。",
-    ),
-    "numbers": ("The numbers", "数值"),
     "not measured": ("Not measured in this comparison.", "本次比较未测量。"),
-    "made by": (
-        "Made by seqloom {version}. This page loads nothing from anywhere.",
-        "由 seqloom {version} 生成。本页面不加载任何外部内容。",
-    ),
-    "colon": (": ", "："),
-    "comma": (", ", "，"),
-    "legend": ("Models; press one to hide or show it", "模型；点按可隐藏或显示"),
     # the sections
     "answer": ("Recommendation", "推荐"),
     "results": ("Results", "结果"),
@@ -73,7 +58,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "基线"),
     "p value": ("p, Holm", "p，Holm"),
     "interval": ("{share} interval", "{share} 区间"),
-    "main caption": ("Test score in {unit}; {direction}", "测试分数，单位：{unit}；{direction}"),
     "higher": ("higher is better", "越高越好"),
     "lower": ("lower is better", "越低越好"),
     "how scored": ("Scored: {how}.", "评分方式：{how}。"),
@@ -85,12 +69,6 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "one seed": ("one seed, no interval", "一个种子，无区间"),
     "some seeds": ("{done} of {all} seeds", "{all} 个种子中的 {done} 个"),
-    "verdict.best": ("best", "最佳"),
-    "verdict.tie": ("tie", "并列"),
-    "verdict.worse": ("worse", "较差"),
-    "verdict.unclear": ("unclear", "不明"),
-    "verdict.failed": ("failed", "失败"),
-    "verdict.": ("not tested", "未检验"),
     "no reason": ("no reason was recorded", "没有记录原因"),
     "nothing finished": ("No model finished; the table says why.", "没有模型训练完成；原因见表。"),
     # the charts
@@ -328,29 +306,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "tuned": ("Found by the search", "搜索所得"),
     "whole command": ("The whole comparison", "整个比较"),
     "first run of": ("{name}, its first run", "{name} 的第一次训练"),
-    **TERMS,
 }
 
 
-class Speaker:
-    """Says things in one language."""
-
-    def __init__(self, language: str) -> None:
-        self.language, self._column = language, LANGUAGES.index(language)
-
-    def __call__(self, key: str, **values: Any) -> str:
-        return WORDS[key][self._column].format(**values)
-
-    def by(self, what: str, key: str, **values: Any) -> str:
-        """As it is said where one waits for that, if it is said otherwise there."""
-        return self(f"{key}.{what}" if f"{key}.{what}" in WORDS else key, **values)
-
-    def term(self, group: str, name: Any) -> str:
-        """The word for a name that a result uses; the name itself when it has none."""
-        known = WORDS.get(f"{group}.{name}")
-        return known[self._column] if known else str(name)
-
-    def of(self, texts: Any) -> list[str]:
-        """This language's list of sentences, else the English one."""
-        found = texts if isinstance(texts, dict) else {}
-        return [str(text) for text in found.get(self.language) or found.get("en") or []]
+speaker = partial(Speaker, words=WORDS)  # of one language

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.data.samples.sample import Sample
 
 PASSAGES = 1000
 ASKED = 4  # questions on each
@@ -189,3 +190,9 @@ def _of_territory(code: str, locale: Any) -> dict[str, str] | None:
         _, comma, last = JOINTS[str(locale)]
         told["official"] = last.join(filter(None, (comma.join(names[:-1]), names[-1])))
     return told
+
+
+SAMPLES = {
+    "facts": Sample("questions", "4,000 questions on the money and languages of the world", partial(facts, "en")),
+    "facts-zh": Sample("questions", "4,000 such questions in Chinese", partial(facts, "zh")),
+}

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from seqloom.data.samples.sample import Sample
+
 SENTENCES, NEW = 4_000, 800  # in all languages together: of known names, and of those kept
 NO_COUNTRY = {"EU", "EZ", "UN", "QO", "XA", "XB", "ZZ"}
 SLOT = re.compile(r"\{(LOC|LANG|MONEY)\}")
@@ -138,3 +140,9 @@ def _is_plain(name: str) -> bool:
 
 def _is_kept(name: str) -> bool:
     return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] % 7 == 0
+
+
+SAMPLES = {
+    "places": Sample("tagged", "4,000 sentences with countries, languages, currencies, in four languages", places),
+    "places-new": Sample("tagged", "800 more such sentences, with names that places does not have", places_new),
+}

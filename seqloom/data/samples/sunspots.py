@@ -1,5 +1,11 @@
 """Mean sunspot number of each year from 1700 to 2008: the public record of the observatories at Zürich and Brussels."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seqloom.data.samples.sample import Sample
+
 FIRST_YEAR = 1700
 
 NUMBERS = """
@@ -20,3 +26,11 @@ NUMBERS = """
 154.6 140.4 115.9 66.6 45.9 17.9 13.4 29.4 100.2 157.6 142.6 145.7 94.3 54.6 29.9 17.5 8.6 21.5 64.3 93.3
 119.6 111.0 104.0 63.7 40.4 29.8 15.2 7.5 2.9
 """
+
+
+def sunspots() -> Iterator[dict[str, float]]:
+    for year, number in enumerate(NUMBERS.split(), FIRST_YEAR):
+        yield {"year": year, "sunspots": float(number)}
+
+
+SAMPLES = {"sunspots": Sample("series", "mean sunspot number of each year, 1700 to 2008", sunspots)}

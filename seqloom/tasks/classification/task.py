@@ -88,8 +88,8 @@ class Classification(Task[Examples]):
         """`known`: labels, and a tokenizer or a scale."""
         self.config, self.inputs = config, inputs_of(known)
         self.scores = (
-            Score("loss", ("Loss", "损失"), unit=("nats per row", "每条样本奈特数")),
-            Score("accuracy", ("Accuracy", "准确率"), True, ("share of rows", "占样本的比例"), compared=True),
+            Score("loss", ("Loss", "损失"), unit=("nats per row", "奈特/样本")),
+            Score("accuracy", ("Accuracy", "准确率"), True, compared=True),
             Score("macro_f1", ("Macro F1", "宏平均 F1"), True, compared=True),
             Score("micro_f1", ("Micro F1", "微平均 F1"), True, compared=known.multi),
             Score("calibration_error", ("Calibration error", "校准误差")),

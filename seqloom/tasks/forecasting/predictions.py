@@ -42,7 +42,7 @@ class ForecastRows:
                             for k, level in enumerate(self.levels)
                         }
                     if self.back:
-                        row[f"{name}_came"] = _exact(found["came"][step, n])
+                        row[f"{name}_actual"] = _exact(found["actual"][step, n])
                 yield row
 
     def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -67,7 +67,7 @@ class ForecastRows:
                     "times": times,
                     "guess": guess[n],
                     "bands": None if bands is None else bands[n],
-                    "came": came[n],
+                    "actual": came[n],
                     "history": self.scale.undo(rows.values[n][first:end]),
                     "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
                 }

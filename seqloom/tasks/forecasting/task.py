@@ -318,7 +318,7 @@ class Forecasting(Task[SeriesRows]):
 def _refuse(c: Config, scale: Any) -> None:
     if c.output == "bins" and scale.method == "none":
         raise UserError("task.output=bins: intervals are cut for scaled values; data.scale=standard or robust")
-    columns = [name + end for name in scale.targets for end in ("", "_came", *(f"_{level:g}" for level in c.levels))]
+    columns = [name + end for name in scale.targets for end in ("", "_actual", *(f"_{level:g}" for level in c.levels))]
     if twice := [name for name in columns if columns.count(name) > 1]:
         raise UserError(
             f"two columns of a table of forecasts would be called {twice[0]!r}; rename a column of the data"

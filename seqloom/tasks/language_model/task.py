@@ -89,7 +89,7 @@ class LanguageModel(Task[TokenStream]):
     ties = True
     accepts = frozenset({"causal"})
     scores = (
-        Score("loss", ("Loss", "损失"), unit=("nats per token", "每词元奈特数")),
+        Score("loss", ("Loss", "损失"), unit=("nats per token", "奈特/词元")),
         Score("perplexity", ("Perplexity", "困惑度")),
         Score("bits_per_byte", ("Bits per byte", "每字节比特数"), compared=True),
     )

@@ -66,7 +66,7 @@ class MaskedLM(Task[TokenStream]):
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     scores = (
-        Score("loss", ("Loss", "损失"), unit=("nats per masked token", "每个被掩词元奈特数")),
+        Score("loss", ("Loss", "损失"), unit=("nats per masked token", "奈特/被掩词元")),
         Score("masked_accuracy", ("Masked accuracy", "被掩词元准确率"), higher_is_better=True, compared=True),
         Score("pseudo_perplexity", ("Pseudo-perplexity", "伪困惑度"), compared=True),
     )

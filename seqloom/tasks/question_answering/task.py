@@ -96,9 +96,9 @@ class QuestionAnswering(Task[QuestionRows]):
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     scores = (
-        Score("f1", ("F1", "F1"), True, ("F1 of answer tokens", "答案词元的 F1"), compared=True),
+        Score("f1", ("F1", "F1"), True, compared=True),
         Score("exact", ("Exact match", "完全匹配"), True, compared=True),
-        Score("loss", ("Loss", "损失"), unit=("nats per window", "每窗口奈特数")),
+        Score("loss", ("Loss", "损失"), unit=("nats per window", "奈特/窗口")),
     )
     metric = "f1"
     baseline_titles: ClassVar[dict[str, Text]] = {

@@ -101,11 +101,11 @@ class Tagging(Task[TaggedRows]):
         names = vocabulary.entities
         self.metric = "f1" if names else "accuracy"
         self.scores = (
-            Score("f1", ("F1", "F1"), True, ("entity F1", "实体 F1")),
+            Score("f1", ("Entity F1", "实体 F1"), True),
             Score("precision", ("Precision", "精确率"), True),
             Score("recall", ("Recall", "召回率"), True),
-            Score("accuracy", ("Accuracy", "准确率"), True, ("word accuracy", "词准确率"), compared=names),
-            Score("loss", ("Loss", "损失"), unit=("nats per word", "每词奈特数"), compared=True),
+            Score("accuracy", ("Word accuracy", "词准确率"), True, compared=names),
+            Score("loss", ("Loss", "损失"), unit=("nats per word", "奈特/词"), compared=True),
         )
         numbers = {tag: number for number, tag in enumerate(self.tags)}
         self._begins = np.array([numbers.get(f"B-{t[2:]}", n) if t[:2] == "I-" else n for t, n in numbers.items()])

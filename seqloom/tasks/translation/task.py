@@ -46,7 +46,7 @@ from seqloom.tasks.translation.writer import Found, Writer
 _PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
 
 _LOSS = (
-    Score("loss", ("Loss", "损失"), unit=("nats per target token", "每目标词元奈特数")),
+    Score("loss", ("Loss", "损失"), unit=("nats per target token", "奈特/目标词元")),
     Score("perplexity", ("Perplexity", "困惑度")),
 )
 _EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)

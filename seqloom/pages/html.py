@@ -1,22 +1,14 @@
-"""The report as one HTML file that needs nothing else: no request leaves it, and its policy forbids any.
-
-Both languages are in the page; a switch shows one. Texts from users and models are escaped where they enter the HTML,
-and only the page's own two scripts may run, by their hashes.
-"""
+"""A document as one HTML page, with charts by plotly and a switch between its languages."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
-from importlib.resources import files
-from pathlib import Path
-from string import Template
 from typing import Any
 
-from seqloom.compare.report.blocks import (
+from seqloom.pages.blocks import (
     Answer,
     Block,
     Cell,
@@ -32,13 +24,9 @@ from seqloom.compare.report.blocks import (
     Table,
     Text,
 )  # fmt: skip
-from seqloom.compare.report.content import document
-from seqloom.compare.report.facts import Result, dig, listed
-from seqloom.compare.report.markdown import markdown
-from seqloom.compare.report.words import LANGUAGES, Speaker
-from seqloom.runs.durable import make_folder, to_json, write_file
+from seqloom.pages.shell import embedded, page, part
+from seqloom.pages.words import LANGUAGES, TAGS, Speaker
 
-TAGS = {"en": "en", "zh": "zh-CN"}
 HUES = 7  # colours in report.css; further entries use them again, with another shape and dash
 SHAPES = [  # plotly's name, and the same shape around 0,0
     ("circle", "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z"),
@@ -53,34 +41,29 @@ SHAPES = [  # plotly's name, and the same shape around 0,0
 DASHES = ["solid", "7px,3px", "2px,3px", "9px,3px,2px,3px", "12px,4px"]
 
 
-def write_report(result: Result, folder: Path) -> Path:
-    """Write report.html and its Markdown twins; the path of the page."""
-    make_folder(folder)
-    write_file(folder / "report.md", markdown(result, "en").encode("utf-8", "backslashreplace"))
-    write_file(folder / "report.zh-CN.md", markdown(result, "zh").encode("utf-8", "backslashreplace"))
-    page = folder / "report.html"
-    write_file(page, html(result).encode("utf-8", "backslashreplace"))
-    return page
+_BAR = """<header class="bar">
+<span class="brand">seqloom</span>
+<nav class="languages" aria-label="Language / 语言">
+<button type="button" data-language="en" lang="en" aria-pressed="true">EN</button>
+<button type="button" data-language="zh" lang="zh-CN" aria-pressed="false">中文</button>
+</nav>
+</header>"""
 
 
-def html(result: Result) -> str:
-    """The whole page as text."""
+def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
+    """The same document in each language; `entries`: how many things its charts compare."""
     from plotly.offline import get_plotlyjs
 
     panels: dict[str, Panel] = {}
-    documents = [document(result, language) for language in LANGUAGES]
-    version = str(dig(result, "protocol", "versions", "seqloom") or "")
     articles = [_Article(found, panels, version).html() for found in documents]
-    styles = [_style(number) for number in range(len(listed(result, "entries")))]
-    scripts = {"plotly": get_plotlyjs().replace("\r\n", "\n"), "script": _part("report.js")}
-    return Template(_part("template.html")).substitute(
-        scripts,
-        policy=escape(_policy(list(scripts.values()))),
-        title=escape(documents[0].title),
-        css=_part("report.css"),
-        articles="\n".join(articles),
-        charts=_embedded({"styles": styles, "panels": {key: asdict(panel) for key, panel in panels.items()}}),
-    )
+    styles = [_style(number) for number in range(entries)]
+    charts = embedded({"styles": styles, "panels": {key: asdict(panel) for key, panel in panels.items()}})
+    body = [
+        _BAR, "<main>", *articles, "</main>", '<div class="paper" hidden></div>',
+        f'<script type="application/json" id="charts">{charts}</script>',
+    ]  # fmt: skip
+    scripts = [get_plotlyjs().replace("\r\n", "\n"), part("report.js")]
+    return page(documents[0].title, "\n".join(body), css=part("report.css"), scripts=scripts)
 
 
 class _Article:
@@ -253,21 +236,3 @@ def _key(entry: int, name: str) -> str:
         f'stroke-dasharray="{dash}"/><path d="{SHAPES[entry % len(SHAPES)][1]}" fill="currentColor"/></svg>'
         f"{escape(name)}</button>"
     )
-
-
-def _embedded(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
-    text = to_json(value).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def _policy(scripts: list[str]) -> str:
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{found}'" for found in hashes)
-    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-
-
-def _part(name: str) -> str:
-    return files("seqloom.compare.report").joinpath("page", name).read_text(encoding="utf-8")

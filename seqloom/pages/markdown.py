@@ -1,19 +1,17 @@
-"""The report as Markdown: the same content, with tables where the page has charts."""
+"""A document as Markdown: the same content, with tables where the page has charts."""
 
 from __future__ import annotations
 
 import re
 
-from seqloom.compare.report.blocks import Answer, Block, Cell, Chart, Code, Fold, Samples, Table, Text
-from seqloom.compare.report.content import document
-from seqloom.compare.report.facts import Result
-from seqloom.compare.report.words import Speaker
+from seqloom.pages.blocks import Answer, Block, Cell, Chart, Code, Document, Fold, Samples, Table, Text
+from seqloom.pages.words import Speaker
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
-def markdown(result: Result, language: str) -> str:
-    content, say = document(result, language), Speaker(language)
+def render(content: Document) -> str:
+    say = Speaker(content.language)
     facts = " · ".join(f"{name}{say('colon')}{value}" for name, value in content.facts)
     parts = [f"# {_text(content.title)}", _text(content.date), _text(facts)]
     for section in content.sections:

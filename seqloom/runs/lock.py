@@ -1,0 +1,91 @@
+"""The lock of a run folder: one process writes at a time, and the kernel frees it however that process ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from seqloom.core.errors import RunError
+from seqloom.core.rows import Json
+from seqloom.runs import durable
+from seqloom.runs.durable import shown
+
+_PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just taken it
+_held: set[int] = set()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the one writer of this folder, which is made if need be."""
+    durable.make_folder(folder)
+    with durable.writing(folder):
+        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    _held.add(fd)
+    try:
+        _acquire(fd, folder)
+        yield
+    finally:
+        if fd in _held:
+            _held.discard(fd)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+
+def _acquire(fd: int, folder: Path) -> None:
+    started = time.monotonic()
+    while True:
+        with durable.writing(folder), suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, durable.to_json(_holder()), 0)
+            return
+        holder = _read_holder(fd)
+        if holder or time.monotonic() - started > _PATIENCE:
+            user = f"in use by {holder or 'another process'}"
+            raise RunError(f"{shown(folder)}: {user}; wait for it to end, or choose another folder")
+        time.sleep(0.01)
+
+
+def _let_go() -> None:
+    """A forked child must not keep its parent's folders locked."""
+    for fd in _held:
+        with suppress(OSError):
+            os.close(fd)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _holder() -> Json:
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def _read_holder(fd: int) -> str | None:
+    """`process 17 on host since ...`; None if it has not written its name yet and the file names an older one."""
+    try:
+        holder = json.loads(os.pread(fd, 4096, 0))
+        pid, host, since = holder["pid"], holder["host"], holder["since"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if host == socket.gethostname() and not _is_alive(pid):
+        return None
+    return f"process {pid} on {host} since {since}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

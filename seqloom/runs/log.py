@@ -1,0 +1,73 @@
+"""Logs: one JSON object per line, appended; a torn last line is dropped by whoever reads or appends next."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from seqloom.core.errors import RunError
+from seqloom.runs.durable import CHUNK, Damaged, reason, shown, sync_folder, to_json, write_all, writing
+
+
+def append_line(path: Path, entry: Mapping[str, Any]) -> None:
+    """Add one JSON object. Not fsynced: see `sync_file`."""
+    line = to_json(entry) + b"\n"
+    with writing(path, lambda: len(line)):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            end = _end_of_whole_lines(fd)
+            try:
+                write_all(fd, memoryview(line))
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(fd, end)
+                raise
+        finally:
+            os.close(fd)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a log; a torn last line is dropped, a log that does not exist is empty."""
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"cannot read {shown(path)}: {reason(error)}") from error
+    entries = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if isinstance(entry, dict):
+            entries.append(entry)
+        elif number < len(lines):
+            raise Damaged(f"{shown(path)}:{number}: not a JSON object")
+    return entries
+
+
+def sync_file(path: Path) -> None:
+    """What was appended so far survives a power cut."""
+    with writing(path), suppress(FileNotFoundError):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        sync_folder(path.parent)
+
+
+def _end_of_whole_lines(fd: int) -> int:
+    """Drop what a killed process left after the last newline; the size that remains."""
+    end = size = os.fstat(fd).st_size
+    while end and os.pread(fd, 1, end - 1) != b"\n":
+        start = max(0, end - CHUNK)
+        end = start + os.pread(fd, end - start, start).rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(fd, end)
+    return end
