@@ -19,6 +19,22 @@ class Finding:
     advice: str = ""
 
 
+def size_finding(size: str, count: int, few: int, small: int, suits: str, what: str = "a small set") -> Finding:
+    """Whether there is enough to learn from."""
+    if count < few:
+        return Finding("warning", f"{size}: too few to learn from", "expect them to be memorised")
+    if count < small:
+        return Finding("note", f"{size}: {what}", f"a small model, dropout and {suits} suit it")
+    return Finding("ok", size)
+
+
+def concluded(findings: list[Finding]) -> list[Finding]:
+    """With a last word, when nothing was wrong."""
+    if all(finding.level in ("ok", "note") for finding in findings):
+        findings.append(Finding("ok", "nothing wrong found"))
+    return findings
+
+
 @dataclass
 class Lines:
     """Lines of the training and the validation part, by checksum: all of them, or an even sample when many."""

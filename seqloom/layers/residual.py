@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.model import ModelConfig
 from seqloom.core.state import State, keep_last
 from seqloom.layers.convolution import convolve
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import RMSNorm
+from seqloom.layers.stack import StackConfig, outputs, start_small
 from seqloom.layers.transformer import FeedForward
 
 
@@ -39,22 +39,12 @@ class Mixer(nn.Module, ABC):
         """Per token, of what is not a weight's product."""
 
 
-class ResidualConfig(ModelConfig):
+class ResidualConfig(StackConfig):
     """The options every such architecture shares."""
 
-    depth: int = Field(4, ge=1, description="blocks, one above the other")
     heads: int = Field(4, ge=1, description="heads, each with a memory of its own; they share the width")
     kernel: int = Field(4, ge=1, description="inputs that a convolution before each memory looks at; 1: no convolution")
     feed: int = Field(0, ge=0, description="width of the gated feed-forward; 0: 8/3 x width")
-
-    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
-    tables: ClassVar[float | None] = 0.02
-
-    @model_validator(mode="after")
-    def _check_heads(self) -> ResidualConfig:
-        if self.width % (2 * self.heads):
-            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
-        return self
 
 
 class Block(nn.Module):
@@ -88,7 +78,9 @@ class ResidualStack(Backbone):
         self.width = config.width
         self.blocks = nn.ModuleList(Block(mixer(), config) for _ in range(config.depth))
         self.norm, self.dropout = RMSNorm(config.width), Dropout(config.dropout)
-        self._initialise()
+        start_small(self)
+        for weight in outputs(self):  # every residual branch starts at zero
+            nn.init.zeros_(weight)
 
     @abstractmethod
     def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> Any:
@@ -113,11 +105,3 @@ class ResidualStack(Backbone):
     def flops(self, length: int) -> float:
         mixers: list[Any] = [block.mixer for block in self.blocks]
         return super().flops(length) + sum(mixer.flops(length) for mixer in mixers)
-
-    def _initialise(self) -> None:
-        """Normal 0.02; every residual branch starts at zero."""
-        for name, module in self.named_modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=0.0 if name.endswith("out") else 0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)

@@ -11,26 +11,22 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
-from seqloom.core.model import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 from seqloom.layers.source_attention import visible_source
+from seqloom.layers.stack import StackConfig
 from seqloom.layers.transformer import EncoderBlock, xavier
 
 PRESETS: dict[str, dict[str, Any]] = {"pre_norm": {}, "published": {"pre_norm": False}}
 
 
-class Config(ModelConfig):
+class Config(StackConfig):
     preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
-    width: int = Field(128, ge=1, description="size of every hidden vector")
-    depth: int = Field(4, ge=1, description="blocks, one above the other")
-    heads: int = Field(4, ge=1, description="attention heads; they share the width")
-    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
     context: int = Field(256, ge=1, description="most tokens it can read: learned positions")
     positions: Literal["learned", "sinusoidal"] = Field("learned", description="how order is told")
     pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
@@ -44,19 +40,8 @@ class Config(ModelConfig):
         {"preset": "published", "depth": 2},
         {"positions": "sinusoidal", "bend": "relu", "bias": False, "depth": 1},
     )
-    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
-    tables: ClassVar[float | None] = 0.02
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**PRESETS.get(str(values.get("preset", "pre_norm")), {}), **values}
-
-    @model_validator(mode="after")
-    def _check_heads(self) -> Config:
-        if self.width % self.heads:
-            raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
-        return self
+    presets = PRESETS
+    per_head = 1
 
     def build(self) -> Backbone:
         return Bert(self)

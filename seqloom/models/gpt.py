@@ -18,7 +18,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
-from seqloom.core.model import ModelConfig
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
@@ -27,6 +26,7 @@ from seqloom.layers.decode import Step, one_token_steps
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
+from seqloom.layers.stack import StackConfig, outputs, start_small
 from seqloom.layers.transformer import Block, FeedForward
 from seqloom.layers.views import pairs
 
@@ -45,10 +45,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class Config(ModelConfig):
+class Config(StackConfig):
     preset: Literal["modern", "llama", "gpt2"] = Field("modern", description="a layout; options given beside it win")
-    depth: int = Field(4, ge=1, description="blocks, one above the other")
-    heads: int = Field(4, ge=1, description="attention heads; they share the width")
     kv_heads: int = Field(0, ge=0, description="heads of keys and values; 0: as many as heads, 1: one that all share")
     window: int = Field(0, ge=0, description="tokens that a token sees, itself the last of them; 0: all")
     context: int = Field(128, ge=1, description="tokens it is meant to see at once")
@@ -74,13 +72,7 @@ class Config(ModelConfig):
         {"window": 1},
     )
     defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
-    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
-    tables: ClassVar[float | None] = 0.02
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**PRESETS.get(str(values.get("preset", "modern")), {}), **values}
+    presets = PRESETS
 
     @model_validator(mode="before")
     @classmethod
@@ -92,9 +84,7 @@ class Config(ModelConfig):
         return values | {"width": 2 * heads * max(1, round(width / (2 * heads)))}
 
     @model_validator(mode="after")
-    def _check_heads(self) -> Config:
-        if self.width % (2 * self.heads):
-            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
+    def _check_kv_heads(self) -> Config:
         if self.kv_heads and self.heads % self.kv_heads:
             raise ValueError(f"heads={self.heads} must be a multiple of kv_heads={self.kv_heads}")
         return self
@@ -188,12 +178,7 @@ class GPT(Backbone):
         return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias), norms, c.pre_norm, c.dropout)
 
     def _initialise(self, config: Config) -> None:
-        """Normal 0.02; what is added to the residual path starts smaller with depth, or at zero."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        for name, weight in self.named_parameters():
-            if name.endswith("out.weight"):
-                nn.init.normal_(weight, std=0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth))
+        """What is added to the residual path starts smaller with depth, or at zero."""
+        start_small(self)
+        for weight in outputs(self):
+            nn.init.normal_(weight, std=0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth))

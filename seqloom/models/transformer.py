@@ -12,17 +12,17 @@ import math
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
-from seqloom.core.model import ModelConfig
 from seqloom.core.state import State
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 from seqloom.layers.source_attention import SourceAttention, visible_source
+from seqloom.layers.stack import StackConfig
 from seqloom.layers.transformer import EncoderBlock, FeedForward, xavier
 from seqloom.layers.views import View, pairs
 
@@ -34,13 +34,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 Source = tuple[Tensor, Tensor]  # keys and values of one layer
 
 
-class Config(ModelConfig):
+class Config(StackConfig):
     preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
     width: int = Field(256, ge=1, description="size of every hidden vector")
     depth: int = Field(3, ge=1, description="blocks of the encoder, one above the other")
     decoder_depth: int = Field(0, ge=0, description="blocks of the decoder; 0: as many as the encoder has")
-    heads: int = Field(4, ge=1, description="attention heads; they share the width")
-    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
     pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
     bend: Literal["gelu", "relu"] = Field("gelu", description="the bend of the feed-forward")
     positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="how order is told")
@@ -52,18 +50,8 @@ class Config(ModelConfig):
         {"preset": "published", "depth": 2},
         {"positions": "learned", "context": 32, "depth": 1, "decoder_depth": 2, "bias": False},
     )
-    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**PRESETS.get(str(values.get("preset", "pre_norm")), {}), **values}
-
-    @model_validator(mode="after")
-    def _check_heads(self) -> Config:
-        if self.width % (2 * self.heads):
-            raise ValueError(f"width={self.width} must be a multiple of 2 x heads ({2 * self.heads})")
-        return self
+    presets = PRESETS
+    tables = None
 
     def build(self) -> Backbone:
         return Transformer(self)

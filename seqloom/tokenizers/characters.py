@@ -71,7 +71,21 @@ class Characters(Tokenizer):
         return table
 
 
-class Bytes(Tokenizer):
+class ByteLevel(Tokenizer):
+    """Tokens are pieces of UTF-8: a character may need several of them."""
+
+    def decoder(self) -> Decoder:
+        return ByteDecoder(self._pieces)
+
+    def name(self, id: int) -> str:
+        return byte_name(self._pieces[id]) or self._names[id]
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        return byte_pieces(self.vocabulary, self.size)
+
+
+class Bytes(ByteLevel):
     """One id per byte of UTF-8: 256 and the specials, for any text in any language; nothing is ever unknown."""
 
     kind = "bytes"
@@ -95,16 +109,6 @@ class Bytes(Tokenizer):
     def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         ids = self.encode(text)
         return ids, byte_spans(text, np.ones_like(ids))
-
-    def decoder(self) -> Decoder:
-        return ByteDecoder(self._pieces)
-
-    def name(self, id: int) -> str:
-        return byte_name(self._pieces[id]) or self._names[id]
-
-    @cached_property
-    def _pieces(self) -> list[bytes]:
-        return byte_pieces(self.vocabulary, self.size)
 
 
 class _TableDecoder(Decoder):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.tokenizers.characters import ByteDecoder, byte_name, byte_pieces, utf8
-from seqloom.tokenizers.tokenizer import SPECIALS, Decoder, Tokenizer, byte_spans, describe
+from seqloom.tokenizers.characters import ByteLevel, utf8
+from seqloom.tokenizers.tokenizer import SPECIALS, byte_spans, describe
 
 if TYPE_CHECKING:
     import tokenizers
@@ -28,7 +28,7 @@ BATCH = 128  # pieces handed to the library together: the largest thing in memor
 BREAK = re.compile(r"\S(?=[ \n\t])|[^\W_](?=[，。！？；：、])")  # the library's pattern never joins across these
 
 
-class Subwords(Tokenizer):
+class Subwords(ByteLevel):
     kind = "bpe"
 
     @classmethod
@@ -90,16 +90,6 @@ class Subwords(Tokenizer):
                 waiting = coming, [last for _, last in batch]
             if waiting:
                 yield from zip(map(_ids, waiting[0].result()), waiting[1], strict=True)
-
-    def decoder(self) -> Decoder:
-        return ByteDecoder(self._pieces)
-
-    def name(self, id: int) -> str:
-        return byte_name(self._pieces[id]) or self._names[id]
-
-    @cached_property
-    def _pieces(self) -> list[bytes]:
-        return byte_pieces(self.vocabulary, self.size)
 
     @cached_property
     def _sizes(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from seqloom.core.errors import UserError
-from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
 from seqloom.data.shapes.pairs.reading import PairSource, open_pairs
 
 FEW, SMALL = 100, 10_000  # pairs
@@ -110,19 +110,12 @@ def examine_pairs(spec: str, source: str = "source", target: str = "target", val
     except UserError as error:
         return [Finding("error", str(error), "mend the file and look again")]
     findings += [_suited(side, survey.count) for side in (survey.source, survey.target)]
-    if all(finding.level in ("ok", "note") for finding in findings):
-        findings.append(Finding("ok", "nothing wrong found"))
-    return findings
+    return concluded(findings)
 
 
 def _size(survey: Survey, pairs: PairSource) -> Iterator[Finding]:
     size = f"{survey.count:,} pairs, {pairs.bytes:,} bytes"
-    if survey.count < FEW:
-        yield Finding("warning", f"{size}: too few to learn from", "expect them to be learnt by heart")
-    elif survey.count < SMALL:
-        yield Finding("note", f"{size}: a small set", "a small model, dropout and early stopping suit it")
-    else:
-        yield Finding("ok", size)
+    yield size_finding(size, survey.count, FEW, SMALL, "early stopping")
     if pairs.dropped:
         message = f"rows left out: {pairs.dropped:,}; a side is empty, or an entry of a catalogue is not translated"
         level: Level = "warning" if pairs.dropped > survey.count / 10 else "note"

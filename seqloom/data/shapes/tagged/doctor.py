@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from seqloom.core.errors import UserError
-from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged
 
 FEW, SMALL = 200, 5_000  # sentences
@@ -55,19 +55,12 @@ def examine_tagged(
     except UserError as error:
         return [Finding("error", str(error), "mend the file and look again")]
     findings.append(_suited(source, survey))
-    if all(finding.level in ("ok", "note") for finding in findings):
-        findings.append(Finding("ok", "nothing wrong found"))
-    return findings
+    return concluded(findings)
 
 
 def _size(source: TaggedSource, survey: Survey) -> Iterator[Finding]:
     size = f"{source.count:,} sentences, {source.words:,} words, {len(survey.forms):,} different ones"
-    if source.count < FEW:
-        yield Finding("warning", f"{size}: too few to learn from", "expect them to be learnt by heart")
-    elif source.count < SMALL:
-        yield Finding("note", f"{size}: a small set", "a small model, dropout and task.characters suit it")
-    else:
-        yield Finding("ok", size)
+    yield size_finding(size, source.count, FEW, SMALL, "task.characters")
     if source.dropped:
         yield Finding("note", f"{source.dropped:,} sentences without a word are left out", "nothing to do")
 

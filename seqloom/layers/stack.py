@@ -1,0 +1,52 @@
+"""Stacks of blocks with heads: the options they share, their presets, and how their weights start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from seqloom.core.model import ModelConfig
+from seqloom.core.rows import Json
+
+
+class StackConfig(ModelConfig):
+    depth: int = Field(4, ge=1, description="blocks, one above the other")
+    heads: int = Field(4, ge=1, description="attention heads; they share the width")
+    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
+
+    knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
+    tables: ClassVar[float | None] = 0.02
+    presets: ClassVar[Mapping[str, Json]] = {}  # layouts by name, the first is the default
+    per_head: ClassVar[int] = 2  # the size of a head is a multiple of this: rotary and sinusoidal positions turn pairs
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Options given beside a preset win."""
+        name = values.get("preset", next(iter(cls.presets), ""))
+        return {**cls.presets.get(str(name), {}), **values}
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Self:
+        share = self.per_head * self.heads
+        if self.width % share:
+            what = f"heads={self.heads}" if self.per_head == 1 else f"{self.per_head} x heads ({share})"
+            raise ValueError(f"width={self.width} must be a multiple of {what}")
+        return self
+
+
+def start_small(stack: nn.Module) -> None:
+    """Weights of linear layers from a normal distribution with deviation 0.02 (Radford et al. 2018), biases at zero."""
+    for module in stack.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.02)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def outputs(stack: nn.Module) -> list[nn.Parameter]:
+    """The weights of the last layer of every residual branch, which is called `out`."""
+    return [weight for name, weight in stack.named_parameters() if name.endswith("out.weight")]
