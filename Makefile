@@ -1,23 +1,36 @@
 # Everything runs in .venv, which the first target that needs it creates. Another interpreter: make setup PYTHON=python3.12
+# It gets what that target needs and no more: a stamp for what the product needs, for its development, for its pages.
 
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALLED := .venv/.installed
+RUNTIME := .venv/.runtime
+DEV := .venv/.dev
+DOCS := .venv/.docs
 
-.PHONY: help setup demo test test-all check bench clean
+.PHONY: help setup demo test test-all check bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: $(INSTALLED)  ## create .venv and install everything; does nothing when nothing changed
+setup: $(DEV)  ## create .venv and install everything for development; does nothing when nothing changed
 
-$(INSTALLED): pyproject.toml constraints.txt
+define install
 	@echo "Installing into .venv; the first time takes a few minutes."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(1)'
+	@touch $(RUNTIME) $@
+endef
 
-demo: setup  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python documentation: equal size, equal seconds
+$(RUNTIME): pyproject.toml constraints.txt
+	$(call install,)
+
+$(DEV): pyproject.toml constraints.txt
+	$(call install,[dev])
+
+$(DOCS): pyproject.toml constraints.txt
+	$(call install,[docs])
+
+demo: $(RUNTIME)  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python documentation: equal size, equal seconds
 	@echo "Which model suits the Python documentation? Five of them, equal size, equal seconds; a few minutes."
 	@$(BIN)/seqloom compare --data sample:python-docs --models ngram,rnn,lstm,gru,gpt --params 250k \
 		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
@@ -39,6 +52,9 @@ bench: setup  ## speed: against peers, of every model, of preparing text; figure
 	$(BIN)/python benchmarks/every_model.py --json runs/bench/every_model.json
 	$(BIN)/python benchmarks/prepare.py --mb 100 --json runs/bench/prepare.json
 
+docs: $(DOCS)  ## the documentation as a site, in site/; a link that leads nowhere is an error
+	$(BIN)/python docs/build.py
+
 clean:  ## remove .venv, caches and builds; runs/ stays
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 	find seqloom tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

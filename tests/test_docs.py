@@ -9,7 +9,10 @@ import json
 import re
 import shlex
 import sys
+import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -140,10 +143,14 @@ def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.Mon
     exec(example, {})
 
 
+def links(page: Path) -> list[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\]\(([^)\s#]+)[^)]*\)", text)
+
+
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=title)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", text):
+    for target in links(page):
         assert re.match(r"[a-z]+:", target) or (page.parent / target).exists(), f"{title(page)}: {target}"
 
 
@@ -166,6 +173,48 @@ def test_every_model_has_a_page(name: str) -> None:
 
 def test_both_readmes_show_the_same_commands() -> None:
     assert commands(PAGES[0]) == commands(PAGES[1])
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """docs/build.py, which puts what it writes into a folder of the test."""
+    spec = spec_from_file_location("build", ROOT / "docs" / "build.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "STAGE", tmp_path)
+    return module
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_is_in_the_navigation_of_both_sites(site: ModuleType, tmp_path: Path, language: str) -> None:
+    site.lay_out(language)
+    nav = tomllib.loads((ROOT / site.CONFIGS[language]).read_text(encoding="utf-8"))["project"]["nav"]
+    listed = places(nav)
+    pages = [page.relative_to(tmp_path / language).as_posix() for page in (tmp_path / language).rglob("*.md")]
+    assert sorted(listed) == sorted(pages)
+
+
+def places(entry: Any) -> list[str]:
+    """The pages of an entry of the navigation, or of all."""
+    if isinstance(entry, str):
+        return [entry]
+    return [place for under in entry for part in under.values() for place in places(part)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_link_of_the_site_leads_to_a_file_of_it(site: ModuleType, tmp_path: Path, language: str) -> None:
+    site.lay_out(language)
+    for page in (tmp_path / language).rglob("*.md"):
+        for target in links(page):
+            assert re.match(r"[a-z]+:", target) or (page.parent / target).is_file(), f"{page}: {target}"
+
+
+def test_a_page_that_is_not_translated_says_so_in_chinese(site: ModuleType, tmp_path: Path) -> None:
+    site.lay_out("zh")
+    assert site.UNTRANSLATED in (tmp_path / "zh" / "contributing.md").read_text(encoding="utf-8")
+    assert site.UNTRANSLATED not in (tmp_path / "zh" / "index.md").read_text(encoding="utf-8")
+    assert "README" not in (tmp_path / "zh" / "index.md").read_text(encoding="utf-8").split("##")[0]
 
 
 if __name__ == "__main__":

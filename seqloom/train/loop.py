@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from seqloom.core.batch import Batch
-from seqloom.core.errors import RunError
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json, Rows
@@ -312,5 +312,5 @@ def _tensorboard(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise RunError("train.tensorboard=true needs the tensorboard package: pip install 'seqloom[track]'") from None
+        raise UserError("train.tensorboard=true needs the tensorboard package: pip install 'seqloom[track]'") from None
     return SummaryWriter(str(folder / "tensorboard"))

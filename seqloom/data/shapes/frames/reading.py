@@ -183,7 +183,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise UserError(f"{path}: parquet needs pyarrow; pip install 'seqloom[data]'") from None
+        raise UserError(f"{path}: parquet needs the pyarrow package: pip install 'seqloom[data]'") from None
     table = parquet.ParquetFile(path)
     batches = (row for batch in table.iter_batches() for row in batch.to_pylist())
     return enumerate(batches, 1)

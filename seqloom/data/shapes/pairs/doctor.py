@@ -108,7 +108,7 @@ def examine_pairs(spec: str, source: str = "source", target: str = "target", val
         findings = [*_size(survey, pairs), *_lengths(survey), *_repeats(survey), *_content(survey)]
         findings += _overlap(survey, open_pairs(valid, source, target)) if valid else _split()
     except UserError as error:
-        return [Finding("error", str(error), "mend the file and look again")]
+        return [Finding("error", str(error), "" if spec.startswith("sample:") else "mend the file and look again")]
     findings += [_suited(side, survey.count) for side in (survey.source, survey.target)]
     return concluded(findings)
 

@@ -104,7 +104,7 @@ def parquet_blocks(path: Path) -> Iterator[Block]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UserError(f"{path}: parquet needs pyarrow; pip install 'seqloom[data]'") from None
+        raise UserError(f"{path}: parquet needs the pyarrow package: pip install 'seqloom[data]'") from None
     try:
         file = parquet.ParquetFile(path)
     except (OSError, pyarrow.ArrowException) as error:
