@@ -19,35 +19,49 @@ from seqloom.runs.durable import make_folder, new_file, to_json, write_file
 
 _PATIENCE = 5.0  # seconds between two lines about the progress
 
+DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")]
+OneText = Annotated[str | None, typer.Option(help="One source, instead of --data.")]
+Passage = Annotated[str | None, typer.Option(help="Questions: what --text, the question, is about.")]
+OutPath = Annotated[Path | None, typer.Option(help="Write here (replaced when all is done); else to the screen.")]
+Beams = Annotated[int | None, typer.Option(help="Continuations kept in the search; else as in training.")]
+LengthPenalty = Annotated[
+    float | None, typer.Option("--length-penalty", help="Power of the length that scores are divided by.")
+]
+MinNew = Annotated[int | None, typer.Option("--min-new", help="Fewest tokens of an output.")]
+MaxNew = Annotated[int | None, typer.Option("--max-new", help="Most tokens of an output.")]
+NoRepeat = Annotated[int | None, typer.Option("--no-repeat", help="Length of n-grams that an output may not repeat.")]
+NBest = Annotated[int | None, typer.Option("--n-best", help="Also give so many outputs, best first.")]
+Temperature = Annotated[float | None, typer.Option(help="Above 0: draw instead of searching.")]
+TopK = Annotated[int | None, typer.Option("--top-k", help="Draw from the k most likely.")]
+TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the most likely that hold this.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**62, help="The same seed, the same drawing.")]
+Alignments = Annotated[bool, typer.Option("--alignments", help="Also give where it looked in the source.")]
+Back = Annotated[
+    int | None, typer.Option(min=1, help="Forecasts: begin so many points before the end, with what came beside.")
+]
+Chart = Annotated[Path | None, typer.Option(help="Forecasts: also draw them here (HTML).")]
+
 
 def command(
     run: RunPath,
-    data: Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")] = None,
-    text: Annotated[str | None, typer.Option(help="One source, instead of --data.")] = None,
-    passage: Annotated[str | None, typer.Option(help="Questions: what --text, the question, is about.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write here (replaced when all is done); else to the screen.")
-    ] = None,
+    data: DataPath = None,
+    text: OneText = None,
+    passage: Passage = None,
+    out: OutPath = None,
     source: SourceColumn = None,
-    beams: Annotated[int | None, typer.Option(help="Continuations kept in the search; else as in training.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", help="Power of the length that scores are divided by.")
-    ] = None,
-    min_new: Annotated[int | None, typer.Option("--min-new", help="Fewest tokens of an output.")] = None,
-    max_new: Annotated[int | None, typer.Option("--max-new", help="Most tokens of an output.")] = None,
-    no_repeat: Annotated[
-        int | None, typer.Option("--no-repeat", help="Length of n-grams that an output may not repeat.")
-    ] = None,
-    n_best: Annotated[int | None, typer.Option("--n-best", help="Also give so many outputs, best first.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Above 0: draw instead of searching.")] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", help="Draw from the k most likely.")] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", help="Draw from the most likely that hold this.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**62, help="The same seed, the same drawing.")] = None,
-    alignments: Annotated[bool, typer.Option("--alignments", help="Also give where it looked in the source.")] = False,
-    back: Annotated[
-        int | None, typer.Option(min=1, help="Forecasts: begin so many points before the end, with what came beside.")
-    ] = None,
-    chart: Annotated[Path | None, typer.Option(help="Forecasts: also draw them here (HTML).")] = None,
+    beams: Beams = None,
+    length_penalty: LengthPenalty = None,
+    min_new: MinNew = None,
+    max_new: MaxNew = None,
+    no_repeat: NoRepeat = None,
+    n_best: NBest = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    alignments: Alignments = False,
+    back: Back = None,
+    chart: Chart = None,
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:

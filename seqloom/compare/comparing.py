@@ -33,11 +33,12 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
+from seqloom.lab.job import Job, Result
 from seqloom.lab.jobs import Jobs, override
 from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.rules import Budget, parse_amount
 from seqloom.lab.watch import Watch, watcher
-from seqloom.lab.worker import Job, Result, known
+from seqloom.lab.worker import known
 from seqloom.runs import fit as fitting
 from seqloom.runs.configure import DEFAULT_TOKENS
 from seqloom.runs.durable import write_file

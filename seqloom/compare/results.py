@@ -12,7 +12,7 @@ from seqloom.core.config import merge, parse_overrides
 from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
-from seqloom.lab.worker import Job, Result
+from seqloom.lab.job import Job, Result
 
 CONFIDENCE, LEVEL = 0.95, 0.01
 

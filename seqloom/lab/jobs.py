@@ -11,8 +11,8 @@ from typing import Any
 from seqloom.core.task import AnyTask
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
+from seqloom.lab.job import Job
 from seqloom.lab.rules import Rules
-from seqloom.lab.worker import Job
 from seqloom.runs import durable
 from seqloom.runs.configure import configure
 from seqloom.runs.settings import RunConfig

@@ -13,10 +13,10 @@ from seqloom.core.rows import Json
 from seqloom.core.taps import Tap
 from seqloom.core.task import AnyTask
 from seqloom.lab.cost import measure_costs, throughput
+from seqloom.lab.job import Job
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import ByPosition, Shows
 from seqloom.lab.recall import CHANCE, RecallTask, recall
-from seqloom.lab.worker import Job
 from seqloom.runs.build import count_parameters
 from seqloom.runs.registry import find_config, task_config
 from seqloom.runs.run import Run, load

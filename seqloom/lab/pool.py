@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from seqloom.core.errors import UserError
 from seqloom.lab import worker
-from seqloom.lab.worker import Job, Result
+from seqloom.lab.job import Job, Result
 
 
 class Pool(Protocol):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from seqloom.lab.worker import Job, Result
+from seqloom.lab.job import Job, Result
 from seqloom.runs.log import read_lines
 
 

@@ -12,17 +12,14 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.lab.job import Job, Result
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
 
 _OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
-
-Job = dict[str, Any]
-Result = dict[str, Any]
 
 
 def work(job: Job) -> Result:
@@ -146,7 +143,7 @@ def begin(parent: int) -> None:
     It leaves the terminal's group: Ctrl-C reaches the parent, which tells its processes once."""
     os.setpgid(0, 0)
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-    import seqloom.fitting  # noqa: F401
+    import seqloom.runs.fit  # noqa: F401
 
 
 def _die_with(parent: int) -> None:
