@@ -53,7 +53,8 @@ class Backbone(nn.Module, ABC):
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """See the sequence whole."""
-        return self(x, None, mask)[0]
+        found: Tensor = self(x, None, mask)[0]
+        return found
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """One vector (B, width) when all has been read: for who asks nothing else."""
@@ -64,7 +65,8 @@ class Backbone(nn.Module, ABC):
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         """Read a context; the state from which to continue."""
-        return self(context, None, mask)[1]
+        found: State = self(context, None, mask)[1]
+        return found
 
     def stages(self) -> list[nn.Module]:
         """Its layers, from the input to the output."""

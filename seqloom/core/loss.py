@@ -16,7 +16,8 @@ from seqloom.core.batch import IGNORE
 
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """The sum over all targets (...) that are asked for, of logits (..., V)."""
-    return _CrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing)
+    found: Tensor = _CrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing)  # type: ignore[no-untyped-call]
+    return found
 
 
 class _CrossEntropy(torch.autograd.Function):

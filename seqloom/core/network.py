@@ -101,16 +101,19 @@ class Network(SequenceModel):
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         hidden = self.represent(inputs, mask)
-        return self.head(hidden, mask) if isinstance(self.head, Summary) else self.head(hidden)
+        found: Tensor = self.head(hidden, mask) if isinstance(self.head, Summary) else self.head(hidden)
+        return found
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.backbone.encode(self.embed(inputs), mask)
 
     def answer(self, hidden: Tensor) -> Tensor:
-        return self.head(hidden)
+        found: Tensor = self.head(hidden)
+        return found
 
     def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.head(self.backbone.final(self.embed(inputs), mask))
+        found: Tensor = self.head(self.backbone.final(self.embed(inputs), mask))
+        return found
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         return self.backbone.begin(self.embed(context), mask)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 State = Tensor | tuple["State", ...] | None
+Structure = list["Structure"] | str | None  # of a state, as JSON
 
 
 def map_state(fn: Callable[[Tensor], Tensor], state: State) -> State:
@@ -36,7 +37,7 @@ def detach_state(state: State) -> State:
 
 def scale_gradient(state: State, factor: float) -> State:
     """The same memory; gradients that flow back through it are multiplied by `factor`."""
-    return map_state(lambda t: _Scale.apply(t, factor) if t.is_floating_point() else t, state)
+    return map_state(lambda t: _scaled(t, factor) if t.is_floating_point() else t, state)
 
 
 def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
@@ -55,17 +56,22 @@ def flatten_state(state: State, prefix: str = "state") -> dict[str, Tensor]:
     return {} if state is None else {prefix: state}
 
 
-def describe_state(state: State) -> list | str | None:
+def describe_state(state: State) -> Structure:
     """The structure alone, as JSON: what `unflatten_state` needs beside the tensors."""
     if isinstance(state, tuple):
         return [describe_state(part) for part in state]
     return None if state is None else "tensor"
 
 
-def unflatten_state(structure: list | str | None, tensors: dict[str, Tensor], prefix: str = "state") -> State:
+def unflatten_state(structure: Structure, tensors: dict[str, Tensor], prefix: str = "state") -> State:
     if isinstance(structure, list):
         return tuple(unflatten_state(part, tensors, f"{prefix}.{i}") for i, part in enumerate(structure))
     return None if structure is None else tensors[prefix]
+
+
+def _scaled(t: Tensor, factor: float) -> Tensor:
+    found: Tensor = _Scale.apply(t, factor)  # type: ignore[no-untyped-call]
+    return found
 
 
 class _Scale(torch.autograd.Function):

@@ -93,4 +93,5 @@ def taps(model: SequenceModel) -> Json:
 def _prompt(run: Run, test: Any) -> str:
     """The beginning of the test part, cut between two words where there are words."""
     text = run.tokenizer.decode(test[0 : 2 * _PROMPT].tolist())[:_PROMPT]
-    return text.rpartition(" ")[0] + " " if " " in text else text
+    found: str = text.rpartition(" ")[0] + " " if " " in text else text
+    return found

@@ -121,4 +121,5 @@ class _Study:
         for settings, score in self.done:
             params = {key: settings[key] for key in vary}
             study.add_trial(o.trial.create_trial(params=params, distributions=varied, value=score))
-        return best | study.ask(varied).params
+        found: Settings = best | study.ask(varied).params
+        return found

@@ -204,4 +204,5 @@ def _chance_per_piece(table: np.ndarray) -> float:
     if pieces < 2:
         return 0.0
     rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    return float((rest**2).sum()) / ((seeds - 1) * (pieces - 1)) / pieces
+    found: float = float((rest**2).sum()) / ((seeds - 1) * (pieces - 1)) / pieces
+    return found

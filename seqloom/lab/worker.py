@@ -65,7 +65,8 @@ def keep(job: Job, result: Result) -> None:
 
 def _identity(job: Job) -> Job:
     """What makes it the same job: neither where it lies nor how it is shown."""
-    return json.loads(json.dumps({key: value for key, value in job.items() if key not in _OUTSIDE}))
+    found: Job = json.loads(json.dumps({key: value for key, value in job.items() if key not in _OUTSIDE}))
+    return found
 
 
 def _fit(job: Job) -> Result:

@@ -329,7 +329,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         unchanged = False
     if not unchanged:
         raise Damaged(f"{shown(path)}: changed after it was written")
-    return files
+    found: dict[str, Any] = files
+    return found
 
 
 def _finite(value: Any) -> Any:

@@ -44,7 +44,8 @@ class Pooling(nn.Module):
         if self.rule == "max":
             largest = hidden.masked_fill(~mask[..., None], -math.inf).amax(1)
             return largest.masked_fill(~mask.any(1, keepdim=True), 0.0)
-        return (self.weights(self._shares(hidden, mask))[..., None] * hidden).sum(1)
+        found: Tensor = (self.weights(self._shares(hidden, mask))[..., None] * hidden).sum(1)
+        return found
 
     def _shares(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """How much each position gives, (B, T)."""
@@ -65,4 +66,5 @@ class PooledHead(Summary):
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.out(self.dropout(self.pooling(hidden, mask))) / self.temperature
+        found: Tensor = self.out(self.dropout(self.pooling(hidden, mask))) / self.temperature
+        return found

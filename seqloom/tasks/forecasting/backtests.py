@@ -143,7 +143,8 @@ def _naive2(rows: Rows, origins: Origins, season: int, horizon: int) -> np.ndarr
     for series, end in zip(*origins, strict=True):
         raw = rows.scale.undo(rows.values[series][:end])
         found.append(np.stack([naive2(raw[:, n], season, horizon) for n in range(raw.shape[1])], axis=1))
-    return rows.scale.apply(np.stack(found))
+    result: np.ndarray = rows.scale.apply(np.stack(found))
+    return result
 
 
 def _errors(rows: Rows) -> np.ndarray:

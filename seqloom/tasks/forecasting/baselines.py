@@ -69,7 +69,8 @@ class Autoregression:
             scaled = ((near - centre) / spread).transpose(0, 2, 1)  # (W, N, lags)
             block = (scaled @ self.weights[:-1] + self.weights[-1]).transpose(0, 2, 1)
             found = np.concatenate((found, block * spread + centre), axis=1)
-        return found[:, self.lags : self.lags + windows.horizon]
+        result: np.ndarray = found[:, self.lags : self.lags + windows.horizon]
+        return result
 
     def facts(self) -> dict[str, Any]:
         return {"weights": base64.b64encode(self.weights.astype("<f4").tobytes()).decode(), "lags": self.lags,
@@ -120,7 +121,8 @@ def naive2(history: np.ndarray, season: int, horizon: int) -> np.ndarray:
     seen = np.interp(steps, steps[there], history[places[0] : last + 1][there])
     factors = _seasonal_factors(seen, season, there) if _is_seasonal(seen, season) else np.ones(season)
     ahead = factors[(len(history) - places[0] + np.arange(horizon)) % season]
-    return seen[-1] / factors[(len(seen) - 1) % season] * ahead
+    found: np.ndarray = seen[-1] / factors[(len(seen) - 1) % season] * ahead
+    return found
 
 
 def _is_seasonal(seen: np.ndarray, season: int) -> bool:
@@ -144,4 +146,5 @@ def _seasonal_factors(seen: np.ndarray, season: int, there: np.ndarray) -> np.nd
     phases = (first + np.arange(len(ratios))) % season
     counts = np.bincount(phases, counted, season)
     factors = np.where(counts > 0, np.bincount(phases, ratios, season) / np.maximum(counts, 1), 1.0)
-    return factors / factors.mean()
+    found: np.ndarray = factors / factors.mean()
+    return found

@@ -97,7 +97,8 @@ class Forecaster:
 
         def draw(said: Tensor, number: int) -> Tensor:
             seen.append(self.output.at(said.float(), chances[:, number]))
-            return seen[-1]
+            found: Tensor = seen[-1]
+            return found
 
         said = run_on(model, batch, layout, draw, copies=self.paths)
         seen.append(self.output.at(said[:, -1].float(), chances[:, -1]))
@@ -121,11 +122,12 @@ class Forecaster:
     def _undone(self, values: Tensor, batch: Windows, windows: SeriesWindows) -> np.ndarray:
         """(B, H, n, anything) of rows -> (W, H, N, anything) of windows, without the scale of the window."""
         assert batch.spread is not None and batch.centre is not None
-        found = values.cpu().numpy() * batch.spread[..., None] + batch.centre[..., None]
+        found: np.ndarray = values.cpu().numpy() * batch.spread[..., None] + batch.centre[..., None]
         if not self.apart:
             return found
         targets = windows.values.shape[1]
-        return found[:, :, 0].reshape(-1, targets, *found.shape[1:2], found.shape[-1]).swapaxes(1, 2)
+        found = found[:, :, 0].reshape(-1, targets, *found.shape[1:2], found.shape[-1]).swapaxes(1, 2)
+        return found
 
     def _spreads(self, batch: Windows, windows: SeriesWindows) -> np.ndarray:
         """By how much each window was shrunk, (W, 1, N, 1)."""

@@ -101,7 +101,8 @@ class Gauss(Output):
         return said[..., 0]
 
     def at(self, said: Tensor, chances: Tensor) -> Tensor:
-        return said[..., 0] + _deviation(said[..., 1]) * torch.special.ndtri(chances)
+        found: Tensor = said[..., 0] + _deviation(said[..., 1]) * torch.special.ndtri(chances)
+        return found
 
 
 class Student(Output):
@@ -146,7 +147,8 @@ class Bins(Output):
         return -chances.gather(-1, self.tokens(values)[..., None])[..., 0]
 
     def guess(self, said: Tensor) -> Tensor:
-        return said.softmax(-1) @ self.middles.to(said)
+        found: Tensor = said.softmax(-1) @ self.middles.to(said)
+        return found
 
     def at(self, said: Tensor, chances: Tensor) -> Tensor:
         """Within an interval all values are as likely."""
@@ -156,7 +158,8 @@ class Bins(Output):
         below = torch.where(place[..., 0] > 0, upper.gather(-1, (place - 1).clamp(min=0))[..., 0], 0.0)
         share = ((chances - below) / (above - below).clamp(min=1e-9)).clamp(0, 1)
         low, high = (self.bounds.to(said)[place[..., 0] + n] for n in (0, 1))
-        return low + share * (high - low)
+        found: Tensor = low + share * (high - low)
+        return found
 
 
 class ForecastHead(nn.Module):
@@ -177,7 +180,8 @@ class ForecastHead(nn.Module):
         self.register_buffer("margins", None if margins is None else torch.zeros(margins))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return self.out(hidden).unflatten(-1, self.shape)
+        found: Tensor = self.out(hidden).unflatten(-1, self.shape)
+        return found
 
 
 def make_output(kind: str, error: str, levels: Sequence[float], bins: int) -> Output:

@@ -119,11 +119,13 @@ class SeriesWindows:
         times = ends[:, None] - length + np.arange(length)
         found = self.values[self.base[series][:, None] + np.maximum(times, 0)]
         found[times < 0] = np.nan
-        return found
+        result: np.ndarray = found
+        return result
 
     def future(self, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """(B, H, targets): what came."""
-        return self.values[(self.base[series] + ends)[:, None] + np.arange(self.horizon)]
+        found: np.ndarray = self.values[(self.base[series] + ends)[:, None] + np.arange(self.horizon)]
+        return found
 
     def cut(
         self,
@@ -175,9 +177,12 @@ class SeriesWindows:
 
     def _values(self, series: np.ndarray, times: np.ndarray, channels: np.ndarray | None) -> np.ndarray:
         places = self.base[series].reshape(-1, *[1] * (times.ndim - 1)) + times
+        found: np.ndarray
         if channels is None:
-            return self.values[places]
-        return self.values[places, channels.reshape(-1, *[1] * (times.ndim - 1))][..., None]
+            found = self.values[places]
+            return found
+        found = self.values[places, channels.reshape(-1, *[1] * (times.ndim - 1))][..., None]
+        return found
 
     def _inputs(
         self, values: np.ndarray, series: np.ndarray, times: np.ndarray, beside: np.ndarray, ends: np.ndarray
@@ -210,7 +215,8 @@ class SeriesWindows:
         wanted = times[..., None] + np.arange(1, self.layout.block + 1)
         found = self._values(series, wanted, channels)
         found[wanted >= (ends + self.horizon)[:, None, None]] = np.nan
-        return ((found - centre[:, :, None]) / spread[:, :, None]).astype(np.float32)
+        result: np.ndarray = ((found - centre[:, :, None]) / spread[:, :, None]).astype(np.float32)
+        return result
 
     def _known(self, rows: Rows, series: int, beyond: int) -> np.ndarray:
         length, known = int(self.lengths[series]), np.asarray(rows.known[series])
@@ -239,11 +245,13 @@ class JoinedRows:
 
     def future_known(self, series: int, steps: int) -> np.ndarray:
         one, n = self._owners[series]
-        return one.future_known(n, steps)
+        found: np.ndarray = one.future_known(n, steps)
+        return found
 
     def future_times(self, series: int, steps: int) -> np.ndarray:
         one, n = self._owners[series]
-        return one.future_times(n, steps)
+        found: np.ndarray = one.future_times(n, steps)
+        return found
 
 
 def random_windows(layout: Layout, rows: int, length: int, ends: bool) -> Windows:

@@ -225,12 +225,12 @@ class LanguageModel(Task[TokenStream]):
         if self.config.truncation == "full":
             return np.array([0, span])
         if self.config.truncation == "regular":
-            return np.r_[np.arange(0, span, length), span]
+            return np.append(np.arange(0, span, length), span)
         chunk = self._chunk
         ends = np.cumsum(rng.geometric(chunk / length, size=1 + 2 * span // length + 16) * chunk)
         while ends[-1] < span:
             ends = np.r_[ends, ends[-1] + ends]
-        return np.r_[0, ends[ends < span], span]
+        return np.concatenate(([0], ends[ends < span], [span]))
 
     @property
     def _chunk(self) -> int:

@@ -45,7 +45,8 @@ def with_passage(row: Row, passage: str | None) -> Row:
 
 def text_of(one: Any, found: Found) -> str:
     """The characters from the first token's beginning to the last one's end; `one`: with `context` and `places`."""
-    return one.context[one.places[found.first, 0] : one.places[found.last, 1]]
+    result: str = one.context[one.places[found.first, 0] : one.places[found.last, 1]]
+    return result
 
 
 def as_json(one: Any, found: Found) -> dict[str, Any]:

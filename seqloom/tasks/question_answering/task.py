@@ -301,7 +301,8 @@ class QuestionAnswering(Task[QuestionRows]):
     def _sizes(self, lengths: np.ndarray, windows: np.ndarray) -> np.ndarray:
         """Tokens of each window with all that is read beside it."""
         asked = np.minimum(lengths[windows[:, 0], 0], self.config.longest_question)
-        return windows[:, 2] - windows[:, 1] + asked + _MARKS
+        found: np.ndarray = windows[:, 2] - windows[:, 1] + asked + _MARKS
+        return found
 
     def _text(self, one: Asking, found: list[Found]) -> str:
         if not found or (self.config.no_answer and found[0].score <= 0):

@@ -41,7 +41,8 @@ class SpelledEmbedding(nn.Embedding):
         spelled, places = distinct(inputs[..., 1:].flatten(0, 1))
         word = super().forward(inputs[..., 0])
         features = self._by_length(spelled)[places].view(*word.shape[:2], -1)
-        return self.join(self.dropout(torch.cat((word, features.to(word.dtype)), -1)))
+        found: Tensor = self.join(self.dropout(torch.cat((word, features.to(word.dtype)), -1)))
+        return found
 
     def _by_length(self, spelled: Tensor) -> Tensor:
         """Words of like length are read together: most are short, and few letters of a group are padding."""
@@ -57,7 +58,8 @@ class SpelledEmbedding(nn.Embedding):
     def _read(self, spelled: Tensor) -> Tensor:
         real = spelled != 0
         letters = self.letters(spelled) * real[..., None]  # what is beside a word is nothing
-        return self.read(letters, real) * real[:, :1]
+        found: Tensor = self.read(letters, real) * real[:, :1]
+        return found
 
 
 def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,7 +73,8 @@ def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
     one = torch.zeros_like(numbers).scatter_(0, places, torch.arange(len(rows), device=rows.device))
     if bool((rows[one][places] == rows).all()):
         return rows[one], places
-    return torch.unique(rows, dim=0, return_inverse=True)
+    found: tuple[Tensor, Tensor] = torch.unique(rows, dim=0, return_inverse=True)
+    return found
 
 
 class _Convolution(nn.Module):
@@ -83,7 +86,8 @@ class _Convolution(nn.Module):
     def forward(self, letters: Tensor, real: Tensor) -> Tensor:
         """(N, C, inputs) -> (N, features)"""
         seen = self.filter(letters.transpose(1, 2))  # (N, features, C)
-        return seen.masked_fill(~real[:, None], -math.inf).max(2)[0].relu()
+        found: Tensor = seen.masked_fill(~real[:, None], -math.inf).max(2)[0].relu()
+        return found
 
 
 class _BiLSTM(nn.Module):

@@ -20,7 +20,8 @@ class TagHead(nn.Module):
         self.crf = CRF(tags) if crf else None
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return self.out(self.dropout(hidden))
+        found: Tensor = self.out(self.dropout(hidden))
+        return found
 
 
 def words_only(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:

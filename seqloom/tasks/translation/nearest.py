@@ -79,4 +79,5 @@ def _hash(code: np.ndarray) -> np.ndarray:
     """A bucket for every three neighbours."""
     a, b, c = code[:-2], code[1:-1], code[2:]
     mixed = (a * np.uint64(1_000_003) + b) * np.uint64(1_000_003) + c
-    return ((mixed * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(46)).astype(np.int64)  # 18 bits are left
+    found: np.ndarray = ((mixed * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(46)).astype(np.int64)  # 18 bits are left
+    return found

@@ -48,7 +48,8 @@ def per_row(predictions: Sequence[str], references: References, metric: Metric =
         chrf = CHRF()
         return [chrf.sentence_score(text, row).score for text, row in zip(predictions, rows, strict=True)]
     if metric == "summary":
-        return _rouge(predictions, rows)[:, ROUGES.index("rougeL")].tolist()
+        found: list[float] = _rouge(predictions, rows)[:, ROUGES.index("rougeL")].tolist()
+        return found
     if metric == "transcription":
         return [100 - 100 * edits / length for edits, length in _nearest(predictions, rows)]
     raise unknown("metric", metric, SCORES)

@@ -41,7 +41,8 @@ class Writer:
         return (np.concatenate((ids, end)) for ids in self.tokenizers.source.encode_many(texts))
 
     def text(self, hypothesis: Hypothesis) -> str:
-        return self.tokenizers.target.decode(hypothesis.tokens)
+        found: str = self.tokenizers.target.decode(hypothesis.tokens)
+        return found
 
     def search(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
         """For every source text, what the search found, best first."""
