@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).parent.parent / "seqloom"
 
@@ -65,12 +65,23 @@ WITHOUT_TORCH = [
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+def title(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def files_in(folder: str) -> list[Path]:
+    found = sorted((PACKAGE / folder).glob("*.py"))
+    assert found, f"{folder}: no files"
+    return found
+
+
 def part(path: Path) -> str:
     """The folder a file is in, or its own name."""
     inside = path.relative_to(PACKAGE)
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
+@cache
 def imported(path: Path) -> list[str]:
     """Every module a file names in an import, at the top or inside a function."""
     found: list[str] = []
@@ -94,32 +105,52 @@ def test_every_part_of_the_package_has_its_line_in_the_table() -> None:
     assert {part(path) for path in FILES} == set(ALLOWED)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_file_imports_only_what_stands_below_it(path: Path) -> None:
-    allowed = ALLOWED[part(path)] | {part(path)}
-    assert "*" in allowed or ours(path) <= allowed
+def test_a_file_imports_only_what_stands_below_it() -> None:
+    wrong = []
+    for path in FILES:
+        allowed = ALLOWED[part(path)] | {part(path)}
+        if "*" not in allowed and (beyond := ours(path) - allowed):
+            wrong.append(
+                f"{title(path)} imports {', '.join(sorted(beyond))}; it may import {', '.join(sorted(allowed))}"
+            )
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "tasks").glob("*.py")), ids=lambda path: path.stem)
-def test_a_task_knows_no_other_task(path: Path) -> None:
-    assert "tasks" not in ours(path)
+def test_a_task_knows_no_other_task() -> None:
+    wrong = [title(path) for path in files_in("tasks") if "tasks" in ours(path)]
+    assert not wrong, f"these import another task: {', '.join(wrong)}"
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "compare" / "report").glob("*.py")), ids=lambda path: path.stem)
-def test_a_report_needs_nothing_but_the_core(path: Path) -> None:
-    names = [name for name in imported(path) if name.startswith("seqloom")]
-    assert all(name.startswith(("seqloom.core", "seqloom.compare.report")) for name in names)
+def test_a_report_needs_nothing_but_the_core() -> None:
+    below = ("seqloom.core", "seqloom.compare.report")
+    wrong = [
+        f"{title(path)} imports {name}"
+        for path in files_in("compare/report")
+        for name in imported(path)
+        if name.startswith("seqloom") and not name.startswith(below)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: path.stem)
-def test_the_core_stands_on_torch_pydantic_and_the_standard_library(path: Path) -> None:
-    roots = {name.split(".")[0] for name in imported(path)} - {"seqloom"}
-    assert roots <= set(sys.stdlib_module_names) | CORE_STANDS_ON
+def test_the_core_stands_on_torch_pydantic_and_the_standard_library() -> None:
+    known = set(sys.stdlib_module_names) | CORE_STANDS_ON | {"seqloom"}
+    wrong = [
+        f"{title(path)} imports {name}"
+        for path in files_in("core")
+        for name in imported(path)
+        if name.split(".")[0] not in known
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p != PACKAGE / "train" / "engine.py"], ids=str)
-def test_only_the_engine_knows_the_distributed_engine(path: Path) -> None:
-    assert not [name for name in imported(path) if name.startswith("torch.distributed")]
+def test_only_the_engine_knows_the_distributed_engine() -> None:
+    wrong = [
+        f"{title(path)} imports {name}"
+        for path in FILES
+        for name in imported(path)
+        if name.startswith("torch.distributed") and path != PACKAGE / "train" / "engine.py"
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def modules_under(name: str) -> list[str]:
@@ -139,18 +170,33 @@ def test_data_tokenizers_run_folders_and_the_command_line_load_without_torch() -
     assert done.returncode == 0, done.stderr or "torch was loaded"
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["--help", "fit --help", "generate --help", "predict --help", "explain --help", "list models", "list samples"],
-)
-def test_help_and_lists_come_without_torch(command: str) -> None:
-    script = (
-        f"import sys; sys.argv = ['seqloom', *{command.split()}]\n"
-        "from seqloom.cli import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "assert 'torch' not in sys.modules, 'torch was loaded'"
-    )
-    done = python("-c", script)
+COMMANDS = [
+    "--help",
+    "fit --help",
+    "generate --help",
+    "predict --help",
+    "explain --help",
+    "list models",
+    "list samples",
+]
+EACH_COMMAND = f"""
+import sys
+from seqloom.cli import main
+for command in {COMMANDS}:
+    sys.argv = ["seqloom", *command.split()]
+    print("#", command, flush=True)
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, f"{{command}}: exit code {{end.code}}"
+    assert "torch" not in sys.modules, f"{{command}}: torch was loaded"
+"""
+
+
+def test_help_and_lists_come_without_torch() -> None:
+    done = python("-c", EACH_COMMAND)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    said = re.split("^# ", done.stdout, flags=re.MULTILINE)[1:]
+    assert len(said) == len(COMMANDS)
+    for command, answer in zip(COMMANDS, said, strict=True):
+        assert answer.removeprefix(command).strip(), f"{command}: nothing was printed"
