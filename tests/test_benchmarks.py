@@ -10,6 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -43,6 +44,28 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Calla
     return call
 
 
+def only_the_first_elsewhere(common: ModuleType) -> type:
+    """`Elsewhere`, but only the first contender has a process of its own: the others would load torch anew."""
+
+    class Elsewhere(common.Elsewhere):
+        made = 0
+
+        def __init__(self, build: Callable[..., Any], *arguments: Any) -> None:
+            Elsewhere.made += 1
+            self.here = build(*arguments) if Elsewhere.made > 1 else None
+            if self.here is None:
+                super().__init__(build, *arguments)
+
+        def seconds(self, calls: int) -> float:
+            return common._seconds(self.here, calls) if self.here else super().seconds(calls)
+
+        def close(self) -> None:
+            if self.here is None:
+                super().close()
+
+    return Elsewhere
+
+
 @pytest.fixture(scope="module")
 def every_model(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     """Its figures, and what it printed."""
@@ -51,24 +74,41 @@ def every_model(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     return json.loads(file.read_text()), printed
 
 
-def test_the_forecasting_benchmark_trains_ours_where_theirs_is_not_installed(tmp_path: Path) -> None:
+def test_the_forecasting_benchmark_trains_ours_where_theirs_is_not_installed(
+    tmp_path: Path, run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first turn in a process of its own, the others here."""
     hours = [
         f"2020-01-{n // 24 + 1:02d} {n % 24:02d}:00,{math.sin(n / 4):.3f},{math.cos(n / 5):.3f}" for n in range(330)
     ]
     (tmp_path / "load.csv").write_text("\n".join(("date,load,wind", *hours)))
     file = tmp_path / "figures.json"
-    printed = run_alone(
-        "forecasting.py", tmp_path / "load.csv", "--quick", "--rounds", "2", "--threads", "1", "--json", file
-    )
+    benchmark, taken = import_module("forecasting"), []
+
+    def turn(side: str, python: str, race: str, *rest: Any) -> dict[str, float]:
+        taken.append(race)
+        size, data, seed, threads = rest
+        alone = len(taken) == 1
+        return in_process(side, python, race, *rest) if alone else benchmark.ours(race, size, data, seed)
+
+    in_process = benchmark.turn
+    monkeypatch.setattr(benchmark, "turn", turn)
+    printed = run("forecasting", tmp_path / "load.csv", "--quick", "--rounds", "2", "--threads", "1", "--json", file)
+    assert taken == ["LSTM"] * 2 + ["Transformer"] * 2
     races = json.loads(file.read_text())["races"]
     assert list(races) == ["LSTM", "Transformer"]
     assert all(len(found["seqloom"]) == 2 and found["seqloom"][0]["mse"] > 0 for found in races.values())
     assert printed.count("MSE") == 2 and "theirs" not in printed
 
 
-def test_the_language_model_benchmark_writes_every_figure_it_prints(tmp_path: Path) -> None:
-    file = tmp_path / "figures.json"
-    printed = run_alone("language_model.py", "--quick", "--threads", "1", "--json", file)
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of a peer
+def test_the_language_model_benchmark_writes_every_figure_it_prints(
+    tmp_path: Path, run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "tiny sizes" in run_alone("language_model.py", "--help")
+    file, common = tmp_path / "figures.json", import_module("common")
+    monkeypatch.setattr(common, "Elsewhere", only_the_first_elsewhere(common))
+    printed = run("language_model", "--quick", "--threads", "1", "--json", file)
     report = json.loads(file.read_text())
     sections = {section["name"]: section for section in report["sections"]}
     assert report["quick"] and report["machine"]["threads"] == 1

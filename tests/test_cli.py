@@ -259,7 +259,7 @@ def test_a_folder_in_use_names_its_holder_quickly(book, tmp_path):
 
 
 def test_a_full_disk_is_one_line_and_earlier_checkpoints_stay(run, book, tmp_path, monkeypatch):
-    from seqloom.runs import durable
+    from seqloom.runs.run import durable
 
     real, written = os.write, 0
 

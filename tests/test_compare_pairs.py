@@ -25,7 +25,7 @@ from seqloom.core.task import Order
 from seqloom.data.shapes import material_of
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.entries import Budget
-from seqloom.runs import fit as fitting
+from seqloom.runs.fit import fit as fitting
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import task_config
 from seqloom.runs.settings import RunConfig

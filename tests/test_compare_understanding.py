@@ -18,7 +18,7 @@ from seqloom.compare.report.markdown import markdown
 from seqloom.core.errors import UserError
 from seqloom.runs.run import load
 
-pytestmark = pytest.mark.usefixtures("short_probes")
+pytestmark = pytest.mark.usefixtures("short_probes", "jobs_here")
 
 SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
 ASKED: dict[str, Any] = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import VOCABULARY, Case, accepted, alive, close, every_case, language_model, network, title, tokens
+from toys import VOCABULARY, Case, accepted, alive, close, each, every_case, language_model, network, title, tokens
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.batch import Batch, pad
@@ -41,7 +41,7 @@ REFUSED = [case for case in EVERY if case not in CAUSAL]
 
 each_model = pytest.mark.parametrize("case", CAUSAL, ids=title)
 each_refused = pytest.mark.parametrize("case", REFUSED, ids=title)
-each_mode = pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+each_mode = each(mode=[torch.enable_grad, torch.no_grad, torch.inference_mode])
 
 ROWS, LENGTH = 3, 12
 WHOLE = tokens(ROWS, LENGTH)
@@ -115,7 +115,7 @@ def test_one_step_at_a_time_equals_all_at_once(case: Case, mode: Mode) -> None:
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("seed", range(3))
+@each(seed=range(3))
 def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mode: Mode, seed: int) -> None:
     model, after = network(*case), tokens(ROWS, 3, seed=5)
     with mode():
@@ -145,7 +145,7 @@ def test_a_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 2, 0, 1, 2], [1]], ids=str)
+@each(order=[[0, 1, 2], [2, 2, 0, 1, 2], [1]])
 def test_chosen_rows_of_a_state_continue_as_those_rows(case: Case, mode: Mode, order: list[int]) -> None:
     model, after, rows = network(*case), tokens(len(order), 4, seed=3), torch.tensor(order)
     with mode():
@@ -184,7 +184,7 @@ def test_continuing_without_gradients_leaves_a_state_with_gradients_usable(case:
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("size", [1, 3], ids=lambda n: f"{n} at a time")
+@each(size=[1, 3])
 def test_ragged_prompts_continue_like_each_row_alone(case: Case, mode: Mode, size: int) -> None:
     model, after = network(*case), tokens(ROWS, 9, seed=4)
     prompts = [WHOLE[row, :length] for row, length in enumerate(LENGTHS)]
@@ -235,7 +235,7 @@ def test_a_ragged_state_can_be_continued_in_many_ways(case: Case, mode: Mode) ->
 
 
 @each_model
-@pytest.mark.parametrize("seed", range(2))
+@each(seed=range(2))
 def test_gradients_through_the_state_equal_gradients_through_the_whole(case: Case, seed: int) -> None:
     model, task, targets = network(*case), language_model(), tokens(ROWS, LENGTH, seed=1)
     whole = task.loss(model, Batch(WHOLE, None, targets))
@@ -337,7 +337,7 @@ def test_a_row_of_nothing_but_padding_gives_finite_outputs_and_gradients(case: C
 
 
 @each_model
-@pytest.mark.parametrize("count", [2, 4])
+@each(count=[2, 4])
 def test_accumulated_gradients_equal_those_of_one_big_batch(case: Case, count: int) -> None:
     model, task = network(*case), language_model()
     objective, inputs, targets = Objective(model, task), tokens(8, 6), tokens(8, 6, seed=1)

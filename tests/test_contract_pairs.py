@@ -13,7 +13,7 @@ import pytest
 import torch
 from test_contract import cuts, gradients, read, surprise, taps
 from torch import Tensor, nn
-from toys import Case, accepted, close, every_case, pair_rows, title, tokens, translation, translator, words
+from toys import Case, accepted, close, each, every_case, pair_rows, title, tokens, translation, translator, words
 
 from seqloom.core.batch import Batch, pad
 from seqloom.core.errors import UserError
@@ -32,7 +32,7 @@ TWO_SIDED = [case for case in ACCEPTED if translator(*case).kind == "encoder-dec
 
 each_model = pytest.mark.parametrize("case", ACCEPTED, ids=title)
 each_encoder_decoder = pytest.mark.parametrize("case", TWO_SIDED, ids=title)
-each_mode = pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+each_mode = each(mode=[torch.enable_grad, torch.inference_mode])
 Mode = Callable[[], Any]
 
 TASK = translation(joint=True)
@@ -80,7 +80,7 @@ def test_one_token_at_a_time_equals_all_at_once(case: Case, mode: Mode) -> None:
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("seed", range(3))
+@each(seed=range(3))
 def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mode: Mode, seed: int) -> None:
     model, after = translator(*case), target(3, seed=5)
     with mode():
@@ -92,7 +92,7 @@ def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mod
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("padding", [0, VOCABULARY - 1])
+@each(padding=[0, VOCABULARY - 1])
 def test_a_padded_batch_equals_each_row_alone(case: Case, mode: Mode, padding: int) -> None:
     model = translator(*case)
     with mode():
@@ -156,7 +156,7 @@ def test_changing_a_later_token_changes_nothing_before_it(case: Case) -> None:
 
 
 @each_encoder_decoder
-@pytest.mark.parametrize("place", [0, -1])
+@each(place=[0, -1])
 def test_every_token_of_the_source_is_heard(case: Case, place: int) -> None:
     model = translator(*case)
     for row, source in enumerate(SOURCES):
@@ -184,7 +184,7 @@ def test_a_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
 
 @each_model
 @each_mode
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 2, 0, 1, 2], [1]], ids=str)
+@each(order=[[0, 1, 2], [2, 2, 0, 1, 2], [1]])
 def test_chosen_rows_of_a_state_continue_as_those_rows(case: Case, mode: Mode, order: list[int]) -> None:
     model, after, rows = translator(*case), target(4, seed=3, rows=len(order)), torch.tensor(order)
     with mode():
@@ -245,7 +245,7 @@ def test_half_precision_works_and_stays_near(case: Case) -> None:
 
 
 @each_model
-@pytest.mark.parametrize("count", [2, 4])
+@each(count=[2, 4])
 def test_accumulated_gradients_equal_those_of_one_big_batch(case: Case, count: int) -> None:
     model = translator(*case).train()  # with label smoothing
     rows, objective = pair_rows(TASK, words(8, 6)), Objective(model, TASK)
@@ -315,7 +315,7 @@ def same(ours: list[list[Hypothesis]], theirs: list[list[Hypothesis]]) -> None:
 
 
 @each_model
-@pytest.mark.parametrize("beams", [1, 3])
+@each(beams=[1, 3])
 def test_searching_from_a_state_equals_reading_everything_anew_at_each_step(case: Case, beams: int) -> None:
     model, task = translator(*case), translation(joint=True, max_new=8)
     how = Decoding(beams=beams)

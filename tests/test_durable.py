@@ -17,7 +17,7 @@ import pytest
 from faults import Faults, Killed, damaged, every_fault, order_violations, remove_in_plain_sight
 
 from seqloom.core.errors import RunError
-from seqloom.runs import durable
+from seqloom.runs.run import durable
 from seqloom.runs.durable import Damaged
 
 

@@ -13,6 +13,8 @@ import pytest
 from support import digest
 from test_cli import call
 
+import seqloom
+from seqloom import runs
 from seqloom.core.errors import UserError
 from seqloom.runs.fit import fit
 from seqloom.runs.registry import find_config
@@ -265,12 +267,10 @@ def test_times_are_written_as_finely_as_they_stand_in_the_file(tmp_path: Path) -
     assert next(run.predict(str(tmp_path / "two.csv")))["time"] == "2024-09-30"
 
 
-def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seqloom import compare
-
-    monkeypatch.setattr("seqloom.lab.jobs.PROBE_STEPS", 2)
+@pytest.mark.usefixtures("short_probes", "jobs_here")
+def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path) -> None:
     own = ("steps", "threads", "fraction")  # a comparison sets them itself
-    found = compare(
+    found = seqloom.compare(
         task="forecasting", data=str(table(tmp_path / "t.csv")), models="gru,line=window:form=linear:solve=true,window",
         out=tmp_path / "c", params="4k", budget="tokens=4k", trials=0, seeds=1, jobs=2, quiet=True,
         overrides=[*(o for o in SMALL if not any(name in o for name in own)), *COLUMNS],

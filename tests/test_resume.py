@@ -7,21 +7,40 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support import digest, small_fit, text
 
 from seqloom.runs.folder import RunFolder
 
+class Whole(NamedTuple):
+    model: str
+    digest: str
+    seconds: float
+
+
 FAMILIES = ["lstm", "gpt"]
-BUSY = ["train.steps=120", "train.accumulate=2", "train.evaluate_every=15", "train.save_every=10", "train.log_every=1"]
+BUSY = ["train.steps=60", "train.accumulate=2", "train.evaluate_every=12", "train.save_every=5", "train.log_every=1"]
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
-    path = tmp_path / "book.txt"
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    path = folder / "book.txt"
     path.write_text(text(3000))
+    for model in FAMILIES:  # what training loads when it begins is loaded here, and not by every child again
+        small_fit(path, folder / model, model, [*BUSY, "train.steps=6"])
     return path
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def whole(book: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Whole:
+    """A run that nothing interrupts."""
+    out = tmp_path_factory.mktemp("whole") / request.param
+    started = time.monotonic()
+    assert wait(start(book, out, request.param)) == 0
+    return Whole(request.param, digest(out), time.monotonic() - started)
 
 
 def start(book: Path, out: Path, model: str) -> int:
@@ -43,40 +62,32 @@ def wait(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.parametrize("model", FAMILIES)
-def test_killed_at_twenty_random_moments_equals_uninterrupted(book, tmp_path, model):
-    started = time.monotonic()
-    assert wait(start(book, tmp_path / "whole", model)) == 0
-    seconds = time.monotonic() - started
-    rng, killed = random.Random(model), 0
+def test_killed_at_twenty_random_moments_equals_uninterrupted(book, tmp_path, whole):
+    rng, killed = random.Random(whole.model), 0
     broken = tmp_path / "broken"
     while killed < 20:
-        child = start(book, broken, model)
-        time.sleep(rng.uniform(0, 0.5 * seconds))
+        child = start(book, broken, whole.model)
+        time.sleep(rng.uniform(0, 0.5 * whole.seconds))
         os.kill(child, signal.SIGKILL)
         if wait(child) == 0:  # it was quicker: begin another, so that all twenty kills hit something
-            assert digest(broken) == digest(tmp_path / "whole")
+            assert digest(broken) == whole.digest
             broken = tmp_path / f"broken-{killed}"
         killed += 1
-    while wait(start(book, broken, model)) != 0:
+    while wait(start(book, broken, whole.model)) != 0:
         pass
-    assert digest(broken) == digest(tmp_path / "whole")
+    assert digest(broken) == whole.digest
 
 
-@pytest.mark.parametrize("model", FAMILIES)
 @pytest.mark.parametrize("times", [1, 2, 5])
-def test_stopped_politely_several_times_equals_uninterrupted(book, tmp_path, model, times):
-    started = time.monotonic()
-    assert wait(start(book, tmp_path / "whole", model)) == 0
-    seconds = time.monotonic() - started
+def test_stopped_politely_several_times_equals_uninterrupted(book, tmp_path, whole, times):
     rng = random.Random(times)
     for n in range(times):
-        child = start(book, tmp_path / "broken", model)
-        time.sleep(rng.uniform(0.2, 0.9) * seconds / times)
+        child = start(book, tmp_path / "broken", whole.model)
+        time.sleep(rng.uniform(0.2, 0.9) * whole.seconds / times)
         os.kill(child, signal.SIGTERM if n % 2 else signal.SIGINT)
         assert wait(child) in (0, 130, 143, -signal.SIGTERM, 1)
-    assert wait(start(book, tmp_path / "broken", model)) == 0
-    assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
+    assert wait(start(book, tmp_path / "broken", whole.model)) == 0
+    assert digest(tmp_path / "broken") == whole.digest
 
 
 def test_a_signal_saves_a_checkpoint_at_that_step_and_tells_the_exit_code(book, tmp_path):
@@ -98,8 +109,8 @@ def test_a_finished_run_is_left_alone(book, tmp_path):
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (tmp_path / "run").rglob("*")} == before
 
 
-def test_a_damaged_checkpoint_is_passed_over(book, tmp_path):
-    small_fit(book, tmp_path / "whole", extra=BUSY)
+@pytest.mark.parametrize("whole", ["lstm"], indirect=True)
+def test_a_damaged_checkpoint_is_passed_over(book, tmp_path, whole):
     child = start(book, tmp_path / "run", "lstm")
     folder = RunFolder(tmp_path / "run")
     while len(folder.checkpoints()) < 2:
@@ -111,4 +122,4 @@ def test_a_damaged_checkpoint_is_passed_over(book, tmp_path):
     data[len(data) // 2] ^= 1
     newest.write_bytes(data)
     assert wait(start(book, tmp_path / "run", "lstm")) == 0
-    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+    assert digest(tmp_path / "run") == whole.digest

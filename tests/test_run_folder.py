@@ -18,7 +18,7 @@ from faults import Faults, Killed, damaged, every_fault, order_violations, remov
 from pydantic import ValidationError
 
 from seqloom.core.errors import RunError, UserError
-from seqloom.runs import durable
+from seqloom.runs.run import durable
 from seqloom.runs.durable import Damaged
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig

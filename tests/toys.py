@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -114,6 +118,37 @@ def search(model: SequenceModel, prompts: list[list[int]], **options: Any) -> li
     with torch.inference_mode():
         state, last, refill = start(model, prompts)
     return beam_search(model, state, last, refill=refill, **options)
+
+
+@contextmanager
+def at(**place: Any) -> Iterator[None]:
+    """A failure inside a loop says at which turn."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(
+            "at " + ", ".join(f"{name}={getattr(value, '__name__', value)}" for name, value in place.items())
+        )
+        raise
+
+
+def each(**choices: Sequence[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test with every combination of values, as one case: for what need not stand in the list of tests."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def every(**given: Any) -> None:
+            for values in itertools.product(*choices.values()):
+                turn = dict(zip(choices, values, strict=True))
+                with at(**turn):
+                    test(**given, **turn)
+
+        signature = inspect.signature(test)
+        rest = [parameter for name, parameter in signature.parameters.items() if name not in choices]
+        every.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return every
+
+    return decorate
 
 
 def close(ours: Any, theirs: Any) -> None:

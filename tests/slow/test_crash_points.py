@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from faults import Event, damaged, order_violations, remove_in_plain_sight
 from test_run_folder import check_new_runs, check_one_winner
 
-from seqloom.runs import durable
+from seqloom.runs.run import durable
 from seqloom.runs.folder import RunFolder
 
 KEEP, BEST = 2, 1
