@@ -40,7 +40,8 @@ from seqloom.core.task import Task
 from seqloom.data.text import open_text
 from seqloom.lab.cost import peak_memory, state_bytes
 from seqloom.lab.matching import match_size
-from seqloom.runs.registry import count_parameters, find_config, names
+from seqloom.runs.build import count_parameters
+from seqloom.runs.registry import find_config, names
 
 LIMIT = "limit"
 GROWTH = 2.5  # a call takes about so many times as long as at the point before, or less
@@ -116,7 +117,7 @@ class Bench:
     def warm_up(self) -> None:
         """Libraries keep memory from their first call on, which no model should answer for."""
         for model in self.models.values():
-            if not isinstance(model, CountingModel):
+            if model.descends:
                 self._learner(model, Point("train", 1, 8))
 
     def measure(self, minutes: float) -> Iterator[dict[str, Any]]:
@@ -136,7 +137,7 @@ class Bench:
 
     def _can(self, name: str, point: Point) -> bool:
         model, span = self.models[name], self.size.span if point.kind == "decode" else 0
-        if point.kind == "train" and isinstance(model, CountingModel):
+        if point.kind == "train" and not model.descends:
             return False
         if model.reach is not None and model.reach < point.length + span:
             self.left_out.append(f"{point}: {name}, which reads no more than {model.reach} tokens")
@@ -192,7 +193,7 @@ class Decoder:
         with torch.inference_mode():
             self.state = model.begin(ids[:, :first])
         self.room, *self.tokens = ids[:, first : first + 1 + span].split(1, dim=1)
-        bytes_of_weights = None if isinstance(model, CountingModel) else common.weight_bytes(model)
+        bytes_of_weights = None if not model.descends else common.weight_bytes(model)
         self.bytes = bytes_of_weights and bytes_of_weights + state_bytes(self.state)
 
     def __call__(self) -> None:
@@ -254,7 +255,7 @@ def measure(size: Size, names: Sequence[str], minutes: float) -> dict[str, Any]:
         except UserError as error:  # too small, or not for this task
             left_out.append(str(error))
             continue
-        if isinstance(models[name], CountingModel):
+        if not models[name].descends:
             models[name].observe([text])
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(models, text, size, Path(folder), left_out)
@@ -308,7 +309,7 @@ def make_model(name: str, parameters: int, longest: int) -> SequenceModel:
         with torch.device("meta"):
             return config.assemble(task)
 
-    if not isinstance(blueprint(config), CountingModel):
+    if blueprint(config).descends:
         config = match_size(config, parameters, lambda tried: count_parameters(blueprint(tried)), name)
     torch.manual_seed(0)
     return config.assemble(task)

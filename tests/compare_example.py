@@ -6,6 +6,8 @@ import math
 import random
 from typing import Any
 
+from seqloom.tasks.language_model import LanguageModel
+
 SEEDS = [1, 2, 3]
 TOKENS = 1_536_000
 CONTEXTS = [64, 128, 256, 512, 1024, 2048]
@@ -64,10 +66,19 @@ def example() -> dict[str, Any]:
     }
 
 
+def titles(task: Any) -> dict[str, Any]:
+    """As a task declares them: of itself, its scores and its baselines."""
+    return {
+        "task": list(task.title),
+        "scores": {score.name: score.to_json() for score in task.scores},
+        "baselines": {name: list(title) for name, title in task.baseline_titles.items()},
+    }
+
+
 def _protocol() -> dict[str, Any]:
     return {
-        "task": "language_model", "metric": "loss", "unit": "nats per token", "higher_is_better": False,
-        "shown": {"bits_per_byte": False}, "waits": "token",
+        "task": "language_model", "metric": "loss", "higher_is_better": False,
+        "shown": ["bits_per_byte"], "latency_unit": "token", "titles": titles(LanguageModel),
         "scored": "nats per token, state carried through the whole stream, 17,897 tokens",
         "data": {
             "train": {"name": "book.txt", "bytes": 143_183, "hash": "sha256:5b1f0c8e2a7d4419", "tokens": 143_183},

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seqloom.runs.run import durable
+from seqloom.runs import durable
 
 CHANGING = ("open", "write", "fsync", "rename", "mkdir", "unlink", "rmdir", "close", "ftruncate")
 Event = tuple[str, ...]  # ("write", path), ("fsync", path), ("rename", source, target), ...

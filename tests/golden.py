@@ -1,4 +1,4 @@
-"""Golden curves: what training gives, bit for bit, recorded so that a change of structure can show that it changed nothing.
+"""Golden curves: what training gives, bit for bit, recorded to show that a change of structure changed nothing.
 
     python tests/golden.py            record all of it anew: tests/golden/curves.json and tests/golden/runs/
 

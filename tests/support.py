@@ -12,8 +12,13 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from seqloom.compare.report import report_files
+from seqloom.core.config import validate
+from seqloom.data.findings import Finding
+from seqloom.data.shapes import find_shape
 from seqloom.runs.fit import fit
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import find_config
 from seqloom.runs.run import Run
 
 SMALL = {
@@ -74,9 +79,25 @@ def pairs_file(path: Path, count: int = 60, seed: int = 0) -> Path:
 
 def small_translation(folder: Path, model: str, *extra: str) -> Run:
     """A run of two steps: it translates badly, and whatever else it does can be tested."""
-    settings = ["model.width=16", "task.tokenizer=words", "task.split=space", "train.threads=1", "train.steps=2"]
+    settings = ["model.width=16", "tokenizer.kind=words", "tokenizer.split=space", "train.threads=1", "train.steps=2"]
     settings += ["train.batch=8", "task.batch_tokens=0", "task.scored=2", "task.max_new=8", *extra]
     data = pairs_file(folder / "pairs.tsv")
     return fit(
         None, task="translation", data=str(data), model=model, out=folder / "run", overrides=settings, quiet=True
     )
+
+
+def write_report(result: Any, folder: Path) -> Path:
+    """The files of a report; the path of the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in report_files(result).items():
+        (folder / name).write_bytes(content)
+    return folder / "report.html"
+
+
+def examine(task: str, spec: str, *, valid_data: str | None = None, **options: Any) -> list[Finding]:
+    """What the doctor says of data, without the probe that changes the future."""
+    usual, *others = [find_shape(name) for name in find_config("tasks", task).shapes]
+    shape = next((other for other in others if other.holds(spec)), usual)
+    settings = {"train": spec, "valid": valid_data, **options}
+    return shape.examine(validate({"data": shape.options}, {"data": settings})["data"])

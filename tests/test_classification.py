@@ -178,7 +178,7 @@ def write(path: Path, count: int = 80, second: bool = False, multi: bool = False
     return path
 
 
-QUICK = ["train.steps=3", "train.threads=1", "model.width=16", "task.min_count=1", "task.longest=16"]
+QUICK = ["train.steps=3", "train.threads=1", "model.width=16", "tokenizer.min_count=1", "task.longest=16"]
 
 
 def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **flags: Any) -> Run:
@@ -194,10 +194,10 @@ def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **fla
         ["task.pooling=max", "task.smoothing=0.1", "task.head_dropout=0"],
         ["task.pooling=last", "task.word_dropout=0.3", "task.keep=end", "task.longest=4"],
         ["task.pooling=first", "task.calibrate=false", "task.keep=both", "task.longest=5"],
-        ["task.tokenizer=characters", "task.batch_tokens=0", "train.batch=8", "train.accumulate=2"],
-        ["task.tokenizer=bpe", "task.vocabulary=300", "task.scored=4", "task.validation=3"],
-        ["task.tokenizer=bytes", "task.batch_tokens=100"],
-        ["task.split=space", "task.min_count=2", "task.vocabulary=50"],
+        ["tokenizer.kind=characters", "task.batch_tokens=0", "train.batch=8", "train.accumulate=2"],
+        ["tokenizer.kind=bpe", "tokenizer.vocabulary=300", "task.scored=4", "task.validation=3"],
+        ["tokenizer.kind=bytes", "task.batch_tokens=100"],
+        ["tokenizer.split=space", "tokenizer.min_count=2", "tokenizer.vocabulary=50"],
     ],
     ids=" ".join,
 )
@@ -289,7 +289,7 @@ def test_the_command_line_from_a_file_to_a_prediction(
         assert end.value.code == 0, told.err
         return told.out
 
-    options = ["-o", "train.steps=2", "-o", "model.width=16", "-o", "task.tokenizer=characters", "-o", "task.scored=50"]
+    options = ["-o", "train.steps=2", "-o", "model.width=16", "-o", "tokenizer.kind=characters", "-o", "task.scored=50"]
     data = str(write(tmp_path / "a.jsonl"))
     run("fit", "--task", "classification", "--data", data, "--model", "bert", "--out", "r", *options)
     assert "macro f1" in run("eval", "r", "--data", data)

@@ -15,7 +15,7 @@ import pytest
 from support import small_fit, text
 
 from seqloom import cli
-from seqloom.cli import show as cli_print
+from seqloom.cli import _show as cli_print
 from seqloom.runs.folder import RunFolder
 
 TINY = ["-o", "model.width=8", "-o", "train.steps=3", "-o", "train.threads=1", "-o", "task.length=8"]
@@ -167,7 +167,7 @@ MISTAKES = {
             "--data",
             bad(d, "z.txt", "深度学习模型可以处理序列数据而不需要空格".encode() * 99),
             "-o",
-            "task.tokenizer=words",
+            "tokenizer.kind=words",
         ],
         r"characters",
     ),
@@ -259,7 +259,7 @@ def test_a_folder_in_use_names_its_holder_quickly(book, tmp_path):
 
 
 def test_a_full_disk_is_one_line_and_earlier_checkpoints_stay(run, book, tmp_path, monkeypatch):
-    from seqloom.runs.run import durable
+    from seqloom.runs import durable
 
     real, written = os.write, 0
 

@@ -20,13 +20,14 @@ from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.task import Order
-from seqloom.data.shapes.texts.shape import Texts
 from seqloom.data.stream import prepare
 from seqloom.lab import search
 from seqloom.lab.entries import Entry, parse_entries
 from seqloom.lab.rules import Budget, parse_amount
+from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import blueprint, count_parameters, task_config
+from seqloom.runs.material import Material
+from seqloom.runs.registry import task_config
 from seqloom.tokenizers import Tokenizer
 
 pytestmark = pytest.mark.usefixtures("short_probes")
@@ -198,7 +199,7 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
     field = Field(plan(book), RunFolder(tmp_path / "out"), Silent())
     config = field.entries[0].config
     tokenizer = Tokenizer.load(RunFolder(tmp_path / "out").published("tokenizer"))
-    train = prepare(Texts().open_parts(config.data)["train"], tokenizer)
+    train = prepare(Material(config).parts["train"], tokenizer)
     seen = []
     for sized in field.entries:
         task = task_config(sized.config).build(tokenizer)

@@ -19,7 +19,7 @@ from seqloom.core.taps import record
 from seqloom.core.task import Order, Task
 from seqloom.lab import recall as probe
 from seqloom.lab.measure import taps
-from seqloom.lab.recall import CHANCE, DISTANCES, RecallTask, draw, recall
+from seqloom.lab.recall import CHANCE, DISTANCES, Drawn, RecallTask, draw, recall
 from seqloom.runs.registry import find_config
 
 each_model = pytest.mark.parametrize("name", language_models())
@@ -101,10 +101,6 @@ def test_loss_by_position_is_what_reading_the_windows_at_once_gives(name: str) -
         assert bucket["loss"] == pytest.approx(float(losses[bucket["from"] - 1 : bucket["to"]].mean()), rel=1e-4)
 
 
-def test_a_task_without_positions_says_so() -> None:
-    assert Task.by_position(language_model(), Learner(), None, 8) is None
-
-
 @each_model
 def test_taps_are_counted_and_named_as_they_are_recorded(name: str) -> None:
     model = network(name, {})
@@ -137,9 +133,9 @@ def test_every_architecture_gets_the_same_batches_and_steps_can_be_skipped() -> 
 
 
 def test_perfect_memory_recalls_everything_and_guessing_gives_chance() -> None:
-    found = RecallTask().evaluate(Recaller(), None)["recall"]
+    found = RecallTask().evaluate(Recaller(), Drawn(0, 0))["recall"]
     assert found == [{"distance": distance, "accuracy": 1.0} for distance in DISTANCES]
-    fixed = RecallTask().evaluate(Fixed(), None)["recall"]
+    fixed = RecallTask().evaluate(Fixed(), Drawn(0, 0))["recall"]
     assert all(point["accuracy"] == pytest.approx(CHANCE, abs=0.06) for point in fixed)
 
 
@@ -150,7 +146,7 @@ class Fixed(Toy):
 
 def test_distances_beyond_what_a_model_can_read_have_no_figure() -> None:
     model = Recaller(reach=30)
-    found = RecallTask().evaluate(model, None)["recall"]
+    found = RecallTask().evaluate(model, Drawn(0, 0))["recall"]
     assert [point["distance"] for point in found] == [2, 4, 8, 16]
     assert model.most <= 30
 

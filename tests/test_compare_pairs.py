@@ -22,11 +22,11 @@ from seqloom.compare.report.content import document
 from seqloom.compare.report.table import lines
 from seqloom.core.progress import Silent
 from seqloom.core.task import Order
-from seqloom.data.shapes import material_of
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.entries import Budget
 from seqloom.runs.fit import fit as fitting
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.material import Material
 from seqloom.runs.registry import task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.tasks.translation.forgetting import forgetting
@@ -34,7 +34,7 @@ from seqloom.tasks.translation.nearest import nearest, searched
 
 pytestmark = pytest.mark.usefixtures("short_probes")
 
-SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]
+SMALL = ["tokenizer.kind=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]
 ASKED: dict[str, Any] = {
     "task": "translation",
     "models": "seq2seq,gpt:heads=2:depth=1",
@@ -77,8 +77,8 @@ def field(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Field:
 
 
 def rows(config: RunConfig, field: Field, part: str) -> Any:
-    material = material_of(task_config(config))
-    return material.prepare(material.open_parts(config.data)[part], field.task.tokenizers)  # type: ignore[attr-defined]
+    material = Material(config)
+    return material.shape.prepare(material.parts[part], field.task.tokenizers)  # type: ignore[attr-defined]
 
 
 def test_size_budget_and_seeds_are_equal_and_scores_are_those_of_the_runs(done: Comparison) -> None:

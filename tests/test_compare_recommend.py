@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare_example import titles
 
 from seqloom.compare.advice.recommend import PREFERENCES, recommend
 from seqloom.compare.advice.sentences import SENTENCES
 from seqloom.core.errors import UserError
 from seqloom.lab import statistics
+from seqloom.tasks.language_model import LanguageModel
 
 CONTEXTS = (64, 2048)
 Result = dict[str, Any]
@@ -62,7 +64,13 @@ def compared(*entries: Result, baseline: float | None = 3.0, higher: bool = Fals
     for name, verdict in statistics.verdicts(done, higher).items():
         next(e for e in entries if e["name"] == name)["against_best"] = asdict(verdict)
     return {
-        "protocol": {"unit": "nats per token", "higher_is_better": higher, "level": 0.01, "confidence": 0.95},
+        "protocol": {
+            "metric": "loss",
+            "titles": titles(LanguageModel),
+            "higher_is_better": higher,
+            "level": 0.01,
+            "confidence": 0.95,
+        },
         "entries": list(entries),
         "baselines": [{"name": "ngram", "score": baseline}, {"name": "uniform", "score": 4.3}] if baseline else [],
     }
@@ -86,14 +94,14 @@ def test_the_best_that_is_separated_from_all_is_chosen_with_its_numbers() -> Non
     assert re.search(r"Next is lstm, 0\.050\d* behind \(95 % interval [\d.]+ to [\d.]+, p [<=] [\d.]+\)", text)
     assert "800,000 parameters, 0.8 ms per token and 2 MB of state at a context of 2,048" in text
     assert "30,000 tokens/s in training, 100 MB at the peak of training" in text
-    assert "It beats the best baseline, ngram, which scores 3.0" in text
+    assert "It beats the best baseline, n-gram, which scores 3.0" in text
 
 
 def test_chinese_says_the_same() -> None:
     text = said(recommend(THREE), language="zh")
     assert re.search(r"gpt 最好：1\.500\d* 奈特/词元（95 % 区间 1\.4\d+ 至 1\.5\d+，5 个种子）。", text)
     assert "上下文为 2,048 时每词元 0.8 毫秒" in text
-    assert "它胜过最好的基线 ngram（3.0" in text
+    assert "它胜过最好的基线 n-gram（3.0" in text
 
 
 def test_what_others_would_choose_is_said_with_both_numbers() -> None:
@@ -244,7 +252,7 @@ def test_a_cost_that_was_not_measured_fits_no_constraint_on_it() -> None:
 def test_nothing_is_recommended_that_does_not_beat_a_baseline(prefer: str) -> None:
     found = recommend(compared(GPT, LSTM, RNN, baseline=1.4), prefer)
     assert found["choice"] is None
-    assert "No model beats the baseline ngram, which scores 1.4" in said(found)
+    assert "No model beats the baseline n-gram, which scores 1.4" in said(found)
     assert "larger training budget" in said(found, "would_change")
 
 

@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 from compare_example import example
+from support import write_report
 
-from seqloom.compare.report import facts, formats, table, words
+from seqloom import pages
+from seqloom.compare.report import facts, html, markdown, table, words
 from seqloom.compare.report.content import document
-from seqloom.compare.report.html import html, write_report
-from seqloom.compare.report.markdown import markdown
+from seqloom.core.score import Score
+from seqloom.pages import formats
+from seqloom.pages.words import LANGUAGES
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 TAKES_NO_END = {"meta", "link", "br", "wbr", "img"}
@@ -85,11 +88,11 @@ def test_the_answer_comes_first(page: Page) -> None:
     assert page.text.index("Recommended") < page.text.index("Results")
 
 
-@pytest.mark.parametrize("language", words.LANGUAGES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_every_section_has_content_in_both_languages(language: str) -> None:
     sections = document(example(), language).sections
     assert len(sections) == 11 and all(section.blocks for section in sections)
-    assert words.WORDS["not measured"][words.LANGUAGES.index(language)] not in markdown(example(), language)
+    assert words.WORDS["not measured"][LANGUAGES.index(language)] not in markdown(example(), language)
 
 
 def test_every_text_is_there_in_both_languages_with_the_same_blanks() -> None:
@@ -101,9 +104,7 @@ def test_every_text_is_there_in_both_languages_with_the_same_blanks() -> None:
 
 def test_every_text_is_used() -> None:
     folder = Path(words.__file__).parent
-    source = "".join(
-        path.read_text(encoding="utf-8") for path in folder.glob("*.py") if path.name not in ("words.py", "terms.py")
-    )
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py") if path.name != "words.py")
     used = set(re.findall(r'"([^"\n]+)"', source)) | set(re.findall(r"'([^'\n]+)'", source))
     for key in words.WORDS:
         group = re.split(r"[ .]", key)[0]  # keys that are put together from a group and a name
@@ -141,7 +142,7 @@ def test_every_link_within_the_page_leads_somewhere(page: Page) -> None:
 
 
 def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
-    own = "".join((Path(words.__file__).parent / "page" / name).read_text() for name in ("report.css", "report.js"))
+    own = "".join((Path(pages.__file__).parent / name).read_text() for name in ("report.css", "report.js"))
     assert not re.search(r"https?:|//[a-z]+\.|url\(|@import|fetch\(|XMLHttpRequest|WebSocket|\bimport\b", own)
     addresses = [a[name] for _, a in page.elements for name in ("src", "href", "action", "srcset") if name in a]
     assert all(address.startswith(("#", "data:,")) for address in addresses)
@@ -210,7 +211,10 @@ def uneven_curves(result: dict[str, Any]) -> None:
 
 
 def accuracy(result: dict[str, Any]) -> None:
-    result["protocol"] |= {"task": "tagging", "metric": "accuracy", "unit": "accuracy", "higher_is_better": True}
+    result["protocol"] |= {"task": "tagging", "metric": "accuracy", "higher_is_better": True}
+    result["protocol"]["titles"]["scores"]["accuracy"] = Score(
+        "accuracy", ("Word accuracy", "词准确率"), True
+    ).to_json()
     for entry in result["entries"][:-1]:
         entry["scores"] = {"bits_per_byte": None}
         entry["aspects"] |= {"positions": None, "recall": None, "chance": None}
@@ -248,7 +252,7 @@ def test_missing_parts_break_nothing(change: Callable[[dict[str, Any]], None]) -
     before = copy.deepcopy(result)
     source = html(result)
     assert not Page(source).open
-    for text in (*(markdown(result, language) for language in words.LANGUAGES), "\n".join(table.lines(result))):
+    for text in (*(markdown(result, language) for language in LANGUAGES), "\n".join(table.lines(result))):
         assert not re.search(r"\b(None|nan|inf|Traceback)\b", text)
     assert table.recommendation(result)
     assert result == before
@@ -382,5 +386,5 @@ def test_the_terminal_table_keeps_to_its_width(width: int) -> None:
 
 
 def test_a_report_loads_no_torch() -> None:
-    script = "import sys, seqloom.compare.report.html, seqloom.compare.report.table; sys.exit('torch' in sys.modules)"
+    script = "import sys, seqloom.compare.report, seqloom.compare.report.table; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0

@@ -12,15 +12,14 @@ from test_compare_report import Page
 
 import seqloom
 from seqloom.compare.comparing import Comparison
+from seqloom.compare.report import html, markdown
 from seqloom.compare.report.content import document
-from seqloom.compare.report.html import html
-from seqloom.compare.report.markdown import markdown
 from seqloom.core.errors import UserError
 from seqloom.runs.run import load
 
 pytestmark = pytest.mark.usefixtures("short_probes", "jobs_here")
 
-SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
+SMALL = ["tokenizer.kind=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
 ASKED: dict[str, Any] = {
     "task": "classification",
     "models": "gru,bert:heads=2:depth=1",
@@ -72,7 +71,7 @@ def test_each_is_pre_trained_as_its_kind_allows_and_taught_with_the_same_few_row
             assert point["gain"]["mean"] == pytest.approx(gain) and point["gain"]["low"] is not None
     runs = done.folder / "runs" / "gru"
     without, begun = (load(runs / name) for name in ("20-seed-1", "20-seed-1-pretrained"))
-    assert without.config.data == begun.config.data and begun.config.data.examples == 20
+    assert without.config.data == begun.config.data and begun.config.data["examples"] == 20
     assert begun.config.train.start == str(runs / "pretrained") and without.config.train.start is None
     assert without.tokenizer.hash == begun.tokenizer.hash
     other = load(runs / "20-seed-2")
@@ -83,7 +82,7 @@ def test_each_is_pre_trained_as_its_kind_allows_and_taught_with_the_same_few_row
 def test_the_report_draws_it_in_both_languages(done: Comparison) -> None:
     page = Page(html(done.result))
     assert "en-transfer-0" in page.scripts[0] and "With and without pre-training" in page.text
-    assert "with 20 examples" in page.text and "有无预训练的对照" in page.text and "masked" not in page.text
+    assert "with 20 examples" in page.text and "有无预训练的对照" in page.text and "masked_lm" not in page.text
     assert "| gru | 20 |" in markdown(done.result, "en").replace("  ", " ")
     assert "not measured: --pretrain" in Page(html(example())).text
 

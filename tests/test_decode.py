@@ -131,5 +131,5 @@ def test_a_single_token_may_be_read_under_autocast(rows: int) -> None:
 
 
 def test_int8_is_refused_where_a_recurrence_has_the_matrices() -> None:
-    with pytest.raises(UserError, match="the matrices of this one belong to a recurrence"):
+    with pytest.raises(UserError, match="recurrent weights are not quantised"):
         to_int8(network("lstm", {}))

@@ -19,13 +19,15 @@ from typing import Any
 import pytest
 from support import pairs_file
 
-from seqloom import cli, runs
-from seqloom.runs import listing
-from seqloom.lab import cost, jobs
+from seqloom import cli
 from seqloom.core.config import options
-from seqloom.data.options import DataConfig
-from seqloom.train.settings import TrainConfig
+from seqloom.data.options import DataOptions
 from seqloom.data.samples import SAMPLES, Sample
+from seqloom.data.shapes import find_shape
+from seqloom.lab import cost, jobs
+from seqloom.runs import listing
+from seqloom.runs.registry import find_config, names
+from seqloom.train.settings import TrainConfig
 
 ROOT = Path(__file__).parent.parent
 README, CHINESE_README = ROOT / "README.md", ROOT / "README.zh-CN.md"  # of the same commands
@@ -116,7 +118,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, jobs_
 
 def render(kind: str, name: str) -> str:
     """The table of options as the pages must have it."""
-    sections: dict[str, Any] = {"data": DataConfig, "train": TrainConfig}
+    shape = find_shape(name) if kind in ("data", "tokenizer") and name else None
+    sections: dict[str, Any] = {
+        "data": shape.options if shape else DataOptions,
+        "tokenizer": shape.tokenizer if shape else None,
+        "train": TrainConfig,
+    }
     if kind in sections:
         rows = [{"option": f"{kind}.{o}", "default": d, "meaning": m} for o, d, m in options(sections[kind])]
     else:
@@ -147,7 +154,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "DEFAULT_TOKENS", 1_000)
+    monkeypatch.setattr("seqloom.runs.configure.DEFAULT_TOKENS", 1_000)
     (example,) = blocks(page, "python")
     exec(example, {})
 
@@ -172,7 +179,7 @@ def test_the_tables_of_options_are_those_of_the_code(page: Path) -> None:
 def test_every_option_is_in_a_table() -> None:
     found = {(kind, name) for page in PAGES for _, kind, name, _, _ in TABLE.findall(page.read_text(encoding="utf-8"))}
     wanted = {(kind, name) for kind in ("models", "tasks") for name in names(kind)}
-    assert found == wanted | {("data", ""), ("train", "")}
+    assert found == wanted | {("train", "")}
 
 
 @pytest.mark.parametrize("name", names("models"))

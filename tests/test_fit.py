@@ -73,10 +73,10 @@ def test_training_lowers_the_loss_below_the_unigram_guess(book, out):
         ["train.device=cpu", "train.precision=float32"],
         ["model.tie=true"],
         ["model.depth=2", "model.dropout=0.3"],
-        ["task.tokenizer=bytes"],
-        ["task.tokenizer=words", "task.min_count=2"],
-        ["task.tokenizer=words", "task.split=space"],
-        ["task.tokenizer=bpe", "task.vocabulary=300"],
+        ["tokenizer.kind=bytes"],
+        ["tokenizer.kind=words", "tokenizer.min_count=2"],
+        ["tokenizer.kind=words", "tokenizer.split=space"],
+        ["tokenizer.kind=bpe", "tokenizer.vocabulary=300"],
         ["task.context=32", "task.stride=8"],
         ["task.validation=64"],
         ["data.valid_fraction=0.2", "data.test_fraction=0.1"],
@@ -149,7 +149,9 @@ def test_a_document_ends_where_the_model_says_so(out, tmp_path):
 
 
 def test_bits_per_byte_are_withheld_when_words_are_unknown(book, out):
-    scores = small_fit(book, out, "ngram", ["task.tokenizer=words", "task.vocabulary=8"]).summary["scores"]["valid"]
+    scores = small_fit(book, out, "ngram", ["tokenizer.kind=words", "tokenizer.vocabulary=8"]).summary["scores"][
+        "valid"
+    ]
     assert scores["bits_per_byte"] is None and "unknown" in scores["protocol"]
 
 

@@ -14,7 +14,6 @@ from support import digest
 from test_cli import call
 
 import seqloom
-from seqloom import runs
 from seqloom.core.errors import UserError
 from seqloom.runs.fit import fit
 from seqloom.runs.registry import find_config
@@ -130,9 +129,9 @@ def test_solving_needs_numbers(tmp_path: Path) -> None:
     from toys import language_model
 
     config = find_config("models", "window")
-    with pytest.raises(ValueError, match="belongs to form=linear"):
+    with pytest.raises(ValueError, match="requires form=linear"):
         config.model_validate({"solve": True})
-    with pytest.raises(UserError, match="solves for numbers"):
+    with pytest.raises(UserError, match="needs numeric inputs"):
         config.model_validate({"solve": True, "form": "linear"}).assemble(language_model())
     solving = ["model.form=linear", "model.solve=true"]
     for option, message in (("direct=steps", "asks at empty positions"), ("output=gauss", "one number for each value")):

@@ -255,7 +255,7 @@ def test_plain_self_attention_is_a_mixture_of_what_is_alike() -> None:
 
 @pytest.mark.parametrize("score", ["dot", "scaled_dot", "similarity"])
 def test_scores_that_compare_as_it_is_need_one_size(score: str) -> None:
-    with pytest.raises(ValueError, match="one size, not 3 and 4; use the score general"):
+    with pytest.raises(ValueError, match="equal size, not 3 and 4; use the score general"):
         SCORES[score](3, 4, 5)
 
 

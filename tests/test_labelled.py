@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import examine
 
 from seqloom.core.errors import UserError
 from seqloom.data.portions import draw_rows, split_rows
 from seqloom.data.shapes.frames.reading import open_frames
 from seqloom.data.shapes.labelled.reading import open_labelled, open_unlabelled
-from seqloom.runs.doctor import examine
 
 ROWS = [("good film", "pos"), ("bad film", "neg"), ("so-so", "pos")]
 

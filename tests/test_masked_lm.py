@@ -114,10 +114,16 @@ QUICK = ["train.steps=3", "train.threads=1", "model.width=16", "task.length=16",
 @pytest.mark.parametrize(
     "options",
     [
-        ["task.tokenizer=characters", "task.group=word"],
-        ["task.tokenizer=bpe", "task.vocabulary=300", "task.share=0.3", "task.scored=100"],
-        ["task.tokenizer=words", "task.group=word", "task.min_count=2", "task.split=space", "task.validation=50"],
-        ["task.tokenizer=bytes", "model.tie=true"],
+        ["tokenizer.kind=characters", "task.group=word"],
+        ["tokenizer.kind=bpe", "tokenizer.vocabulary=300", "task.share=0.3", "task.scored=100"],
+        [
+            "tokenizer.kind=words",
+            "task.group=word",
+            "tokenizer.min_count=2",
+            "tokenizer.split=space",
+            "task.validation=50",
+        ],
+        ["tokenizer.kind=bytes", "model.tie=true"],
     ],
     ids=" ".join,
 )
@@ -149,7 +155,7 @@ def test_it_learns_from_both_sides(tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("abcdefgh" * 500)
     run = fit(None, task="masked_lm", data=str(book), model="gru", out=tmp_path / "run", quiet=True,
-              overrides=[*QUICK, "train.steps=300", "task.tokenizer=characters", "model.bidirectional=true",
+              overrides=[*QUICK, "train.steps=300", "tokenizer.kind=characters", "model.bidirectional=true",
                          "train.batch=16"])  # fmt: skip
     assert run.summary["scores"]["valid"]["masked_accuracy"] > 0.9
     (answer,) = run.predict(texts=["abc<mask>efgh"])

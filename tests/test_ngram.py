@@ -21,11 +21,14 @@ ORDERS = [1, 2, 3, 5, 7]
 
 
 class Words(Task):
-    name, columns, metric, accepts = "words", ("text",), "loss", frozenset({"causal"})
+    name, metric, accepts, binned = "words", "loss", frozenset({"causal"}), None
     embed = head = batches = loss = evaluate = None  # type: ignore[assignment]
 
     def __init__(self, vocabulary: int) -> None:
         self.vocabulary = vocabulary
+
+    def stream(self, rows: Any) -> Any:
+        return rows
 
 
 def text(length: int, vocabulary: int, seed: int = 0) -> Tensor:
@@ -195,5 +198,5 @@ def test_another_vocabulary_is_refused() -> None:
 
 
 def test_a_task_without_tokens_is_refused() -> None:
-    with pytest.raises(UserError, match="counts which token follows"):
-        Config().assemble(SimpleNamespace(check=lambda kind: None))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="counts the tokens of running text"):
+        Config().assemble(SimpleNamespace(name="reading", check_kind=lambda kind: None))  # type: ignore[arg-type]

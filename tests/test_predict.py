@@ -12,7 +12,7 @@ from test_cli import call
 
 from seqloom.core.errors import UserError
 from seqloom.runs.run import load
-from seqloom.tasks.translation.task import writer
+from seqloom.tasks.translation import writer
 
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 

@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {"window": 24, "stride": 6, "longest_question": 5, "long
 
 def asking(**options: Any) -> QuestionAnswering:
     tokenizer = train_tokenizer("characters", [LETTERS + "[]?"])
-    return Config.model_validate({"tokenizer": "characters", **SMALL, **options}).build(tokenizer)
+    return Config.model_validate({**SMALL, **options}).build(tokenizer)
 
 
 def questions(count: int, longest: int = 60, seed: int = 0, impossible: float = 0.0) -> list[Question]:
@@ -119,7 +119,7 @@ def test_windows_and_mapping_back_recover_every_answer(kind: str) -> None:
             made.append(Question(n, context, "what?", ((begin, text),), (text,)))
     tokenizer = train_tokenizer(kind, [row.context for row in made], size=500)
     sizes = {"window": 120, "stride": 60, "longest_question": 20}
-    task = Config.model_validate({"tokenizer": kind, **sizes}).build(tokenizer)
+    task = Config.model_validate(sizes).build(tokenizer)
     rows = QuestionRows(made, tokenizer)
     windows = task.windows(rows.lengths)
     targets, exact = task.targets(rows, windows), 0
@@ -328,6 +328,6 @@ def test_what_a_comparison_asks_for() -> None:
     rows, model = rows_of(task, *questions(5)), alive(model_of(*GRU)).float()
     batch = task.example(3, 20)
     assert batch.inputs.shape == (3, 20) and task.loss(model, batch).loss.isfinite()
-    assert 5 < task.typical_length(rows) <= 24 and task.shown == {"f1": True, "exact": True}
+    assert 5 < task.typical_length(rows) <= 24 and [s.name for s in task.scores if s.compared] == ["f1", "exact"]
     sample = task.sample(model, rows)
     assert sample["prompt"] == rows[0].question and sample["wanted"] == rows[0].texts[0] and sample["text"]

@@ -30,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder / "facts.jsonl"
 
 
-QUICK = ["model.width=16", "train.steps=3", "train.threads=1", "task.tokenizer=words", "task.batch_tokens=600"]
+QUICK = ["model.width=16", "train.steps=3", "train.threads=1", "tokenizer.kind=words", "task.batch_tokens=600"]
 
 
 @pytest.mark.parametrize("model", ["gru", "transformer"])
@@ -50,7 +50,7 @@ def test_a_run_saved_and_loaded_answers_the_same(data: Path, tmp_path: Path, mod
 def test_a_run_begins_with_the_encoder_of_another(data: Path, tmp_path: Path, model: str) -> None:
     """The table, the backbone, the tokenizer and what can be read are those of the first."""
     (tmp_path / "book.txt").write_text("\n".join(row["context"] for row in islice(facts("en"), 40)))
-    words = ["task.tokenizer=words", "train.steps=2", "train.threads=1"]
+    words = ["tokenizer.kind=words", "train.steps=2", "train.threads=1"]
     both = ["model.bidirectional=true"] if model == "lstm" else ["model.context=112", "model.depth=1"]
     first = [*words, *both, "model.width=16", "task.length=32"]
     fit(None, task="masked_lm", data=str(tmp_path / "book.txt"), model=model, out=tmp_path / "first",

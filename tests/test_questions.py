@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import examine
 
 from seqloom.core.errors import UserError
 from seqloom.data.portions import split_rows
@@ -17,7 +18,6 @@ from seqloom.data.samples import find_sample
 from seqloom.data.samples.facts import ASKED, PASSAGES, facts
 from seqloom.data.shapes.questions.reading import open_asked, open_questions
 from seqloom.data.shapes.questions.rows import QuestionRows, characters_of, tokens_of
-from seqloom.runs.doctor import examine
 from seqloom.tokenizers import train_tokenizer
 
 PASSAGE = "The cat sat on the mat. The dog sat on the cat."

@@ -18,7 +18,8 @@ from faults import Faults, Killed, damaged, every_fault, order_violations, remov
 from pydantic import ValidationError
 
 from seqloom.core.errors import RunError, UserError
-from seqloom.runs.run import durable
+from seqloom.data.options import DataOptions
+from seqloom.runs import durable, log
 from seqloom.runs.durable import Damaged
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
@@ -141,13 +142,14 @@ def test_metrics_reach_the_disk_before_the_checkpoint_that_counts_on_them(run, m
     recorder = Faults()
     with monkeypatch.context() as patch:
         patch.setattr(durable, "os", recorder)
+        patch.setattr(log, "os", recorder)
         save(run, 6)
         run.publish_model(files(6))
         run.write_summary({})
     events = [event for event in recorder.events if event[0] != "failed"]
-    log = str(run.path / "metrics.jsonl")
+    metrics = str(run.path / "metrics.jsonl")
     publishing = next(i for i, e in enumerate(events) if e[0] == "mkdir")
-    assert events.index(("write", log)) < events.index(("fsync", log)) < publishing
+    assert events.index(("write", metrics)) < events.index(("fsync", metrics)) < publishing
     assert order_violations(events) == []
 
 
@@ -214,7 +216,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from seqloom.core.errors import UserError
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 print("ready", flush=True)
 sys.stdin.readline()
 started = time.monotonic()
@@ -271,7 +273,7 @@ def test_the_lock_check_notices_a_lock_that_is_none(tmp_path, monkeypatch):
 FORK = """
 import os, sys, time
 from pathlib import Path
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 with RunFolder(Path(sys.argv[1])).lock():
     child = os.fork()
     if child:
@@ -304,7 +306,7 @@ def test_locking_clears_what_a_killed_process_left(run):
 MAKE = """
 import sys
 from pathlib import Path
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 for _ in range(int(sys.argv[2])):
     run = RunFolder.new(Path(sys.argv[1]), "lstm")
     run.write_record({"at": str(run.path)})
@@ -475,8 +477,6 @@ def test_the_configuration_goes_to_json_and_back():
         ("train", "momentum", 1),
         ("train", "optimizer", "adam"),
         ("train", "stesp", 1),
-        ("data", "valid_fraction", 1),
-        ("data", "test_fraction", 0.95),
         ("task", "name", 3),
     ],
 )
@@ -489,3 +489,9 @@ def test_settings_out_of_bounds_are_refused(section, option, value):
 
 def test_every_option_of_training_says_what_it_means():
     assert all(field.description for field in TrainConfig.model_fields.values())
+
+
+@pytest.mark.parametrize(("option", "value"), [("valid_fraction", 1), ("test_fraction", 0.95), ("train", "")])
+def test_data_that_leaves_nothing_to_learn_from_is_refused(option, value):
+    with pytest.raises(ValidationError):
+        DataOptions.model_validate({"train": "book.txt", option: value})

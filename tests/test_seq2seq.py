@@ -156,8 +156,8 @@ def test_a_tied_table_is_read_larger_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["model.feeding=true", "model.query=before"], "feeding=true belongs to context=attention with query=after"),
-        (["model.feeding=true", "model.context=first"], "feeding=true belongs to context=attention with query=after"),
+        (["model.feeding=true", "model.query=before"], "feeding=true requires context=attention and query=after"),
+        (["model.feeding=true", "model.context=first"], "feeding=true requires context=attention and query=after"),
         (["model.width=33"], "width=33 must be even"),
         (["model.score=cosine"], "score='cosine': choose additive, dot"),
         (["model.align=firm"], "align='firm': choose soft, sparsemax"),

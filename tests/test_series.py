@@ -13,18 +13,18 @@ import pytest
 
 from seqloom.core.errors import UserError
 from seqloom.data import files
-from seqloom.data.options import DataConfig
 from seqloom.data.shapes.series import blocks
 from seqloom.data.shapes.series.calendar import calendar_features
 from seqloom.data.shapes.series.clock import Clock
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
 from seqloom.data.shapes.series.times import OffClock, parse_times
 
 NAN = float("nan")
 
 
-def config(spec: Any, **options: Any) -> DataConfig:
-    return DataConfig.model_validate({"train": str(spec), **options})
+def config(spec: Any, **options: Any) -> Options:
+    return Options.model_validate({"train": str(spec), **options})
 
 
 def write(path: Path, *lines: str) -> Path:

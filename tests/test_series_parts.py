@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import examine
 from test_series import config, hours, same, write
 
 from seqloom import cli
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
-from seqloom.data.options import DataConfig
+from seqloom.data.shapes.series import SHAPE
+from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
-from seqloom.data.shapes.series.shape import MATERIAL
 from seqloom.data.shapes.series.split import changed_after, check_no_leak, scale_of, split_series
-from seqloom.runs.doctor import examine
+from seqloom.tokenizers.options import NoTokenizer
 
 
 def table(path: Path, *series: tuple[str, str, int], columns: str = "y", seed: int = 0) -> str:
@@ -34,9 +35,9 @@ def table(path: Path, *series: tuple[str, str, int], columns: str = "y", seed: i
 
 
 def parts_of(spec: str, **options: Any) -> tuple[dict[str, SeriesRows], SeriesScale]:
-    parts = MATERIAL.open_parts(config(spec, **options))
-    scale = MATERIAL.make_tokenizer(None, parts["train"])
-    return MATERIAL.prepare_parts(parts, scale, Silent()), scale
+    parts = SHAPE.open_parts(config(spec, **options))
+    scale = SHAPE.make_vocabulary(NoTokenizer(), parts["train"])
+    return SHAPE.prepare_parts(parts, scale, Silent()), scale
 
 
 def bounds(rows: dict[str, SeriesRows]) -> dict[str, list[tuple[int, int]]]:
@@ -85,8 +86,8 @@ def test_one_series_is_cut_by_share_of_its_points() -> None:
     assert bounds(rows) == {"train": [(0, 600)], "valid": [(600, 700)], "test": [(700, 1000)]}
     rows, scale = parts_of("sample:sine", train_points=600, valid_points=100)
     assert bounds(rows) == {"train": [(0, 600)], "valid": [(600, 700)]}
-    assert "300 points after the last part not used" in MATERIAL.describe(rows["train"], scale)
-    assert {n: p.points for n, p in MATERIAL.split(open_series("sample:sine"), 0.1, 0.3).items()} == {
+    assert "300 points after the last part not used" in SHAPE.describe(rows["train"], scale)
+    assert {n: p.points for n, p in SHAPE.split(open_series("sample:sine"), 0.1, 0.3).items()} == {
         "train": 600,
         "valid": 100,
         "test": 300,
@@ -181,7 +182,7 @@ def test_another_clock_is_refused(tmp_path: Path) -> None:
         parts_of(train, test=daily, series="id")
     _, scale = parts_of(train, series="id")
     with pytest.raises(UserError, match="a clock of day, where training had one of hour"):
-        MATERIAL.prepare(MATERIAL.open(daily, config(daily, series="id")), scale)
+        SHAPE.prepare(SHAPE.open(daily, config(daily, series="id")), scale)
 
 
 @pytest.mark.parametrize("method", ["standard", "robust", "none"])
@@ -227,7 +228,7 @@ def test_a_scale_is_read_as_it_was_written_and_damage_is_named(tmp_path: Path) -
     _, scale = parts_of(table(tmp_path / "a.csv", A), series="id", calendar="auto", season=5)
     for name, content in scale.files().items():
         (tmp_path / name).write_bytes(content)
-    again = MATERIAL.load_tokenizer(tmp_path)
+    again = SHAPE.load_vocabulary(tmp_path)
     assert again.hash == scale.hash and again.files() == scale.files()
     assert (again.frequency, again.step, again.season, again.size, again.kind) == ("hour", 1, 5, 1, "series")
     (tmp_path / "series.json").write_text(json.dumps({"columns": 3}))
@@ -269,16 +270,16 @@ def test_sources_are_histories_that_end_with_the_last_value(tmp_path: Path) -> N
     lines = Path(fresh).read_text().splitlines()
     lines[30] = lines[30].rpartition(",")[0] + ","  # the last value of y is not there yet
     write(Path(fresh), *lines)
-    sources = list(MATERIAL.sources(fresh, config(train, series="id")))
+    sources = list(SHAPE.sources(fresh, config(train, series="id")))
     assert [(row["line"], row["series"]) for row in sources] == [(1, "a"), (2, "z")]
     rows = [row["rows"](scale) for row in sources]
     assert [(len(one), one.begins, len(one.values[0])) for one in rows] == [(1, [29], 29), (1, [3], 3)]
     assert str(rows[0].future_times(0, 1)[0]) == "2025-01-02T05:00:00"
     with pytest.raises(UserError, match="no column 'y'"):
-        next(MATERIAL.sources("sample:sine", config(train)))["rows"](scale)
+        next(SHAPE.sources("sample:sine", config(train)))["rows"](scale)
 
 
-def random_case(seed: int, folder: Path) -> tuple[SeriesSource, DataConfig]:
+def random_case(seed: int, folder: Path) -> tuple[SeriesSource, Options]:
     chance = np.random.default_rng(seed)
     starts = [f"2024-01-0{chance.integers(1, 4)}T{chance.integers(0, 24):02}" for _ in range(4)]
     series = [(f"s{n}", start, int(chance.integers(80, 150))) for n, start in enumerate(starts)]
@@ -307,7 +308,7 @@ def test_nothing_before_moves_when_the_future_changes(tmp_path: Path, seed: int)
         cut = {one.name: end for one, end in zip(parts[name].series, parts[name].ends, strict=True)}
         moments = {one.name: cut.get(one.name, 0) for one in whole.series}
         others = split_series(changed_after(whole, moments), data)
-        scale, other = (MATERIAL.make_tokenizer(None, found["train"]) for found in (parts, others))
+        scale, other = (SHAPE.make_vocabulary(NoTokenizer(), found["train"]) for found in (parts, others))
         assert scale.hash == other.hash
         one, two = SeriesRows(parts[name], scale), SeriesRows(others[name], other)
         assert one.begins == two.begins and parts[name].hash == others[name].hash
@@ -331,7 +332,7 @@ def test_describe_tells_what_was_found(tmp_path: Path) -> None:
     lines = [f"{time},{name},{value},x" for name, value in (("a", ""), ("b", 3)) for time in hours(40)]
     lines += [f"{time},c,{'' if n == 4 else n},x" for n, time in enumerate(hours(40)) if n not in (7, 8)]
     rows, scale = parts_of(str(write(tmp_path / "a.csv", "time,id,y,city", *lines)), series="id")
-    told = MATERIAL.describe(rows["train"], scale)
+    told = SHAPE.describe(rows["train"], scale)
     for part in (
         "2 series, 72 training points of 1 targets",
         "4.2% of them missing",
@@ -343,7 +344,7 @@ def test_describe_tells_what_was_found(tmp_path: Path) -> None:
     ):
         assert part in told, told
     rows, scale = parts_of("sample:sine")
-    assert "no season" in MATERIAL.describe(rows["train"], scale)
+    assert "no season" in SHAPE.describe(rows["train"], scale)
 
 
 def said(findings: list[Any], *levels: str) -> str:
@@ -437,7 +438,7 @@ def test_dates_and_numbers_do_not_go_together(tmp_path: Path) -> None:
     dates = table(tmp_path / "a.csv", A)
     (tmp_path / "b.csv").write_text("time,id,y\n7,a,1\n")
     with pytest.raises(UserError, match="dates and numbers do not go together"):
-        MATERIAL.open_parts(config(dates, series="id", test=str(tmp_path / "b.csv")))
+        SHAPE.open_parts(config(dates, series="id", test=str(tmp_path / "b.csv")))
 
 
 def test_numbers_of_any_size_have_a_scale(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
+from support import examine
 
 from seqloom.core.errors import UserError
 from seqloom.core.words import cut_characters, cut_words, join_words
@@ -23,7 +24,6 @@ from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_u
 from seqloom.data.shapes.tagged.schemes import TagSurvey, spans_to_bio, to_bio
 from seqloom.data.shapes.tagged.spans import of_spans
 from seqloom.data.shapes.tagged.vocabulary import LONGEST, TagVocabulary, training_text
-from seqloom.runs.doctor import examine
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, names_of, score_names, told_names
 from seqloom.tokenizers import train_tokenizer
 
@@ -467,7 +467,7 @@ def test_doctor_sees_what_is_wrong_with_the_training_part(tmp_path: Path) -> Non
     plain = said(examine("tagging", write(tmp_path / "e.txt", many(300, ("N", "V")))))
     assert "2 tags without prefixes" in plain and "words: N 300, V 300" in plain
     chinese = said(examine("tagging", write(tmp_path / "f.txt", "北 B-LOC\n京 I-LOC\n。 O\n")))
-    assert "task.tokenizer=characters" in chinese
+    assert "tokenizer.kind=characters" in chinese
     empty = '{"words": [], "tags": []}\n{"words": ["a", "b"], "tags": ["O", "B-X"]}\n'
     assert "1 sentences without a word are left out" in said(examine("tagging", write(tmp_path / "g.jsonl", empty)))
 

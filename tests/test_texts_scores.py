@@ -11,7 +11,7 @@ import sacrebleu
 from rouge_score import rouge_scorer
 
 from seqloom.core.errors import UserError
-from seqloom.explain.agreement import alignment_error_rate
+from seqloom.explain.alignments import alignment_error_rate
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.scores import choose_tokenisation, lead, per_row, score_texts
 

@@ -22,7 +22,7 @@ from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 from seqloom.train.transfer import freeze, transfer
 
-SMALL = ["train.steps=2", "train.threads=1", "train.batch=4", "task.tokenizer=characters"]
+SMALL = ["train.steps=2", "train.threads=1", "train.batch=4", "tokenizer.kind=characters"]
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def second_run(folder: Path, start: Path, *options: str, **flags: Any) -> Run:
         ("language_model", "gpt", ["task.length=16", "model.context=16"]),
         ("language_model", "lstm", ["model.tie=true", "model.inputs=0"]),
         ("language_model", "mingru", []),
-        ("translation", "transformer", ["task.joint=true", "task.scored=2"]),
-        ("translation", "seq2seq", ["task.joint=true", "task.scored=2"]),
+        ("translation", "transformer", ["tokenizer.joint=true", "task.scored=2"]),
+        ("translation", "seq2seq", ["tokenizer.joint=true", "task.scored=2"]),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -96,7 +96,7 @@ def test_another_model_another_size_and_a_run_without_an_encoder_are_refused(fol
     with pytest.raises(UserError, match=r"it has no backbone.layers.1.*give the model as it was"):
         second_run(folder, start, "model.depth=2")
     counted = first_run(folder, "language_model", "ngram", "model.width=128")
-    with pytest.raises(UserError, match="ngram: counts which token follows"):
+    with pytest.raises(UserError, match="ngram: counts the tokens of running text"):
         second_run(folder, counted)
     with pytest.raises(UserError, match=r"nowhere"):
         second_run(folder, folder / "nowhere")

@@ -195,7 +195,7 @@ def test_a_tie_needs_one_vocabulary(name: str) -> None:
     tied = model_of(translation(joint=True), name, tie=True)
     assert tied.head.weight is tied.embed.weight
     with pytest.raises(
-        UserError, match=r"22 tokens are read and 10 written.*task.joint=true, or model.tie=false"
+        UserError, match=r"22 tokens are read and 10 written.*tokenizer.joint=true, or model.tie=false"
     ) as no:
         model_of(translation(), name, tie=True)
     assert "\n" not in str(no.value)

@@ -43,7 +43,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def small_fit(data: Path, out: Path, model: str, extra: Sequence[str] = (), **flags: Any) -> Run:
-    settings = ["model.width=16", "task.tokenizer=characters", "task.batch_tokens=64", "task.beams=2"]
+    settings = ["model.width=16", "tokenizer.kind=characters", "task.batch_tokens=64", "task.beams=2"]
     settings += ["task.max_new=8", "train.threads=1", "train.warmup=2", *extra]
     return fit(None, task="translation", data=str(data), model=model, out=out, overrides=settings, quiet=True, **flags)
 
@@ -83,10 +83,10 @@ def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["task.joint=true", "model.tie=true"],
-        ["task.tokenizer=bytes", "task.reverse=true"],  # bytes are the same on both sides
-        ["task.tokenizer=words", "task.target_tokenizer=characters"],
-        ["task.tokenizer=bpe", "task.vocabulary=270", "task.target_vocabulary=280"],
+        ["tokenizer.joint=true", "model.tie=true"],
+        ["tokenizer.kind=bytes", "task.reverse=true"],  # bytes are the same on both sides
+        ["tokenizer.kind=words", "tokenizer.target_kind=characters"],
+        ["tokenizer.kind=bpe", "tokenizer.vocabulary=270", "tokenizer.target_vocabulary=280"],
         ["task.sampling=0.3", "task.smoothing=0"],
         ["task.batch_tokens=0", "train.batch=8", "train.accumulate=4"],
         ["task.metric=transcription", "task.scored=3"],
@@ -102,7 +102,7 @@ def test_every_option_of_the_task_works(pairs: Path, out: Path, model: str, opti
     named = {"copy", "frequent", "nearest"} | ({"lead-3"} if "task.metric=summary" in options else set())
     assert run.summary["scores"]["valid"]["baselines"].keys() == named
     task: Any = load(out).task
-    assert task.tokenizers.joint == (not {"task.joint=true", "task.tokenizer=bytes"}.isdisjoint(options))
+    assert task.tokenizers.joint == (not {"tokenizer.joint=true", "tokenizer.kind=bytes"}.isdisjoint(options))
 
 
 @pytest.mark.parametrize("model", ["seq2seq", "transformer", "gpt"])
@@ -136,7 +136,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
     with data.open("a") as file:  # all of them in the training part, by their sources
         file.write("cab\t\nfed\t \n" + "a" * 40 + "\t" + "A" * 40 + "\n")
     assert {part_of(source, 0.1, 0.0) for source in ("cab", "fed", "a" * 40)} == {"train"}
-    settings = ["model.width=16", "task.tokenizer=characters", "task.longest=20", "task.beams=1", *QUICK]
+    settings = ["model.width=16", "tokenizer.kind=characters", "task.longest=20", "task.beams=1", *QUICK]
     fit(None, task="translation", data=str(data), model="gru", out=out, overrides=settings)
     told = capfd.readouterr().err
     assert "(2 with an empty side left out)" in told and re.search(r"1 of \d+ pairs have more than 20 tokens", told)
@@ -145,10 +145,10 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("ngram", [], "model ngram: counts running text, and translation has pairs"),
+        ("ngram", [], "model ngram: counts the tokens of running text, which translation does not have"),
         ("gru", ["model.bidirectional=true"], "translation needs a model that is causal or encoder-decoder; this one"),
         ("gpt", ["model.context=8"], r"the train part has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
-        ("gpt", ["model.tie=true"], r"one table needs one vocabulary: task.joint=true, or model.tie=false"),
+        ("gpt", ["model.tie=true"], r"one table needs one vocabulary: tokenizer.joint=true, or model.tie=false"),
         ("transformer", ["model.width=18"], "must be a multiple of 2 x heads"),
         ("transformer", ["task.length=8"], "length"),
     ],

@@ -57,7 +57,7 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     """A small model of the language-model task; one that counts has read a short text."""
     config = find_config("models", name).model_validate({"width": 16, **options})
     model = config.assemble(language_model(vocabulary))
-    if isinstance(model, CountingModel):
+    if not model.descends:
         model.observe([tokens(300, seed=9, vocabulary=vocabulary)])
     return alive(model)
 
@@ -89,7 +89,8 @@ def translation(**options: Any) -> Translation:
     """Words of a to h into words of A to F; each side has a vocabulary of its own, or both have one."""
     alphabets = ["abcdefghABCDEF"] * 2 if options.get("joint") else ["abcdefgh", "ABCDEF"]
     source, target = (train_tokenizer("characters", [letters]) for letters in alphabets)
-    return translating.Config.model_validate(options).build(TokenizerPair(source, target))
+    own = {name: value for name, value in options.items() if name != "joint"}
+    return translating.Config.model_validate(own).build(TokenizerPair(source, target))
 
 
 def translator(name: str, options: dict[str, Any]) -> SequenceModel:

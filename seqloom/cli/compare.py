@@ -77,7 +77,7 @@ def command(
     override: Override = None,
     as_json: Json = False,
 ) -> None:
-    """Compare models fairly: equal size, equal budget, equal tuning, several seeds. Running the same command again continues it."""
+    """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again continues it."""
     from seqloom.compare.comparing import compare
 
     found = compare(

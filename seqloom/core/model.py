@@ -13,9 +13,9 @@ from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 
-# With few labels and many words, a rare word is seen only a few times: an embedding that starts small is soon what it was
-# taught rather than what it was drawn as (TREC, the same BiLSTM: 85 to 87 % from 0.03 to 0.1, 76 % from 1). Characters are
-# seen often, and embeddings that start large learn sooner (names by letters, 200 steps: 40 % from 1, 25 % from 0.05).
+# With few labels and many words, a rare word is seen only a few times: an embedding that starts small is soon what it
+# learned, not its random start (TREC, the same BiLSTM: 85 to 87 % from 0.03 to 0.1, 76 % from 1). Characters are seen
+# often, and embeddings that start large learn sooner (names by character, 200 steps: 40 % from 1, 25 % from 0.05).
 _MANY, _SMALL = 1000, 0.05
 
 

@@ -43,7 +43,7 @@ class SequenceModel(nn.Module, ABC):
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The vectors behind the predictions of `encode`, (B, T, width); `answer` turns some of them into predictions."""
+        """The vectors behind the predictions of `encode`, (B, T, width); `answer` turns them into predictions."""
         raise NotImplementedError
 
     def answer(self, hidden: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The seam between data and tasks: what is read, as parts, rows and vocabularies. Nothing here loads torch.
 
-A *part* (train, valid, test) is data as it was opened; with a *vocabulary* it becomes *rows* that a model can learn from.
-Each shape of data (data/shapes) has its own classes of the three; these protocols are what all of them have.
+A *part* (train, valid, test) is data as it was opened; with a *vocabulary* it becomes *rows* that a model can learn
+from. Each shape of data (data/shapes) has its own classes of the three; these protocols are what they have in common.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Task(ABC, Generic[R]):
 def refuse_options(task: str, options: Mapping[str, object]) -> None:
     """Options of `predict` that a task does not have."""
     if options:
-        raise UserError(f"{', '.join(options)}: {task} has no such option of predict")
+        raise UserError(f"{', '.join(options)}: a {task} run has no such option")
 
 
 def check_limit(model: SequenceModel, option: str, wanted: int) -> None:

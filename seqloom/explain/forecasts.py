@@ -1,5 +1,7 @@
-"""The page of forecasts: history, point forecasts, bands and actual values, as SVG. Whatever comes from users is escaped
-where it enters the page."""
+"""The page of forecasts: history, point forecasts, bands and actual values, as SVG.
+
+Text from users is escaped where it enters the page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page of an explanation: its maps as SVG. Whatever comes from users and models is escaped where it enters the page."""
+"""The page of an explanation: its attention maps as SVG.
+
+Text from users and models is escaped where it enters the page.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def match_size(config: ModelConfig, target: int, count: Count, name: str) -> Mod
         least = _first_valid(config, config.knobs[0])
         raise UserError(
             f"{name} has at least {count(least):,} parameters with this vocabulary, --params asks for {target:,}; "
-            "raise --params, or use a smaller task.vocabulary"
+            "raise --params, or use a smaller tokenizer.vocabulary"
         )
     for knob in config.knobs[1:]:
         if _off(best, target, count) > _CLOSE:

@@ -1,8 +1,8 @@
-"""Attention: every position asks all positions it may see, and takes a mixture of what they hold.
+"""Causal self-attention: every position takes a weighted average of the values it may see.
 
-softmax(q k^T / sqrt(D)) v, over H heads of width D (Vaswani et al. 2017, section 3.2). Several heads may share
-their keys and values: grouped queries (Ainslie et al. 2023), or one pair for all (Shazeer 2019).
-The fused kernel computes it unless someone watches the weights; both give the same numbers.
+softmax(q k^T / sqrt(D)) v, over H heads of width D (Vaswani et al. 2017, section 3.2). Query heads may share
+keys and values: grouped-query (Ainslie et al. 2023) or multi-query attention (Shazeer 2019).
+The fused kernel is used unless the weights are recorded; both paths agree up to rounding.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from seqloom.layers.views import View
 
 
 class SelfAttention(nn.Module):
-    """Causal multi-head self-attention over what the cache holds and what is new.
+    """Causal multi-head self-attention over the cached and the new tokens.
 
-    Keys and values have `kv_heads` heads (0: as many as queries), each for as many neighbouring heads of the queries.
+    There are `kv_heads` key/value heads (0: one per query head), each shared by a group of consecutive query heads.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SelfAttention(nn.Module):
         if angles is not None:
             q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         keys, values = cache.extend(layer, k, v)
-        attend = self._watched if self.weights.watched else self._fused
+        attend = self._unfused if self.weights.watched else self._fused
         mixed = attend(q, keys, values, views)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
@@ -69,8 +69,8 @@ class SelfAttention(nn.Module):
         grouped = self.kv_heads < self.heads
         return F.scaled_dot_product_attention(q, keys, values, visible, dropout, causal, enable_gqa=grouped)
 
-    def _watched(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
-        """The same, by way of all weights (B, H, T, S)."""
+    def _unfused(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
+        """The same, materialising the weights (B, H, T, S)."""
         keys, values = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (keys, values))
         weights = self.weights(torch.cat([_weights(q, keys, view) for view in views], dim=2))
         weights = F.dropout(weights, self.dropout, self.training)
@@ -78,7 +78,7 @@ class SelfAttention(nn.Module):
 
 
 def _weights(q: Tensor, keys: Tensor, view: View) -> Tensor:
-    """How the new tokens of a view mix what stands in all slots; zero outside of it."""
+    """Attention weights of a view's new tokens over all slots; zero outside the view."""
     new, old, visible = view
     scores = q[:, :, new] @ keys[:, :, old].transpose(-1, -2) / math.sqrt(q.size(-1))
     if visible is None and _length(new) > 1:

@@ -1,14 +1,14 @@
-"""The key-value cache: what attention remembers.
+"""The key-value cache, the state of attention.
 
-state = (read, dropped, written, ((keys, values) per layer)); keys and values are (B, H, room, D)
+state = (read, dropped, written, ((keys, values) per layer)); keys and values are (B, H, capacity, D)
 
 `read` counts each row's real tokens; slot s of a row holds its token dropped + s, so right padding is simply
-overwritten by what follows. Room is allocated ahead and written in place. A state is still a value:
-`written` is shared by all states that share the same room and says how far it is filled, so the
-second continuation of one state finds its slots taken and copies first.
-With a window, a copy leaves out what no later token can see, so that a state never holds much more than a window,
-whatever was read. `dropped` counts what was left out; None: nothing.
-The counters stay on the CPU, where looking at them does not wait for a GPU.
+overwritten by later tokens. Buffers are allocated ahead and written in place, yet states behave as values:
+`written` is shared by all states that share a buffer and counts its filled slots, so a second continuation
+of the same state finds its slots taken and copies first.
+With a window, a copy omits the tokens that no later token can see, so a state never holds much more than one window,
+however long the sequence. `dropped` counts the omitted tokens; None: none.
+The counters stay on the CPU, so that reading them does not synchronise with the GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seqloom.layers.views import View, even_views, seen
 
 
 class Cache:
-    """One forward pass through the layers: open a state, extend each layer in turn, close to the next state."""
+    """One forward pass through the layers: open a state, extend each layer in turn, close with the next state."""
 
     def __init__(self, state: State, x: Tensor, mask: Tensor | None, window: int = 0) -> None:
         rows, self.steps = x.shape[:2]
@@ -38,21 +38,21 @@ class Cache:
         self.start = max(starts, default=0)
         self.even = min(starts, default=0) == self.start  # all rows continue at the same slot
         self.end = self.start + self.steps
-        self.oldest = max(0, min(starts, default=0) - window + 1) if window else 0  # the first slot that is still seen
+        self.oldest = max(0, min(starts, default=0) - window + 1) if window else 0  # first slot still visible
         self.added = self.steps if mask is None else mask.sum(1).cpu()
         self.taken = self.written is not None and (bool((self.written > self.read).any()) or _is_frozen(self.written))
         self.surplus = self._surplus() if window else None
         self.grown: list[tuple[Tensor, Tensor]] = []
 
     def places(self, device: torch.device) -> Tensor:
-        """The positions of the new tokens: (T,), or (B, T) when rows differ."""
+        """Positions of the new tokens: (T,), or (B, T) where rows differ."""
         first = max(self.reads, default=0)
         if min(self.reads, default=0) == first:
             return torch.arange(first, first + self.steps, device=device)
         return (self.read[:, None] + torch.arange(self.steps)).to(device)
 
     def views(self, device: torch.device) -> list[View]:
-        """What the new tokens look at, in the slots that `extend` gives."""
+        """What the new tokens attend to, among the slots that `extend` returns."""
         if self.even:
             return even_views(self.start - self.oldest, self.steps, self.window, device)
         slots = self.end - self.oldest
@@ -60,7 +60,7 @@ class Cache:
         return [View(slice(0, self.steps), slice(0, slots), visible[:, None])]
 
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add this layer's new keys and values; all it may look at, old and new."""
+        """Append this layer's new keys and values; returns all that it may attend to, old and new."""
         if self.layers:
             old_keys, old_values = self.layers[layer]
             keys, values = self._append(old_keys, keys), self._append(old_values, values)
@@ -71,7 +71,7 @@ class Cache:
         read, dropped = self.read + self.added, self.dropped
         if self.surplus is not None:
             dropped = self.surplus if dropped is None else dropped + self.surplus
-        if torch.is_grad_enabled():  # a graph may need these tensors as they are: whoever continues copies first
+        if torch.is_grad_enabled():  # autograd may need these tensors unchanged: read + 1 forces a copy
             return read, dropped, read + 1, tuple(self.grown)
         written = read.clone() if self.written is None or self.taken or self.moved else self.written
         written.copy_(read)
@@ -82,11 +82,11 @@ class Cache:
         return not self.layers or self.grown[0][0] is not self.layers[0][0]
 
     def _slots(self, device: torch.device) -> Tensor:
-        """Of the new tokens, (B, T)."""
+        """Slots of the new tokens, (B, T)."""
         return (self.held[:, None] + torch.arange(self.steps)).to(device)
 
     def _surplus(self) -> Tensor | None:
-        """How many of each row's oldest tokens no later one can see, when there is copying to do anyway."""
+        """How many of each row's oldest tokens are out of every later window; None unless a copy is needed anyway."""
         if self.layers and not self._must_copy(self.layers[0][0]):
             return None
         surplus = (self.held + self.added - (self.window - 1)).clamp(min=0)
@@ -97,12 +97,12 @@ class Cache:
 
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
         if old.dtype != new.dtype:
-            old = old.to(new.dtype)  # autocast has come or gone
+            old = old.to(new.dtype)  # autocast was switched on or off
         learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
         if self.even and (learning or self.surplus is not None):
-            return torch.cat((old[:, :, : self.start], new), dim=2)  # autograd keeps every version; `_keep` makes room
+            return torch.cat((old[:, :, : self.start], new), dim=2)  # a new tensor for autograd; `_keep` adds capacity
         if self._must_copy(old):
-            old = _more_room(old, self.start, self.end)
+            old = _with_capacity(old, self.start, self.end)
         if self.even:
             old[:, :, self.start : self.end] = new
             return old
@@ -110,7 +110,7 @@ class Cache:
         return old.scatter(2, slots, new) if torch.is_grad_enabled() else old.scatter_(2, slots, new)
 
     def _keep(self, full: Tensor) -> Tensor:
-        """What goes into the next state: without the surplus, and with room if it is one of many pieces."""
+        """What the next state stores: without the surplus, and with spare capacity when continuing a state."""
         if self.surplus is None:
             return full
         size, first = self.window - 1, self.surplus.tolist()
@@ -119,17 +119,17 @@ class Cache:
         else:
             slots = (self.surplus[:, None] + torch.arange(size)).to(full.device)
             kept = full.gather(2, slots[:, None, :, None].expand(-1, full.size(1), -1, full.size(3)))
-        return kept.clone() if torch.is_grad_enabled() or not self.layers else _more_room(kept, size, size)
+        return kept.clone() if torch.is_grad_enabled() or not self.layers else _with_capacity(kept, size, size)
 
 
 def _is_frozen(tensor: Tensor) -> bool:
-    """Made in inference mode, which has ended: it can be read, but not written."""
+    """Created in inference mode and used outside it: readable, but not writable in place."""
     return tensor.is_inference() and not torch.is_inference_mode_enabled()
 
 
-def _more_room(old: Tensor, used: int, needed: int) -> Tensor:
-    """A copy with room for twice what is needed now, so that copying stays rare."""
-    room = old.new_empty(*old.shape[:2], max(64, 2 * needed), old.size(3))
-    room[:, :, :used] = old[:, :, :used]
-    room[:, :, used:] = 0  # a slot never written may be masked, but must not be NaN
-    return room
+def _with_capacity(old: Tensor, used: int, needed: int) -> Tensor:
+    """A copy with twice the capacity needed now, so that copies stay rare."""
+    buffer = old.new_empty(*old.shape[:2], max(64, 2 * needed), old.size(3))
+    buffer[:, :, :used] = old[:, :, :used]
+    buffer[:, :, used:] = 0  # unwritten slots are masked, but must not be NaN
+    return buffer

@@ -1,7 +1,7 @@
-"""One more token through Transformer blocks, without anything that is not arithmetic.
+"""Single-token decoding through Transformer blocks with minimal overhead.
 
-At one token per call the time goes into calling, not computing. Here every block becomes a plain function that holds
-its weights, with the kernel for each matrix chosen once; a test holds it equal to `Block.forward`.
+At one token per call, call overhead dominates. Here every block becomes a plain function that closes over its weights,
+with the kernel for each matrix chosen once; a test checks that it equals `Block.forward`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Step = Callable[[Tensor, Cache, int, Angles], Tensor]
 
 
 def one_token_steps(blocks: Iterable[Any], rows: int) -> list[Step]:
-    """A function for each block, (B, width) -> (B, width), for batches of that many rows."""
+    """One function per block, (B, width) -> (B, width), for batches of `rows` rows."""
     return [_block(block, rows) for block in blocks]
 
 
@@ -54,7 +54,7 @@ def _attention(attention: Any, rows: int) -> Step:
         if angles is not None:
             q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         keys, values = cache.extend(layer, k, v)
-        if groups < heads:  # heads that share keys stand in the place of positions: nothing is repeated
+        if groups < heads:  # heads that share keys go along the query dimension: no repeated keys
             q = q.reshape(rows, groups, -1, size)
         return out(F.scaled_dot_product_attention(q, keys, values).reshape(rows, width))
 

@@ -1,7 +1,7 @@
-"""Dropout (Srivastava et al. 2014), quick on a CPU.
+"""Dropout (Srivastava et al. 2014), fast on a CPU.
 
-There, drawing the random numbers is nearly all of the work, and the library draws 64 bits for each value. Sixteen are
-enough to say whether it stays: a share is met to within 1/65,536.
+On a CPU nearly all of the time goes into random numbers, and torch draws 64 bits per value. Sixteen bits are enough:
+the dropout probability is met to within 1/65,536.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-_HALF = 1 << 15  # sixteen bits, as a signed number, lie between -_HALF and _HALF - 1
+_HALF = 1 << 15  # signed 16-bit integers lie between -_HALF and _HALF - 1
 
 
 class Dropout(nn.Dropout):
@@ -19,7 +19,7 @@ class Dropout(nn.Dropout):
             return x
         if not x.is_cpu:
             return F.dropout(x, self.p)
-        dropped = min(round(self.p * 2 * _HALF), 2 * _HALF - 1)  # something stays
+        dropped = min(round(self.p * 2 * _HALF), 2 * _HALF - 1)  # always keep some
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
         kept = bits[: x.numel()].view(x.shape) >= dropped - _HALF
         return x * kept.to(x.dtype).mul_(2 * _HALF / (2 * _HALF - dropped))

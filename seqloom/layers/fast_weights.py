@@ -1,16 +1,16 @@
-"""Fast weights: a small model inside a layer, trained by gradient descent on the sequence while it is read.
+"""Fast weights: a small model inside a layer, trained by gradient descent on the sequence as it is read.
 
 The model has one matrix per layer, z_j = x_{j-1} W_j and x_j = gelu(z_j); every x ends in a 1, so the last row of W is
-the bias. A mini-batch begins with weights W. Each of its tokens has a key and a loss, whose gradients G are all taken
-at W. The tokens up to the t-th have moved the weights by tau_t times their sum (Sun et al. 2024, section 2):
+the bias. A mini-batch starts from weights W. Each of its tokens has a key and a loss, whose gradients G are all taken
+at W. After token t the weights have moved by tau_t times the sum of gradients so far (Sun et al. 2024, section 2):
 
-    primal   W_t = W - tau_t S_t,  S_t = sum_{s<=t} x_s^T G_s;  the answer to query t is q_t W_t
-    dual     answers = Q W - (tau_t tril(Q X^T)) G        the same for all t at once, without a matrix per token
+    primal   W_t = W - tau_t S_t,  S_t = sum_{s<=t} x_s^T G_s;  the output for query t is q_t W_t
+    dual     outputs = Q W - (tau_t tril(Q X^T)) G        the same for all t at once, without a matrix per token
 
-How much a token weighs, its rate, is part of G. What was read of a mini-batch before comes in as S.
-Learning goes from mini-batch to mini-batch; answering, in the dual form, is done for all of them together.
+G includes each token's learning rate. The part of a mini-batch that was read earlier enters through S.
+Training is sequential over mini-batches; in the dual form, the outputs are then computed for all of them together.
 
-N heads of all rows (times the mini-batches, in the dual form), K tokens of a mini-batch, D values of a key.
+N = heads x rows (x mini-batches, in the dual form), K tokens per mini-batch, D values per key.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from seqloom.layers.transformer import gelu
 
 EPS = 1e-6
 Weights = tuple[Tensor, ...]  # one (N, inputs + 1, outputs) per layer of the model
-Gradient = Callable[[Tensor], Tensor]  # of the loss, at what the model gives for the keys
+Gradient = Callable[[Tensor], Tensor]  # of the loss, at the model's outputs for the keys
 
 
 class Lesson(NamedTuple):
-    """What keys teach."""
+    """Forward and backward pass on the keys."""
 
-    inputs: Weights  # (N, K, inputs + 1): what each layer reads
-    gradients: Weights  # (N, K, outputs): of the loss, at what each layer gives
-    given: Tensor  # (N, K, D): what the model gives
+    inputs: Weights  # (N, K, inputs + 1): inputs of each layer
+    gradients: Weights  # (N, K, outputs): of the loss, at the outputs of each layer
+    given: Tensor  # (N, K, D): outputs of the model
 
 
 class Descent:
-    """The model on its way.
+    """The inner model during training.
 
-    `start` is how it begins, `learned` what finished mini-batches have added to that, of which the next one keeps a
-    share; `sums` are the gradients of an unfinished one, None where all rows stand at a boundary. `last` is tau of
+    `start`: initial weights; `learned`: the update accumulated over finished mini-batches, which the next one scales
+    by `keep`; `sums`: summed gradients of the unfinished mini-batch, None if all rows are at a boundary; `last`: tau of
     a mini-batch's last token.
 
-    Both forms read queries and keys (M, N, K, D + 1) of M mini-batches, of which `ends` says in which rows they end
-    here, and return the answers and what the model gave for the keys, (M * N, K, D).
+    Both forms read queries and keys (M, N, K, D + 1) of M mini-batches, where `ends` marks the rows that complete each
+    of them, and return the model's outputs for the queries and for the keys, (M * N, K, D).
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Descent:
     def primal(
         self, queries: Tensor, keys: Tensor, gradients: list[Gradient], tau: Tensor, ends: list[list[bool]]
     ) -> tuple[Tensor, Tensor]:
-        """For one token: M = K = 1."""
+        """For a single token: M = K = 1."""
         kept, weights = self._begin()
         lesson = learn(weights, keys[0], gradients[0])
         sums = _sum(self.sums, lesson)
@@ -68,7 +68,7 @@ class Descent:
     def dual(
         self, queries: Tensor, keys: Tensor, gradients: list[Gradient], tau: Tensor, ends: list[list[bool]]
     ) -> tuple[Tensor, Tensor]:
-        """Mini-batch by mini-batch the model learns, then it answers for all of them."""
+        """Train mini-batch by mini-batch, then compute the outputs for all of them."""
         first, begun, lessons = self.sums, [], []
         for key, gradient, end in zip(keys, gradients, ends, strict=True):
             kept, weights = self._begin()
@@ -86,12 +86,12 @@ class Descent:
         return recall_all(_join(begun), first, queries.flatten(0, 1), lesson, tau), lesson.given
 
     def _begin(self) -> tuple[Weights, Weights]:
-        """What is kept of what was learned, and the weights of the mini-batch."""
+        """The decayed update, and the weights that the mini-batch starts from."""
         kept = self.learned if self.keep is None else tuple(self.keep * x for x in self.learned)
         return kept, tuple(w + x for w, x in zip(self.start, kept, strict=True))
 
     def _end(self, kept: Weights, sums: Weights, ends: list[bool]) -> None:
-        """In rows that are at its end, the whole mini-batch has now been learned."""
+        """Apply the update in the rows where the mini-batch is complete."""
         self.sums = sums
         if not any(ends):
             return
@@ -105,7 +105,7 @@ class Descent:
 
 
 def learn(weights: Weights, keys: Tensor, gradient: Gradient) -> Lesson:
-    """Forward and back through the model."""
+    """Forward and backward through the model."""
     inputs, hidden = [keys], []
     for w in weights[:-1]:
         hidden.append(inputs[-1] @ w)
@@ -119,16 +119,16 @@ def learn(weights: Weights, keys: Tensor, gradient: Gradient) -> Lesson:
 
 
 def recall(weights: Weights, queries: Tensor) -> Tensor:
-    """What the model answers."""
+    """The model's outputs."""
     for w in weights[:-1]:
         queries = with_one(gelu(queries @ w))
     return queries @ weights[-1]
 
 
 def recall_all(weights: Weights, sums: Weights | None, queries: Tensor, lesson: Lesson, tau: Tensor) -> Tensor:
-    """The dual form: all answers of mini-batches that begin with these weights, each after its own token's step.
+    """The dual form: all outputs of mini-batches that start from these weights, each after its own token's step.
 
-    `sums` is what was read before of the first of them.
+    `sums`: summed gradients of the part of the first mini-batch that was read earlier.
     """
     visible, x = tau.expand(-1, len(tau)).tril(), queries  # (K, K)
     for layer, w in enumerate(weights):
@@ -161,12 +161,12 @@ def _move_at_once(weights: Weights, tau: Tensor, lesson: Lesson) -> Weights:
 
 
 def _join(parts: Sequence[Weights]) -> Weights:
-    """Mini-batches one below the other, layer by layer."""
+    """Concatenate mini-batches, layer by layer."""
     return tuple(torch.cat(layer) for layer in zip(*parts, strict=True))
 
 
 def with_one(x: Tensor) -> Tensor:
-    """What meets the bias."""
+    """Append the 1 that multiplies the bias."""
     return F.pad(x, (0, 1), value=1.0)
 
 
@@ -183,7 +183,7 @@ def norm_gradient(z: Tensor, a: Tensor, c: Tensor) -> Tensor:
 
 
 class _NormGradient(Function):
-    """Training goes back through this gradient, so it needs a derivative itself. With u from above, G = P(g):
+    """Training differentiates through this gradient, so it needs a backward itself. With u from above, G = P(g):
 
     dg = P(u),  dz = P(a dg) - (mean(g x) dg + mean(u x) G + mean(u G) x) / std(z)
     """

@@ -1,11 +1,11 @@
-"""Whole recurrent sequences with a hand-written backward: what the cell loop computes, faster.
+"""Whole recurrent sequences with a hand-written backward: the same results as the cell loop, faster.
 
-The loop in `recurrent.py` is the definition. Here the same recurrences run time-first on preallocated
-buffers, and back-propagation through time is written out: every factor that does not depend on the
+The loop in `recurrent.py` is the reference. Here the same recurrences run time-first on preallocated
+buffers with explicit back-propagation through time: every factor that does not depend on the
 incoming gradient is computed for all steps at once, and the recurrent weights get their gradient from
 one large product at the end instead of one small product per step.
 
-T steps, B rows, H hidden values; `x` is the input already projected, time-first.
+T steps, B rows, H hidden units; `x` is the projected input, time-first.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""General attention (the model of Brauwers & Frasincar 2022): queries ask the features of a source for what they need.
+"""General attention (the model of Brauwers & Frasincar 2022): queries attend to the features of a source.
 
     K = keys of F, V = W_V F        once per source
     e = score(q, K), a = align(e), c = a V        for each query
 
 B rows, S features of size F; T queries of size Q; contexts of size `width`. docs/attention.md lists scores and
-alignments. A score with a matrix of its own takes the features for keys, for W_K would only be multiplied onto it. The
-others compare the features as they are when these have the size of the query, and map them to it with W_K otherwise.
+alignments. A score with its own matrix uses the features as keys, since W_K would only be multiplied into that matrix.
+The others use the features directly if these have the size of the query, and project them with W_K otherwise.
 
-Several *heads* ask side by side, each with its own map of the query, of keys and of values; their contexts are
-concatenated and mapped once more. Several *hops* ask one after the other, with the same weights: after each, the query
-is a linear map of itself and of what was found (memory networks with layer-wise tying, Sukhbaatar et al. 2015).
-*Multi-dimensional* weights choose for each value of a context by itself.
+*Heads* attend in parallel, each with its own projections of query, keys and values; their contexts are concatenated
+and projected. *Hops* attend in sequence with shared weights: after each hop, the new query is a linear map of the query
+and its context (memory networks with layer-wise tying, Sukhbaatar et al. 2015). With *multi-dimensional* weights, every
+dimension of the context has its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seqloom.layers.alignments import ALIGNMENTS, softmax
 from seqloom.layers.linear import Linear
 from seqloom.layers.scores import SCORES
 
-Source = tuple[tuple[tuple[Tensor, Tensor], ...], Tensor | None]  # (prepared keys, values) of each head; the mask
+Source = tuple[tuple[tuple[Tensor, Tensor], ...], Tensor | None]  # (prepared keys, values) per head; mask
 
 
 class GeneralAttention(nn.Module):
@@ -41,8 +41,8 @@ class GeneralAttention(nn.Module):
         align: str = "soft",
         heads: int = 1,
         hops: int = 1,
-        multi: bool = False,  # a weight for each value of the context, not one for all
-        window: int = 5,  # how far a local alignment sees to each side
+        multi: bool = False,  # separate weights for each dimension of the context
+        window: int = 5,  # reach of a local alignment to each side
     ) -> None:
         super().__init__()
         if score not in SCORES:
@@ -52,7 +52,7 @@ class GeneralAttention(nn.Module):
         if heads < 1 or width % heads:
             raise ValueError(f"width={width} must be a multiple of heads={heads}")
         if hops < 1:
-            raise ValueError(f"hops={hops}: attention asks at least once")
+            raise ValueError(f"hops={hops} must be at least 1")
         self.hops = hops
         self.heads = nn.ModuleList(
             Head(query, features, width // heads, score, align, alone=heads == 1, multi=multi, window=window)
@@ -60,52 +60,52 @@ class GeneralAttention(nn.Module):
         )
         self.out = Linear(width, width) if heads > 1 else None
         self.again = Linear(query + width, query) if hops > 1 else None
-        self.alignment = Tap()  # (B, heads, T, S), once for each hop
+        self.alignment = Tap()  # (B, heads, T, S), once per hop
 
     def read(self, features: Tensor, mask: Tensor | None = None) -> Source:
-        """What is done once per source (B, S, F); a state whose rows can be selected. No mask: everything is real."""
+        """The work done once per source (B, S, F); returns a state whose rows can be selected. No mask: no padding."""
         return tuple(head.read(features) for head in self.heads), mask  # type: ignore[operator]
 
     def forward(self, query: Tensor, source: Source, start: Tensor | int = 0) -> Tensor:
-        """(B, T, Q) -> (B, T, width); `start` is the number of the first query, for alignments that count."""
-        context = self._ask(query, source, start)
+        """(B, T, Q) -> (B, T, width); `start`: index of the first query, for alignments that depend on it."""
+        context = self._attend(query, source, start)
         for _ in range(self.hops - 1):
             query = self.again(torch.cat((query, context), dim=-1))  # type: ignore[misc]
-            context = self._ask(query, source, start)
+            context = self._attend(query, source, start)
         return context
 
     def flops(self, length: int) -> float:
-        """Floating-point operations of a query, and of reading a feature, in a source of that length."""
+        """Floating-point operations per query, plus those of reading one feature, for a source of this length."""
         heads: list[Head] = list(self.heads)  # type: ignore[arg-type]
         once = sum(head.flops_to_read() for head in heads)
-        asked = sum(head.flops(length) for head in heads) + (0.0 if self.out is None else matrix_flops(self.out))
+        per_hop = sum(head.flops(length) for head in heads) + (0.0 if self.out is None else matrix_flops(self.out))
         again = 0.0 if self.again is None else matrix_flops(self.again)
-        return once + self.hops * asked + (self.hops - 1) * again
+        return once + self.hops * per_hop + (self.hops - 1) * again
 
-    def _ask(self, query: Tensor, source: Source, start: Tensor | int) -> Tensor:
+    def _attend(self, query: Tensor, source: Source, start: Tensor | int) -> Tensor:
         parts, mask = source
         found = [head(query, *part, mask, start) for head, part in zip(self.heads, parts, strict=True)]
         if self.alignment.watched:
-            self.alignment(torch.stack([_one_for_all(weights) for _, weights in found], dim=1))
+            self.alignment(torch.stack([_average(weights) for _, weights in found], dim=1))
         if self.out is None:
             return found[0][0]
         return self.out(torch.cat([context for context, _ in found], dim=-1))
 
 
 class Head(nn.Module):
-    """One score, one alignment, contexts of `size`. Alone, it asks with the query as it is."""
+    """One score, one alignment, contexts of size `size`. A single head (`alone`) does not project the query."""
 
     def __init__(
         self, query: int, features: int, size: int, score: str, align: str, *, alone: bool, multi: bool, window: int
     ) -> None:
         super().__init__()
-        kind, asked = SCORES[score], query if alone else size
+        kind, projected = SCORES[score], query if alone else size
         same = alone and features == query
         self.ask = nn.Identity() if alone else Linear(query, size, bias=False)
-        self.keys = Linear(features, asked, bias=False) if kind.alike and not same else nn.Identity()
+        self.keys = Linear(features, projected, bias=False) if kind.alike and not same else nn.Identity()
         self.values = Linear(features, size, bias=False)
-        self.score = kind(asked, asked if kind.alike else features, size, size if multi else 1)
-        self.align = ALIGNMENTS[align](asked, size, window)
+        self.score = kind(projected, projected if kind.alike else features, size, size if multi else 1)
+        self.align = ALIGNMENTS[align](projected, size, window)
 
     def read(self, features: Tensor) -> tuple[Tensor, Tensor]:
         return self.score.prepare(self.keys(features)), self.values(features)
@@ -113,7 +113,7 @@ class Head(nn.Module):
     def forward(
         self, query: Tensor, prepared: Tensor, values: Tensor, mask: Tensor | None, start: Tensor | int
     ) -> tuple[Tensor, Tensor]:
-        """The contexts (B, T, size), and by which weights."""
+        """The contexts (B, T, size), and the attention weights."""
         query = self.ask(query)
         weights = self.align(self.score.compare(query, prepared), mask, query, start)
         if weights.dim() == 3:
@@ -124,17 +124,17 @@ class Head(nn.Module):
         return matrix_flops(self.keys) + matrix_flops(self.values) + self.score.flops_to_prepare()
 
     def flops(self, length: int) -> float:
-        """For one query."""
-        mixture = 2.0 * length * self.values.out_features
-        return matrix_flops(self.ask) + matrix_flops(self.align) + self.score.flops(length) + mixture
+        """Per query."""
+        average = 2.0 * length * self.values.out_features
+        return matrix_flops(self.ask) + matrix_flops(self.align) + self.score.flops(length) + average
 
 
 def plain_self_attention(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax(x x^T / sqrt(W)) x, (B, T, W) -> (B, T, W): the sequence asks itself, and nothing is learned."""
+    """softmax(x x^T / sqrt(W)) x, (B, T, W) -> (B, T, W): self-attention without learned weights."""
     scores = x @ x.mT / math.sqrt(x.size(-1))  # (B, T, T)
     return softmax(scores, None if mask is None else mask[:, None]) @ x
 
 
-def _one_for_all(weights: Tensor) -> Tensor:
-    """(B, T, S), for people to look at: the mean over the dimensions, where there are any."""
+def _average(weights: Tensor) -> Tensor:
+    """(B, T, S) for display: the mean over the dimensions of multi-dimensional weights."""
     return weights if weights.dim() == 3 else weights.mean(-1)

@@ -1,4 +1,4 @@
-"""What enters a backbone when tokens come in parts."""
+"""Embeddings for inputs in two segments, separated by a special token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from torch.nn import functional as F
 
 
 class PartedEmbedding(nn.Embedding):
-    """Vectors of tokens, and of the part they stand in (Devlin et al. 2019): up to the first mark, or after it."""
+    """Token plus segment embeddings (Devlin et al. 2019): up to and including the first separator, or after it.
+
+    `mark` is the id of the separator.
+    """
 
     def __init__(self, size: int, width: int, mark: int) -> None:
         super().__init__(size, width)
@@ -18,19 +21,19 @@ class PartedEmbedding(nn.Embedding):
         self.parts = nn.Embedding(2, width)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        marks = (inputs == self.mark).int()
-        after = (marks.cumsum(1) - marks > 0).long()
+        separators = (inputs == self.mark).int()
+        after = (separators.cumsum(1) - separators > 0).long()
         return super().forward(inputs) + self.parts(after)
 
 
 class MatchedEmbedding(PartedEmbedding):
-    """The same, and for each token after the first mark whether it stands before it too (Chen et al. 2017, DrQA):
-    not at all, alone, or together with the token beside it."""
+    """Adds an exact-match feature (Chen et al. 2017, DrQA) to tokens after the first separator: whether they also occur
+    before it. No match, a match, or a match together with an adjacent token."""
 
     keys: Tensor
 
     def __init__(self, size: int, width: int, mark: int, keys: Sequence[int]) -> None:
-        """`keys`: for each token a number that it shares with what counts as the same; 0: it never counts."""
+        """`keys`: one number per token id, equal for tokens that count as the same; 0: never matches."""
         super().__init__(size, width, mark)
         self.match = nn.Embedding(3, width)
         self.register_buffer("keys", torch.tensor(keys), persistent=False)
@@ -40,14 +43,14 @@ class MatchedEmbedding(PartedEmbedding):
 
     def matches(self, inputs: Tensor) -> Tensor:
         """0, 1 or 2 for each position, (B, T)."""
-        marks = (inputs == self.mark).int()
-        before = marks.cumsum(1) == 0  # the first mark itself is neither asked nor read
-        after = marks.cumsum(1) - marks > 0
+        separators = (inputs == self.mark).int()
+        before = separators.cumsum(1) == 0  # the first separator belongs to neither side
+        after = separators.cumsum(1) - separators > 0
         longest = int(before.sum(1).max())
         keys = self.keys[inputs]
-        asked = (keys * before)[:, None, :longest]
-        same = (keys[:, :, None] == asked) & (asked != 0)  # (B, T, Q)
+        first = (keys * before)[:, None, :longest]
+        same = (keys[:, :, None] == first) & (first != 0)  # (B, T, Q)
         pair = same[:, :-1, :-1] & same[:, 1:, 1:]
-        alone, together = same.any(2), pair.any(2) if longest > 1 else pair.new_zeros(pair.shape[:2])
-        side = F.pad(together, (0, 1)) | F.pad(together, (1, 0))
-        return (alone.long() + side) * after
+        single, double = same.any(2), pair.any(2) if longest > 1 else pair.new_zeros(pair.shape[:2])
+        adjacent = F.pad(double, (0, 1)) | F.pad(double, (1, 0))
+        return (single.long() + adjacent) * after

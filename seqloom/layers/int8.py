@@ -1,7 +1,7 @@
-"""int8: a trained model whose linear maps keep their weights in a byte each, a quarter of the memory to read.
+"""int8: weight-only quantisation of a trained model's linear layers, for a quarter of the memory traffic.
 
-Every output has one scale: weight = scale * int8, the largest weight of the output being 127. Inputs are rounded to
-bfloat16, sums are float32. Nothing is calibrated and nothing can be trained any more.
+One scale per output channel: weight = scale * int8, the largest weight of a channel becoming 127. Inputs are rounded to
+bfloat16, sums are float32. There is no calibration, and the quantised model cannot be trained.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.layers.linear import Linear, Map
 
-_LANES = 16  # inputs that the kernel reads at once; it reads no less
+_LANES = 16  # the kernel needs a multiple of this many inputs
 
 
 class Int8Linear(nn.Module):
-    weight: Tensor  # (out, in), int8; zeros up to a multiple of _LANES
+    weight: Tensor  # (out, in), int8; zero-padded to a multiple of _LANES
     scale: Tensor  # (out,), bfloat16
     bias: Tensor | None
 
@@ -37,7 +37,7 @@ class Int8Linear(nn.Module):
         return self.map_of(len(rows))(rows).view(*x.shape[:-1], len(self.weight)).to(x.dtype)
 
     def map_of(self, rows: int) -> Map:
-        """As of `Linear`."""
+        """See `Linear.map_of`."""
         weight, scale, bias = self.weight, self.scale.bfloat16(), self.bias
         if not weight.is_cpu:
             return lambda x: F.linear(self._pad(x), weight.to(x.dtype) * scale.to(x.dtype)[:, None], bias)
@@ -55,11 +55,11 @@ class Int8Linear(nn.Module):
 
 
 def to_int8(model: SequenceModel) -> SequenceModel:
-    """The same model, its linear maps replaced; refused where there are none but the one that writes."""
+    """Replace the linear layers in place; fails if there are none besides the output layer."""
     found = [(part, name) for part in model.modules() for name, child in part.named_children() if type(child) is Linear]
     if not any(part is not model for part, _ in found):
         raise UserError(
-            "int8 is for models made of linear maps; the matrices of this one belong to a recurrence, or it has none"
+            "int8 quantises linear layers, and this model has none but its head; recurrent weights are not quantised"
         )
     for part, name in found:
         setattr(part, name, Int8Linear(getattr(part, name)))

@@ -1,8 +1,8 @@
-"""Linear: y = W x + b, quick for a single row too.
+"""Linear: y = W x + b, fast for a single row too.
 
-Generating one token multiplies every matrix with one vector. The library's general product keeps that to one core and
-prepares for more rows than there are; here a small matrix goes to the vector routine, and a large one is cut into
-as many blocks as there are threads.
+Generating one token is a matrix-vector product per layer. torch's general matrix product runs that on one core, with
+overhead meant for more rows; here a small matrix goes to the matrix-vector routine, and a large one is split into one
+block per thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 Map = Callable[[Tensor], Tensor]
 
-_SMALL = 100_000  # weights that one core has multiplied before another could begin
+_SMALL = 100_000  # weights below which a second thread does not pay off
 
 
 class Linear(nn.Linear):
@@ -23,7 +23,7 @@ class Linear(nn.Linear):
         return affine(x, self.weight, self.bias)
 
     def map_of(self, rows: int) -> Map:
-        """What it does to inputs of so many rows, (rows, in) -> (rows, out), as a plain function without gradients."""
+        """The layer as a plain function (rows, in) -> (rows, out) for a fixed number of rows, without gradients."""
         weight, bias = self.weight, self.bias
         if rows == 1 and weight.is_cpu:
             return _map_of_one_row(weight, bias)

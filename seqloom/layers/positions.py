@@ -1,4 +1,4 @@
-"""Positions: how a model that sees a set learns the order. Positions count real tokens, so padding shifts nothing."""
+"""Position encodings. Positions count real tokens only, so padding does not shift them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.core.errors import UserError
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector per position; there are no more positions than were trained."""
+    """A learned embedding per position, up to a fixed context length."""
 
     def __init__(self, context: int, width: int) -> None:
         super().__init__()
@@ -23,13 +23,14 @@ class LearnedPositions(nn.Module):
         if last >= self.table.num_embeddings:
             raise UserError(
                 f"the sequence is {last + 1} tokens long, the model's learned positions end at "
-                f"{self.table.num_embeddings}; shorten it, or train with model.context larger or other model.positions"
+                f"{self.table.num_embeddings}; shorten it, or train with a larger model.context or "
+                "other model.positions"
             )
         return self.table(places)
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed waves of many lengths (Vaswani et al. 2017, section 3.5)."""
+    """Fixed sines and cosines of geometrically spaced wavelengths (Vaswani et al. 2017, section 3.5)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -42,7 +43,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Turn queries and keys by an angle that grows with the position (Su et al. 2021): scores see distances only."""
+    """Rotate queries and keys by an angle proportional to position (Su et al. 2021): scores depend on distance only."""
 
     def __init__(self, width: int, base: float = 10_000.0) -> None:
         super().__init__()
@@ -50,8 +51,8 @@ class Rotary(nn.Module):
         self.register_buffer("speed", base ** (-torch.arange(0, width, 2) / width), persistent=False)
 
     def angles(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin for (T,) or (B, T) positions, shaped to turn (B, H, T, D)."""
-        exact = places if places.device.type == "mps" else places.double()  # far out, float32 would blur the angles
+        """cos and sin for (T,) or (B, T) positions, broadcastable to (B, H, T, D)."""
+        exact = places if places.device.type == "mps" else places.double()  # float32 is too coarse at large positions
         angle = exact[..., None] * self.speed  # (..., T, D / 2)
         cos, sin = angle.cos().to(self.speed.dtype), angle.sin().to(self.speed.dtype)
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)

@@ -1,10 +1,10 @@
-"""Recurrence: unroll any cell over time, layers, directions and padding.
+"""Recurrence: unroll any cell over time, layers and directions, with padding.
 
-state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors its cell remembers
+state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors of its cell's memory
 
-A cell is the mathematics of one step. `project` needs no state, so it is done once for the whole
-sequence; `step` is the recurrence. The loop over `step` is the definition; a cell may also offer
-`sequence`, a faster way to the same numbers, used when nobody watches and nothing is padded.
+A cell defines one step. `project` needs no state, so it runs once for the whole sequence; `step` is
+the recurrence. The loop over `step` is the reference; `sequence` computes the same faster, and is
+used unless a tap is recorded or padding would have to be masked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.linear import affine
 
-Memory = tuple[Tensor, ...]  # what one cell remembers: (h,) or (h, c)
+Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
 
 
 class Cell(nn.Module, ABC):
-    gates: ClassVar[int]  # blocks of H rows in the weights
-    memories: ClassVar[int] = 1  # tensors in its memory; the first is h
+    gates: ClassVar[int]  # number of blocks of H rows in the weights
+    memories: ClassVar[int] = 1  # number of tensors in its memory; the first is h
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -42,16 +42,16 @@ class Cell(nn.Module, ABC):
         self.state = Tap()
 
     def project(self, x: Tensor) -> Tensor:
-        # Autocast may round this product, but what is remembered keeps the precision of the weights.
+        # Autocast may run this product in low precision; the memory keeps the dtype of the weights.
         return affine(x, self.weight_x, self.bias).to(self.weight_h.dtype)  # (..., gates * H)
 
     @abstractmethod
     def step(self, x: Tensor, memory: Memory) -> Memory:
-        """One step from a projected input; the new memory, h first."""
+        """One step on a projected input; returns the new memory, h first."""
 
     @abstractmethod
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        """All steps of a time-first input at once: (T, B, H) and the last memory."""
+        """All steps of a time-first input at once: returns (T, B, H) and the final memory."""
 
     def taps(self) -> Iterator[Tap]:
         return (child for child in self.children() if isinstance(child, Tap))
@@ -62,8 +62,8 @@ class Cell(nn.Module, ABC):
 
 
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
-    """Run a cell over (B, T, inputs); padding leaves the memory as it was."""
-    whole = mask is None or cell.memories == 1  # then what is remembered stands among the outputs
+    """Run a cell over (B, T, inputs); padding leaves the memory unchanged."""
+    whole = mask is None or cell.memories == 1  # then the final memory is one of the outputs
     if whole and x.size(1) > 1 and not any(tap.watched for tap in cell.taps()):
         hidden, after = cell.sequence(x.transpose(0, 1), memory)
         hidden = hidden.transpose(0, 1)
@@ -82,14 +82,14 @@ def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[
 
 
 def at_last_step(hidden: Tensor, before: Tensor, mask: Tensor) -> Tensor:
-    """What stands at each row's last real step, (B, T, H) -> (B, H); `before` where there is none."""
+    """The vector at each row's last real step, (B, T, H) -> (B, H); `before` in rows without one."""
     lengths = mask.sum(1)
     last = hidden[torch.arange(len(lengths), device=hidden.device), (lengths - 1).clamp(min=0)]
     return torch.where(lengths[:, None] > 0, last, before)
 
 
 def reverse(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Each row backwards, its padding still on the right."""
+    """Reverse each row, keeping its padding on the right."""
     if mask is None:
         return x.flip(1)
     last = mask.sum(1, keepdim=True) - 1
@@ -99,7 +99,7 @@ def reverse(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class Recurrent(Backbone):
-    """Layers of one kind of cell; dropout on what enters, between layers, and on what leaves."""
+    """Stacked layers of one kind of cell, with dropout on the input, between layers and on the output."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Recurrent(Backbone):
         return x, tuple(memories)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Outputs alone: what comes after padding on the right cannot disturb them, so it need not be held back."""
+        """Outputs only: right padding cannot affect them, so the state need not be masked."""
         x = self.dropout(x if self.scale == 1 else x * self.scale)
         for layer in self.layers:
             cells: Any = layer
@@ -152,18 +152,18 @@ class Recurrent(Backbone):
         if self.kind == "causal":
             return last
         half = self.width // 2
-        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
+        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # the backward direction ends at the first step
 
     def stages(self) -> list[nn.Module]:
         return list(self.layers)
 
 
 class RecurrentConfig(ModelConfig):
-    """The options every recurrent architecture shares."""
+    """Options shared by all recurrent architectures."""
 
-    inputs: int = Field(0, ge=0, description="size of the vectors it reads; 0: 64 (the width if that is less, or tied)")
-    depth: int = Field(1, ge=1, description="layers, one above the other")
-    bidirectional: bool = Field(False, description="half of the width reads backwards (for tasks that see the whole)")
+    inputs: int = Field(0, ge=0, description="size of the input embeddings; 0: min(64, width), or width if tied")
+    depth: int = Field(1, ge=1, description="number of layers")
+    bidirectional: bool = Field(False, description="half of the units read backwards; for tasks on whole sequences")
 
     knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -176,7 +176,7 @@ class RecurrentConfig(ModelConfig):
     @model_validator(mode="after")
     def _check_directions(self) -> Self:
         if self.bidirectional and self.width % 2:
-            raise ValueError(f"width={self.width} must be even: each direction has half of it")
+            raise ValueError(f"width={self.width} must be even: each direction gets half of it")
         return self
 
     def build(self) -> Backbone:
@@ -184,5 +184,5 @@ class RecurrentConfig(ModelConfig):
 
     def unrolled(self, cell: Callable[[int, int], Cell]) -> Backbone:
         inputs = self.inputs or (self.width if self.tie else min(64, self.width))
-        scale = math.sqrt(inputs) if self.tie else 1.0  # a table that also writes is small: read it larger
+        scale = math.sqrt(inputs) if self.tie else 1.0  # tied embeddings start small, for the output layer
         return Recurrent(cell, inputs, self.width, scale, self.depth, self.dropout, self.bidirectional)

@@ -1,11 +1,11 @@
-"""A residual stack: blocks of a mixer, which looks back over the sequence, and a feed-forward network.
+"""A residual stack: blocks of a short convolution, a causal sequence mixer and a feed-forward network.
 
 x = x + convolve(norm(x)),  x = x + mixer(norm(x)),  x = x + feed(norm(x))
 
-state = (tokens read (B,), (last kernel-1 inputs of the convolution, what the mixer remembers) per block)
+state = (tokens read (B,), (last kernel-1 inputs of the convolution, the mixer's memory) per block)
 
-The convolution is short and causal: it tells a mixer that finds things by content what stood just before them.
-All mixers of a call share what is known of its tokens (their places, the padding), worked out once.
+The short causal convolution gives local context to a mixer that addresses its memory by content.
+Facts about the tokens of a call (positions, padding) are computed once and shared by all mixers.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from seqloom.layers.transformer import FeedForward
 
 
 class Mixer(nn.Module, ABC):
-    """(B, T, width) -> (B, T, width), and its memory after; None: the beginning. Its last map is called `out`."""
+    """(B, T, width) -> (B, T, width) and the updated memory; None: empty. Its last linear layer is named `out`."""
 
     @abstractmethod
     def forward(self, x: Tensor, memory: State, tokens: Any) -> tuple[Tensor, State]: ...
 
     @abstractmethod
     def flops(self, length: int) -> float:
-        """Per token, of what is not a weight's product."""
+        """Per token, beyond the products with weight matrices."""
 
 
 class ResidualConfig(StackConfig):
-    """The options every such architecture shares."""
+    """Options shared by all residual-stack architectures."""
 
-    heads: int = Field(4, ge=1, description="heads, each with a memory of its own; they share the width")
-    kernel: int = Field(4, ge=1, description="inputs that a convolution before each memory looks at; 1: no convolution")
-    feed: int = Field(0, ge=0, description="width of the gated feed-forward; 0: 8/3 x width")
+    heads: int = Field(4, ge=1, description="heads of size width / heads, each with its own memory")
+    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution in each block; 1: no convolution")
+    feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 8/3 x width")
 
 
 class Block(nn.Module):
@@ -84,7 +84,7 @@ class ResidualStack(Backbone):
 
     @abstractmethod
     def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> Any:
-        """What the mixers must know of the new tokens; each row has read so many before."""
+        """What the mixers need to know about the new tokens; `read` counts the tokens each row has read so far."""
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if not x.size(1):

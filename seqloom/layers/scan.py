@@ -1,22 +1,22 @@
 """Linear recurrences, all steps at once: h_t = a_t * h_{t-1} + b_t; a and b are (B, T, H), the start h_0 is (B, H).
 
-`recurrence` is the definition. `scan` gives the same numbers with the backward written out: the gradient of a linear
-recurrence is the same recurrence from the end, d_t = g_t + a_{t+1} * d_{t+1}; then da_t = d_t * h_{t-1} and db_t = d_t.
+`recurrence` is the reference. `scan` computes the same with a hand-written backward: the gradient of a linear
+recurrence is the same recurrence in reverse, d_t = g_t + a_{t+1} * d_{t+1}; then da_t = d_t * h_{t-1} and db_t = d_t.
 
-Two ways lead through the steps:
+There are two algorithms:
 
-- *In place*: one multiply-add per step on the slice (B, H). Everything is read and written once, so nothing was faster
-  on a CPU where slices are large. A small slice costs more to call than to compute.
-- *By halves*: two steps make one, h_{t+1} = a_{t+1} a_t * h_{t-1} + (a_{t+1} * b_t + b_{t+1}), so a recurrence of half
-  as many steps gives every second h, and one multiply-add all those between. Twice the arithmetic, log2(T) calls: for
-  small slices, and for devices where a call is dear.
+- *In place*: one multiply-add per step on the slice (B, H). Everything is read and written once, so this was fastest on
+  a CPU for large slices. For small slices, call overhead dominates.
+- *Recursive halving*: merge pairs of steps, h_{t+1} = a_{t+1} a_t * h_{t-1} + (a_{t+1} * b_t + b_{t+1}), so a
+  recurrence of half the length gives every second h, and one multiply-add those in between. Twice the arithmetic,
+  log2(T) calls: for small slices, and for devices where calls are expensive.
 
-Forward and backward, 1,024 steps, one core: slices of 256 values take 7.3 ms in place and 2.4 ms by halves, slices of
-2,304 values 16 and 26 ms. (The definition takes 21 and 36 ms, log2(T) passes that double the span 13 and 190.)
+Forward and backward, 1,024 steps, one core: slices of 256 values take 7.3 ms in place and 2.4 ms by halving, slices of
+2,304 values 16 and 26 ms. (The reference takes 21 and 36 ms, a scan of log2(T) doubling passes 13 and 190.)
 
-Factors between 0 and 1 make both stable as they are: nothing grows, and a product of many that comes out as zero is
-zero. So logarithms, which the paper takes for safety and which want positive values, are not needed: sums of log a and
-of exponentials were twenty times slower here, and their errors a thousand times larger.
+With factors between 0 and 1 both are numerically stable: nothing grows, and a product that underflows to zero is
+harmless. So the log-space form that the paper uses for stability, and which needs positive values, is unnecessary:
+cumulative sums of log a with exponentials were twenty times slower here, with errors a thousand times larger.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-LARGE = 1024  # values in a slice (B, H) from which a step is worth a call of its own, on a CPU
-FEW = 16  # steps that are not worth halving
+LARGE = 1024  # values in a slice (B, H) above which, on a CPU, one call per step pays off
+FEW = 16  # up to this many steps, halving does not pay off
 
 
 def recurrence(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
-    """The definition, step by step."""
+    """The reference, step by step."""
     h, hs = start, []
     for a_t, b_t in zip(a.unbind(1), b.unbind(1), strict=True):
         h = a_t * h + b_t
@@ -42,7 +42,7 @@ def recurrence(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
 
 
 def scan(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
-    """The same numbers, fast."""
+    """The same, fast."""
     return _Scan.apply(a, b, start)
 
 
@@ -84,7 +84,7 @@ def forwards(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
 
 
 def backwards(a: Tensor, b: Tensor) -> Tensor:
-    """h_t = a_{t+1} * h_{t+1} + b_t, from the end"""
+    """h_t = a_{t+1} * h_{t+1} + b_t, in reverse"""
     if _in_place(b):
         h = b.clone()
         slices, factors = h.unbind(1), a.unbind(1)

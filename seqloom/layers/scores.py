@@ -1,9 +1,9 @@
-"""Scores: how well a key answers a query, one number for each pair (or D of them).
+"""Attention scores: how well a key matches a query, one number per pair (or D of them).
 
-B rows, T queries of size Q, S keys of size K. What depends on the keys alone is `prepare`d once per source, so that a
-decoder which asks step by step does not repeat it; `compare` is what remains for each query.
+B rows, T queries of size Q, S keys of size K. The part that depends only on the keys is computed once per source by
+`prepare`, so that step-by-step decoding does not repeat it; `compare` is the part per query.
 
-The names are those of the taxonomy of Brauwers & Frasincar 2022; docs/attention.md has all formulas side by side.
+The names follow the taxonomy of Brauwers & Frasincar 2022; docs/attention.md lists all formulas side by side.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from seqloom.layers.linear import Linear
 class Score(nn.Module, ABC):
     """(B, T, Q) and (B, S, K) -> (B, T, S), or (B, T, S, D) with `dims` = D > 1.
 
-    `hidden` is the size of the layer between, for a score that has one.
+    `hidden` is the size of the hidden layer, for scores that have one.
     """
 
-    alike: bool = False  # compares query and key as they are, so Q = K
-    multi: bool = False  # can give more than one number for a pair
+    alike: bool = False  # compares query and key directly, so Q = K
+    multi: bool = False  # supports more than one number per pair
 
     def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
         super().__init__()
-        self.products = query  # for each pair of a query and a key
+        self.products = query  # multiplications per query-key pair
         name = type(self).__name__
         if self.alike and query != key:
-            raise ValueError(f"{name} needs query and keys of one size, not {query} and {key}; use the score general")
+            raise ValueError(f"{name} needs query and keys of equal size, not {query} and {key}; use the score general")
         if dims > 1 and not self.multi:
-            raise ValueError(f"{name} gives one number for a key, not {dims}; only the score additive can give several")
+            raise ValueError(f"{name} gives one score per key, not {dims}; only the score additive supports several")
 
     def forward(self, q: Tensor, keys: Tensor) -> Tensor:
         return self.compare(q, self.prepare(keys))
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """What can be done before there is a query: (B, S, K) -> (B, S, any)"""
+        """Query-independent part: (B, S, K) -> (B, S, any)"""
         return keys
 
     @abstractmethod
     def compare(self, q: Tensor, prepared: Tensor) -> Tensor: ...
 
     def flops_to_prepare(self) -> float:
-        """Floating-point operations, for each key."""
+        """Floating-point operations per key."""
         return matrix_flops(self)
 
     def flops(self, keys: int) -> float:
-        """For each query, which is compared with so many keys."""
+        """Floating-point operations per query, compared with `keys` keys."""
         return 2.0 * keys * self.products
 
 
 class Additive(Score):
-    """w^T tanh(W_1 q + W_2 k + b); with D numbers, w is a matrix (Bahdanau et al. 2015)."""
+    """w^T tanh(W_1 q + W_2 k + b); for D > 1, w is a matrix (Bahdanau et al. 2015)."""
 
     multi = True
 
@@ -73,7 +73,7 @@ class Additive(Score):
 
     def compare(self, q: Tensor, prepared: Tensor) -> Tensor:
         sums = self.of_query(q)[:, :, None] + prepared[:, None]  # (B, T, S, hidden)
-        scores = self.weigh(sums.tanh_())  # in place, for this is the largest tensor there is
+        scores = self.weigh(sums.tanh_())  # in place: this is the largest tensor
         return scores.squeeze(-1) if self.weigh.out_features == 1 else scores
 
     def flops_to_prepare(self) -> float:
@@ -93,7 +93,7 @@ class Dot(Score):
 
 
 class ScaledDot(Score):
-    """q^T k / sqrt(K): of unit variance when the parts of q and k are (Vaswani et al. 2017)."""
+    """q^T k / sqrt(K): unit variance if the components of q and k have it (Vaswani et al. 2017)."""
 
     alike = True
 
@@ -102,7 +102,7 @@ class ScaledDot(Score):
 
 
 class General(Score):
-    """k^T W q (Luong et al. 2015). W meets the keys, once per source, and not every query."""
+    """k^T W q (Luong et al. 2015). W is applied to the keys, once per source, not to every query."""
 
     def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
         super().__init__(query, key, hidden, dims)
@@ -116,7 +116,7 @@ class General(Score):
 
 
 class BiasedGeneral(General):
-    """k^T (W q + b) (Sordoni et al. 2016): `General` for a query with a one at its end, W's last column being b."""
+    """k^T (W q + b) (Sordoni et al. 2016): `General` with a 1 appended to the query, so that W's last column is b."""
 
     def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
         super().__init__(query + 1, key, hidden, dims)
@@ -126,7 +126,7 @@ class BiasedGeneral(General):
 
 
 class ActivatedGeneral(General):
-    """tanh(k^T W q + b), b a single number (Ma et al. 2017)."""
+    """tanh(k^T W q + b), b a scalar (Ma et al. 2017)."""
 
     def __init__(self, query: int, key: int, hidden: int, dims: int = 1) -> None:
         super().__init__(query, key, hidden, dims)
@@ -137,7 +137,7 @@ class ActivatedGeneral(General):
 
 
 class Similarity(Score):
-    """cos(q, k); with a vector of zeros, zero."""
+    """cos(q, k); zero if either vector is zero."""
 
     alike = True
 

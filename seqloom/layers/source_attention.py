@@ -1,7 +1,7 @@
-"""Attention to something that is there as a whole: a source sentence, or in an encoder the sequence itself.
+"""Attention over a complete sequence: cross-attention to a source, or bidirectional self-attention in an encoder.
 
-softmax(q k^T / sqrt(D)) v over H heads of width D (Vaswani et al. 2017, section 3.2). Keys and values are made once, by
-`read`; whoever asks step by step keeps them. The fused kernel computes the mixture unless someone watches the weights.
+softmax(q k^T / sqrt(D)) v over H heads of width D (Vaswani et al. 2017, section 3.2). Keys and values are computed
+once, by `read`, and kept during decoding. The fused kernel is used unless the weights are recorded.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class SourceAttention(nn.Module):
         return self._split(k), self._split(v)
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
-        """`visible` (B, 1, 1, S): what is no padding; None: everything."""
+        """`visible` (B, 1, 1, S): True where not padding; None: no padding."""
         q = self._split(self.q(x))  # (B, H, T, D)
-        attend = self._watched if self.alignment.watched else self._fused
+        attend = self._unfused if self.alignment.watched else self._fused
         return self.out(attend(q, keys, values, visible).transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class SourceAttention(nn.Module):
     def _fused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
         return F.scaled_dot_product_attention(q, keys, values, visible)
 
-    def _watched(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+    def _unfused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
         scores = q @ keys.transpose(-1, -2) / math.sqrt(q.size(-1))  # (B, H, T, S)
         if visible is not None:
             scores = scores.masked_fill(~visible, -math.inf)
@@ -50,7 +50,7 @@ class SourceAttention(nn.Module):
 
 
 def visible_source(mask: Tensor | None) -> Tensor | None:
-    """(B, S) -> (B, 1, 1, S); a row of nothing but padding sees its padding, because seeing nothing is not a number."""
+    """(B, S) -> (B, 1, 1, S); an all-padding row sees its padding, because softmax over nothing is NaN."""
     if mask is None:
         return None
     return (mask | ~mask.any(1, keepdim=True))[:, None, None]

@@ -1,4 +1,4 @@
-"""Stacks of blocks with heads: the options they share, their presets, and how their weights start."""
+"""Stacks of multi-head blocks: shared options, presets and weight initialisation."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from seqloom.core.rows import Json
 
 
 class StackConfig(ModelConfig):
-    depth: int = Field(4, ge=1, description="blocks, one above the other")
-    heads: int = Field(4, ge=1, description="attention heads; they share the width")
-    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width")
+    depth: int = Field(4, ge=1, description="number of blocks")
+    heads: int = Field(4, ge=1, description="attention heads, each of size width / heads")
+    feed: int = Field(0, ge=0, description="hidden size of the feed-forward network; 0: 4 x width")
 
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
     tables: ClassVar[float | None] = 0.02
-    presets: ClassVar[Mapping[str, Json]] = {}  # layouts by name, the first is the default
-    per_head: ClassVar[int] = 2  # the size of a head is a multiple of this: rotary and sinusoidal positions turn pairs
+    presets: ClassVar[Mapping[str, Json]] = {}  # named layouts, the first is the default
+    per_head: ClassVar[int] = 2  # head size must be a multiple of this: rotary and sinusoidal positions need pairs
 
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Options given beside a preset win."""
+        """Explicit options override the preset."""
         name = values.get("preset", next(iter(cls.presets), ""))
         return {**cls.presets.get(str(name), {}), **values}
 
@@ -33,13 +33,13 @@ class StackConfig(ModelConfig):
     def _check_heads(self) -> Self:
         share = self.per_head * self.heads
         if self.width % share:
-            what = f"heads={self.heads}" if self.per_head == 1 else f"{self.per_head} x heads ({share})"
-            raise ValueError(f"width={self.width} must be a multiple of {what}")
+            factor = f"heads={self.heads}" if self.per_head == 1 else f"{self.per_head} x heads ({share})"
+            raise ValueError(f"width={self.width} must be a multiple of {factor}")
         return self
 
 
 def start_small(stack: nn.Module) -> None:
-    """Weights of linear layers from a normal distribution with deviation 0.02 (Radford et al. 2018), biases at zero."""
+    """Initialise linear layers: weights from N(0, 0.02^2) (Radford et al. 2018), biases zero."""
     for module in stack.modules():
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.02)
@@ -48,5 +48,5 @@ def start_small(stack: nn.Module) -> None:
 
 
 def outputs(stack: nn.Module) -> list[nn.Parameter]:
-    """The weights of the last layer of every residual branch, which is called `out`."""
+    """The weights of the last layer of every residual branch, which is named `out`."""
     return [weight for name, weight in stack.named_parameters() if name.endswith("out.weight")]

@@ -1,4 +1,4 @@
-"""The Transformer block: attention, then a feed-forward network, each on a residual path; causal, or seeing all."""
+"""Transformer blocks: attention and a feed-forward network with residual connections; causal or bidirectional."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from seqloom.layers.views import View
 
 
 class FeedForward(nn.Module):
-    """Two matrices with a bend between (GELU or ReLU), or three with a learned gate (SwiGLU, Shazeer 2020)."""
+    """Two linear layers with an activation (`bend`) between, or three with a gate (SwiGLU, Shazeer 2020)."""
 
     def __init__(self, width: int, hidden: int, gated: bool, bias: bool, bend: str = "gelu") -> None:
         super().__init__()
-        self.gated, self.bend = gated, BENDS[bend]
+        self.gated, self.bend = gated, ACTIVATIONS[bend]
         self.up = Linear(width, hidden * (2 if gated else 1), bias=bias)
         stack_of(2 if gated else 1, self.up.weight)
         self.out = Linear(hidden, width, bias=bias)
@@ -45,7 +45,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 class _GELU(torch.autograd.Function):
-    """x * sigmoid(2 u), which is x * (1 + tanh(u)) / 2: on a CPU the sigmoid is several times faster than the tanh."""
+    """x * sigmoid(2 u), which is x * (1 + tanh(u)) / 2: on a CPU, sigmoid is several times faster than tanh."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class _GELU(torch.autograd.Function):
         return torch.ops.aten.gelu_backward(gradient, *ctx.saved_tensors, approximate="tanh")
 
 
-BENDS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": F.relu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": F.relu}
 
 
 class Block(nn.Module):
@@ -81,12 +81,12 @@ class Block(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """A block in which every position sees all that are real."""
+    """A bidirectional block: every position attends to all non-padding positions."""
 
     def __init__(
         self, width: int, heads: int, feed: int, pre: bool, bend: str, bias: bool, dropout: float, eps: float = 1e-5
     ) -> None:
-        """`feed`: width of the feed-forward; 0: four times the width."""
+        """`feed`: hidden size of the feed-forward network; 0: 4 x width."""
         super().__init__()
         self.pre = pre
         self.attention = SourceAttention(width, heads, bias)
@@ -106,7 +106,8 @@ class EncoderBlock(nn.Module):
 
 
 def xavier(module: nn.Module) -> None:
-    """Every linear map drawn anew, each matrix of a stack by itself, as torch.nn.Transformer does; no bias at first."""
+    """Xavier-initialise every linear layer, each matrix of a stacked weight separately, as torch.nn.Transformer does;
+    biases start at zero."""
     for part in module.modules():
         if isinstance(part, nn.Linear):
             blocks = getattr(part.weight, "blocks", 1)

@@ -1,7 +1,7 @@
-"""Views: which new tokens may look at which slots of the cache, and in how many pieces that is best computed.
+"""Views: which new tokens attend to which slots of the cache, split into blocks for efficiency.
 
-A token sees itself and all before it, or with a window w itself and the w - 1 before it. What a window hides is not
-computed: a long piece is read in blocks, each against the slots that its own tokens can see.
+A token sees itself and all tokens before it, or with a window w itself and the w - 1 before it. Scores outside the
+window are mostly not computed: a long input is processed in blocks, each against only the slots its tokens can see.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_BLOCK = 64  # new tokens looked at together; measured for windows of 8 to 512, forward and backward
+_BLOCK = 64  # new tokens per block; tuned for windows of 8 to 512, forward and backward
 
 
 class View(NamedTuple):
-    """Some new tokens (by their number) and the slots that they look at."""
+    """A range of new tokens (by index) and the slots they attend to."""
 
     new: slice
     old: slice
-    visible: Tensor | None  # (T, S) or (B, 1, T, S); None: the plain causal mask, or of a single token everything
+    visible: Tensor | None  # (T, S) or (B, 1, T, S); None: plain causal mask; for a single token, everything
 
 
 def spans(start: int, steps: int, window: int) -> Iterator[tuple[int, int, int]]:
-    """(first, last, oldest slot) of each block of the new tokens, which stand in slots start ... start + steps - 1."""
+    """(first, last, oldest slot) of each block of the new tokens, which occupy slots start ... start + steps - 1."""
     size = _BLOCK if window else max(1, steps)
     for first in range(0, max(1, steps), size):
         yield first, min(first + size, steps), max(0, start + first - window + 1) if window else 0
 
 
 def even_views(start: int, steps: int, window: int, device: torch.device) -> list[View]:
-    """Where all rows continue at the same slot."""
+    """Views for when all rows continue at the same slot."""
 
     @cache
     def mask(new: int, past: int) -> Tensor | None:
@@ -52,5 +52,5 @@ def seen(new: Tensor, slots: int, window: int) -> Tensor:
 
 
 def pairs(length: int, window: int) -> int:
-    """Scores computed when `length` tokens are read at once, the masked ones counted too."""
+    """Scores computed when `length` tokens are read at once, including masked ones."""
     return sum((last - first) * (last - oldest) for first, last, oldest in spans(0, length, window))

@@ -1,9 +1,9 @@
-"""BERT (Devlin et al. 2019): the Transformer's encoder alone. Every position sees all others, before and after it.
+"""BERT (Devlin et al. 2019): an encoder-only Transformer. Every position attends to all others, left and right.
 
-There is no state: what is read is seen whole, so nothing can be continued, and nothing generated.
+There is no state: the whole input is needed at once, so sequences can be neither continued nor generated.
 
-`published` is the layout of the paper: vectors normalised as they enter and after each sum. `pre_norm` normalises what
-enters a block instead, which trains from scratch without care for the warm-up (Xiong et al. 2020).
+`published` is the layout of the paper: embeddings are normalised, then each residual sum (post-norm). `pre_norm`
+normalises the inputs of sublayers instead, which trains from scratch without careful warm-up (Xiong et al. 2020).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PRESETS: dict[str, dict[str, Any]] = {"pre_norm": {}, "published": {"pre_norm": 
 
 
 class Config(StackConfig):
-    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
-    context: int = Field(256, ge=1, description="most tokens it can read: learned positions")
-    positions: Literal["learned", "sinusoidal"] = Field("learned", description="how order is told")
-    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
-    bend: Literal["gelu", "relu"] = Field("gelu", description="the bend of the feed-forward")
-    bias: bool = Field(True, description="biases in the linear maps")
-    eps: float = Field(1e-5, gt=0, description="added to the variance in norms")
+    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="named layout; other options override it")
+    context: int = Field(256, ge=1, description="maximum sequence length, for learned positions")
+    positions: Literal["learned", "sinusoidal"] = Field("learned", description="position encoding")
+    pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
+    bend: Literal["gelu", "relu"] = Field("gelu", description="activation of the feed-forward network")
+    bias: bool = Field(True, description="biases in the linear layers")
+    eps: float = Field(1e-5, gt=0, description="epsilon of the normalisation layers")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of hidden values dropped in training")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -81,5 +81,5 @@ class Bert(Backbone):
         return list(self.blocks)
 
     def flops(self, length: int) -> float:
-        """Every token's scores with all others, and their mixture."""
+        """With the scores of every pair of tokens and the weighted sum of values."""
         return matrix_flops(self) + 4.0 * self.width * length * len(self.blocks)

@@ -1,11 +1,11 @@
-"""GPT (Radford et al. 2018, 2019): a stack of causal Transformer blocks. Its memory is everything it has read.
+"""GPT (Radford et al. 2018, 2019): a decoder-only Transformer, which attends to all tokens read so far.
 
 state = (tokens read, tokens dropped, slots written, (keys, values) per layer): grows by one key and value per token
-and layer; with a window it stops growing there, and with rotary positions the model then reads on for ever
+and layer; with a window its size is bounded, and with rotary positions as well there is no limit on the length
 
 Three layouts: `gpt2` is the published one (learned positions, LayerNorm, GELU, biases); `llama` that of most open
 models since (rotary positions, RMSNorm, gated feed-forward; Touvron et al. 2023, Mistral with a window); `modern` adds
-QK-norm and outputs that start at zero.
+QK-norm and zero-initialised residual branches.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 class Config(StackConfig):
-    preset: Literal["modern", "llama", "gpt2"] = Field("modern", description="a layout; options given beside it win")
-    kv_heads: int = Field(0, ge=0, description="heads of keys and values; 0: as many as heads, 1: one that all share")
-    window: int = Field(0, ge=0, description="tokens that a token sees, itself the last of them; 0: all")
-    context: int = Field(128, ge=1, description="tokens it is meant to see at once")
-    positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="how order is told")
-    rotary_base: float = Field(10_000.0, gt=1, description="rotary: larger turns slower, for longer contexts")
+    preset: Literal["modern", "llama", "gpt2"] = Field("modern", description="named layout; other options override it")
+    kv_heads: int = Field(0, ge=0, description="key/value heads; 0: as many as query heads, 1: multi-query attention")
+    window: int = Field(0, ge=0, description="sliding attention window, including the current token; 0: no window")
+    context: int = Field(128, ge=1, description="context length in tokens")
+    positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="position encoding")
+    rotary_base: float = Field(10_000.0, gt=1, description="base of the rotary frequencies; larger for longer contexts")
     norm: Literal["layer", "rms"] = Field("rms", description="LayerNorm or RMSNorm")
-    eps: float = Field(0.0, ge=0, description="added to the variance in norms; 0: 1e-5 (layer), rounding error (rms)")
-    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
-    gated: bool = Field(True, description="gated feed-forward (SwiGLU), else plain (GELU)")
-    feed: int = Field(0, ge=0, description="width of the feed-forward; 0: 4 x width, 8/3 x width when gated")
+    eps: float = Field(0.0, ge=0, description="epsilon of the norms; 0: 1e-5 (layer), machine epsilon (rms)")
+    pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
+    gated: bool = Field(True, description="gated feed-forward network (SwiGLU), else GELU")
+    feed: int = Field(0, ge=0, description="hidden size of the feed-forward; 0: 4 x width, 8/3 x width if gated")
     qk_norm: bool = Field(True, description="normalise queries and keys")
-    zero_init: bool = Field(True, description="every residual branch starts at zero")
-    bias: bool = Field(False, description="biases in the linear maps")
+    zero_init: bool = Field(True, description="zero-initialise the output of every residual branch")
+    bias: bool = Field(False, description="biases in the linear layers")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
@@ -77,7 +77,7 @@ class Config(StackConfig):
     @model_validator(mode="before")
     @classmethod
     def _fit_width_to_heads(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Who says how many heads but no width gets the nearest that they can share."""
+        """Without an explicit width, use the multiple of 2 x heads nearest to the default."""
         heads, width = values.get("heads"), cls.model_fields["width"].default
         if "width" in values or not isinstance(heads, int) or heads < 1:
             return values
@@ -107,7 +107,7 @@ class GPT(Backbone):
         if config.positions == "rotary":
             self.rotary = Rotary(config.width // config.heads, config.rotary_base)
             if config.window:
-                self.limit = None  # the state never grows, and only distances within the window are seen
+                self.limit = None  # bounded state, and positions matter only as distances within the window
         elif config.positions == "learned":
             self.positions = LearnedPositions(config.context, config.width)
             self.reach = config.context
@@ -123,10 +123,10 @@ class GPT(Backbone):
         cache = Cache(state, x, mask, self.window)
         places = cache.places(x.device)
         if self.positions is not None:
-            x = x + self.positions(places if mask is None else places * mask)  # padding stands nowhere
+            x = x + self.positions(places if mask is None else places * mask)  # padding may lie past the last position
         x = self.dropout(x)
         angles = self.rotary.angles(places) if self.rotary else None
-        if cache.steps == 1 and cache.even and not self._must_be_exact():
+        if cache.steps == 1 and cache.even and not self._needs_blocks():
             x = x[:, 0]
             for layer, step in enumerate(self._steps(x.size(0))):
                 x = step(x, cache, layer, angles)
@@ -140,7 +140,7 @@ class GPT(Backbone):
         return list(self.blocks)
 
     def flops(self, length: int) -> float:
-        """Every token's scores and their mixture, with what is masked in a block of scores counted too."""
+        """With the scores of every token and the weighted sums of values, including masked scores within a block."""
         return super().flops(length) + 4.0 * self.width * pairs(length, self.window) / length * len(self.blocks)
 
     def train(self, mode: bool = True) -> Self:
@@ -148,27 +148,27 @@ class GPT(Backbone):
         return super().train(mode)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "steps": {}}  # they hold this model's weights, not its copy's
+        return {**super().__getstate__(), "steps": {}}  # they refer to this model's weights, not the copy's
 
     def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:
         self.steps.clear()
         super()._load_from_state_dict(*arguments, **options)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        self.steps.clear()  # the weights may move
+        self.steps.clear()  # the weights may be replaced
         return super()._apply(fn, recurse)
 
     def _steps(self, rows: int) -> list[Step]:
-        """The blocks, made ready to read one token of so many rows; made once."""
+        """The blocks as functions for one token of `rows` rows; cached."""
         key = rows, torch.get_num_threads()
         if key not in self.steps:
             self.steps = {key: one_token_steps(self.blocks, rows)}
         return self.steps[key]
 
-    def _must_be_exact(self) -> bool:
-        """Whether someone learns, watches, or chooses the precision of every operation (autocast)."""
-        chosen = torch.is_autocast_enabled("cpu")
-        return chosen or self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
+    def _needs_blocks(self) -> bool:
+        """Whether the blocks themselves must run: for gradients, recorded taps, or autocast."""
+        autocast = torch.is_autocast_enabled("cpu")
+        return autocast or self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
 
     @staticmethod
     def _block(c: Config) -> Block:
@@ -178,7 +178,7 @@ class GPT(Backbone):
         return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias), norms, c.pre_norm, c.dropout)
 
     def _initialise(self, config: Config) -> None:
-        """What is added to the residual path starts smaller with depth, or at zero."""
+        """Outputs of residual branches start at zero, or smaller with depth."""
         start_small(self)
         for weight in outputs(self):
             nn.init.normal_(weight, std=0.0 if config.zero_init else 0.02 / math.sqrt(2 * config.depth))

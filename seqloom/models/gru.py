@@ -1,4 +1,4 @@
-"""GRU (Cho et al. 2014): one gate decides how much to keep, another how much of the old to look at.
+"""GRU (Cho et al. 2014): an update gate keeps or replaces the state, a reset gate limits its use in the new candidate.
 
 n = tanh(W x + r * (U h_{t-1} + b)),  h_t = (1 - z) * n + z * h_{t-1}        state = (h,) per layer
 """
@@ -20,7 +20,7 @@ class GRUCell(Cell):
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)
-        self.bias_new = nn.Parameter(torch.zeros(hidden))  # inside the reset gate, so it cannot join `bias`
+        self.bias_new = nn.Parameter(torch.zeros(hidden))  # scaled by the reset gate, so not part of `bias`
         self.reset_gate, self.update_gate = Tap(), Tap()
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
@@ -33,7 +33,7 @@ class GRUCell(Cell):
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         hidden = GRUSequence.apply(self.project(x), self.weight_h, self.bias_new, memory[0])
-        return hidden, (hidden[-1].clone(),)  # a view would keep all of it
+        return hidden, (hidden[-1].clone(),)  # a view would keep the whole tensor alive
 
 
 class Config(RecurrentConfig):

@@ -1,10 +1,10 @@
-"""Linear attention (Katharopoulos et al. 2020): attention without the softmax. Its memory is one matrix per head.
+"""Linear attention (Katharopoulos et al. 2020): attention without the softmax, with one matrix per head as its memory.
 
 S_t = S_{t-1} + k_t^T v_t,  y_t = q_t S_t = sum_{s<=t} (q_t . k_s) v_s
 
-As published (`average`), features are positive, elu(x) + 1, and y_t is divided by the sum of its weights.
+As published (`average`), queries and keys are mapped to elu(x) + 1, and y_t is divided by the sum of its weights.
 
-state = (tokens read, S (B, H, D, D) per layer); with `average` S has one column more, the sum of the keys
+state = (tokens read, S (B, H, D, D) per layer); with `average` S has one more column, the sum of the keys
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack
 
 
 class Config(ResidualConfig):
-    average: bool = Field(False, description="positive features and weights that sum to one (else a norm after it)")
-    chunk: int = Field(64, ge=1, description="tokens that are scored against each other at once; speed only")
+    average: bool = Field(False, description="positive features, weights that sum to one; else RMSNorm on the output")
+    chunk: int = Field(64, ge=1, description="tokens per chunk of the parallel form; affects speed only")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
@@ -56,23 +56,23 @@ class MatrixMemory(Mixer):
         self.answers = Tap()
 
     def forward(self, x: Tensor, memory: State, mask: Tensor | None) -> tuple[Tensor, State]:
-        # Autocast may round this product, but what is remembered keeps the precision of the weights.
+        # Autocast may run this product in low precision; the memory keeps the dtype of the weights.
         qkv = self.qkv(x).to(x.dtype).unflatten(-1, (3, self.heads, self.size))
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
         if self.average:
             q, k, v = F.elu(q) + 1, F.elu(k) + 1, F.pad(v, (0, 1), value=1.0)
         if mask is not None:
-            k = k * mask[:, None, :, None]  # padding leaves nothing behind
+            k = k * mask[:, None, :, None]  # padding is not stored
         past = k.new_zeros(*k.shape[:2], self.size, v.size(-1)) if memory is None else memory
         assert isinstance(past, Tensor)
         with torch.autocast(x.device.type, enabled=False):
             y, past = attend(q, k, v, past, self.chunk)
         if self.average:
-            y = y[..., :-1] / y[..., -1:].clamp_min(1e-6)  # a row of padding alone has no weights
+            y = y[..., :-1] / y[..., -1:].clamp_min(1e-6)  # all-padding rows have no weights
         return self.out(self.answers(self.norm(y).transpose(1, 2).flatten(2))), past
 
     def flops(self, length: int) -> float:
-        """Scores and their mixture within a chunk, the hidden half counted too; the matrix is asked and added to."""
+        """Scores and weighted sums within a chunk, including the masked half; reading and updating the matrix."""
         chunk, values = min(length, self.chunk), self.size + self.average
         each = 2 * chunk * (self.size + values) + 4 * self.size * values
         return self.heads * each * chunk * -(-length // chunk) / length
@@ -89,4 +89,4 @@ def attend(q: Tensor, k: Tensor, v: Tensor, past: Tensor, chunk: int) -> tuple[T
     after = (k.mT @ v).cumsum(2) + past[:, :, None]
     before = torch.cat((past[:, :, None], after[:, :, :-1]), dim=2)
     y = q @ before + (q @ k.mT).tril() @ v
-    return y.flatten(2, 3)[:, :, :steps], after[:, :, -1].clone()  # a view would keep all of it
+    return y.flatten(2, 3)[:, :, :steps], after[:, :, -1].clone()  # a view would keep the whole tensor alive

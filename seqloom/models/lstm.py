@@ -1,4 +1,4 @@
-"""LSTM (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000): a memory with doors.
+"""LSTM (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000): a gated memory cell.
 
 c_t = f * c_{t-1} + i * g,  h_t = o * tanh(c_t)        state = (h, c) per layer
 """
@@ -20,7 +20,7 @@ class LSTMCell(Cell):
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)
-        nn.init.ones_(self.bias[hidden : 2 * hidden].data)  # remember, until taught to forget (Jozefowicz 2015)
+        nn.init.ones_(self.bias[hidden : 2 * hidden].data)  # forget gate starts open (Jozefowicz et al. 2015)
         self.input_gate, self.forget_gate, self.output_gate, self.carry = Tap(), Tap(), Tap(), Tap()
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
@@ -31,8 +31,8 @@ class LSTMCell(Cell):
         return o * c.tanh(), c
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        # The library's fused kernel (oneDNN, cuDNN): it was measured faster than a hand-written one here.
-        # Under CPU autocast it runs in the precision of the weights: its bfloat16 version raises without AVX-512.
+        # torch's fused kernel (oneDNN, cuDNN), which measured faster than a hand-written one.
+        # Under CPU autocast it runs in the dtype of the weights: its bfloat16 version fails without AVX-512.
         h, c = (part[None] for part in memory)
         weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
         with torch.autocast("cpu", enabled=False):

@@ -1,9 +1,9 @@
-"""minGRU (Feng et al. 2024): a GRU whose gate sees the input alone, so that it trains on all steps at once.
+"""minGRU (Feng et al. 2024): a GRU whose gate depends only on the input, so that all steps train in parallel.
 
 z_t = sigmoid(W_z x_t),  h_t = (1 - z_t) * h_{t-1} + z_t * W_c x_t        state = (h, last kernel-1 inputs) per layer
 
-As in the paper's language models, the cell stands in blocks: a short causal convolution before it and a feed-forward
-after it, on residual paths.
+As in the paper's language models, the cell is part of a residual block, with a short causal convolution before it and
+a feed-forward network after it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from seqloom.layers.linear import Linear
 from seqloom.layers.scan import scan
 from seqloom.layers.transformer import FeedForward
 
-QUICKEST, SLOWEST = 1.5, 64.0  # steps that the values of an untrained memory average over
+QUICKEST, SLOWEST = 1.5, 64.0  # initial time constants of the memory, in steps
 
 Memory = tuple[Tensor, Tensor]  # h (B, H), and the last kernel-1 inputs (B, kernel-1, width)
 
 
 class ParallelCell(nn.Module, ABC):
-    """A memory that is a running average, h_t = (1 - z_t) * h_{t-1} + z_t * c_t; z and c know nothing of h."""
+    """A memory that is a running average, h_t = (1 - z_t) * h_{t-1} + z_t * c_t; z and c do not depend on h."""
 
-    signs: ClassVar[tuple[int, ...]]  # of the blocks of H rows in the weight: 1 opens z, -1 closes it, 0 is c
+    signs: ClassVar[tuple[int, ...]]  # per block of H rows in the weight: 1 opens z, -1 closes it, 0 is c
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -43,17 +43,17 @@ class ParallelCell(nn.Module, ABC):
         self.into = Linear(inputs, len(self.signs) * hidden)
         stack_of(len(self.signs), self.into.weight)
         self.state = Tap()
-        self._forget_at_many_paces()
+        self._spread_time_constants()
 
     @abstractmethod
     def gate(self, parts: Sequence[Tensor]) -> Tensor:
-        """z, from the blocks that are not c."""
+        """z, from the blocks other than c."""
 
     def forward(self, x: Tensor, h: Tensor, mask: Tensor | None) -> Tensor:
         """(B, T, inputs) -> (B, T, H)"""
         z, c = self._split(self.into(x), h)
         if mask is not None:
-            z = z * mask[..., None]  # padding takes nothing in
+            z = z * mask[..., None]  # padding leaves h unchanged
         return self.state(scan(1 - z, z * c, h))
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
@@ -62,13 +62,13 @@ class ParallelCell(nn.Module, ABC):
         return torch.lerp(h, c, z)
 
     def _split(self, projected: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        # Autocast may round the product, but what is remembered keeps the precision of the weights.
+        # Autocast may run the product in low precision; the memory keeps the dtype of the weights.
         *parts, c = projected.to(h.dtype).chunk(len(self.signs), dim=-1)
         return self.gate(parts), c
 
     @torch.no_grad()
-    def _forget_at_many_paces(self) -> None:
-        """Some values begin as averages over a step or two, some over many, evenly on a logarithmic scale."""
+    def _spread_time_constants(self) -> None:
+        """Initial time constants are spaced evenly on a logarithmic scale, from QUICKEST to SLOWEST."""
         steps = torch.logspace(math.log10(QUICKEST), math.log10(SLOWEST), self.hidden)
         self.into.bias.copy_(torch.cat([sign * (1 / steps).logit() for sign in self.signs]))
 
@@ -85,7 +85,7 @@ class MinGRUCell(ParallelCell):
 
 
 class Block(nn.Module):
-    """Convolution and cell, then a gated feed-forward; each adds to what enters, and begins by adding nothing."""
+    """Convolution and cell, then a gated feed-forward network; both are residual branches that start at zero."""
 
     def __init__(self, cell: ParallelCell, width: int, feed: int, kernel: int, dropout: float) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Block(nn.Module):
         self.feed = FeedForward(width, feed, gated=True, bias=False)
         self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
-        nn.init.ones_(self.near.data[-1])  # at first the newest input alone
+        nn.init.ones_(self.near.data[-1])  # initially the identity: only the current input
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.feed.out.weight)
 
@@ -120,7 +120,7 @@ class Block(nn.Module):
 
 
 class Parallel(Backbone):
-    """Blocks, one above the other, and a norm."""
+    """A stack of blocks and a final norm."""
 
     def __init__(self, width: int, blocks: Sequence[Block], dropout: float) -> None:
         super().__init__()
@@ -152,11 +152,11 @@ class Parallel(Backbone):
 
 
 class Config(ModelConfig):
-    width: int = Field(192, ge=1, description="size of every vector between blocks")
-    depth: int = Field(2, ge=1, description="blocks, one above the other")
-    hidden: int = Field(0, ge=0, description="values that each block remembers; 0: 3/2 x width")
-    feed: int = Field(0, ge=0, description="width of the gated feed-forward; 0: 2 x width")
-    kernel: int = Field(4, ge=1, description="inputs that the convolution looks at; 1: the newest alone")
+    width: int = Field(192, ge=1, description="size of the vectors between blocks")
+    depth: int = Field(2, ge=1, description="number of blocks")
+    hidden: int = Field(0, ge=0, description="size of each block's recurrent state; 0: 3/2 x width")
+    feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 2 x width")
+    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution; 1: current input only")
 
     defaults: ClassVar[dict[str, Any]] = {"task.length": 64}
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")

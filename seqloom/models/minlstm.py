@@ -1,8 +1,8 @@
-"""minLSTM (Feng et al. 2024): an LSTM whose gates see the input alone and share one whole; it too trains in parallel.
+"""minLSTM (Feng et al. 2024): an LSTM whose gates depend only on the input and sum to one, trained in parallel.
 
 f, i = sigmoid(W x_t),  h_t = f / (f + i) * h_{t-1} + i / (f + i) * W_c x_t
 
-state = (h, last kernel-1 inputs) per layer; the blocks are those of minGRU
+state = (h, last kernel-1 inputs) per layer; same blocks as minGRU
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MinLSTMCell(mingru.ParallelCell):
 
     def gate(self, parts: Sequence[Tensor]) -> Tensor:
         f, i = parts
-        # i / (f + i) = sigmoid(log i - log f): nothing to divide by, even where both gates are shut.
+        # i / (f + i) = sigmoid(log i - log f): no division by zero when both gates are closed.
         return self.input_gate((F.softplus(-f) - F.softplus(-i)).sigmoid())
 
 

@@ -1,12 +1,12 @@
-"""N-gram with interpolated modified Kneser-Ney smoothing (Chen & Goodman 1999, section 3), learned by counting.
+"""N-gram with interpolated modified Kneser-Ney smoothing (Chen & Goodman 1999, section 3), trained by counting.
 
-state = the last order-1 tokens (B, order-1), -1 where there is none yet
+state = the last order-1 tokens (B, order-1), -1 before the beginning
 
     p(w | h) = share(h, w) + backoff(h) * p(w | h without its oldest token),    share(h, w) = (c(h, w) - D(c)) / c(h)
 
-The longest histories count occurrences, all shorter ones count distinct predecessors; the empty history falls back
-on 1/V. The counts form a tree: a sequence of n tokens is the number of its place among the sorted keys
-`number of its first n-1 tokens * V + last token`, so the continuations of a history stand side by side.
+The longest histories use occurrence counts, all shorter ones counts of distinct predecessors; the empty history backs
+off to 1/V. The counts form a trie: the id of an n-gram is its index among the sorted keys
+`id of its first n-1 tokens * V + last token`, so the continuations of a history are adjacent.
 Sizes: B rows, T tokens, V vocabulary, M = B * T histories.
 """
 
@@ -28,19 +28,19 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, keep_last
 from seqloom.core.task import AnyTask
 
-END = torch.iinfo(torch.int64).max  # closes every list of keys: a search never runs off it, and never finds it
-PIECE = 1 << 20  # tokens of the training part read at once
-CHUNK = 1 << 20  # predictions (histories x vocabulary) worked out together; bounds the temporaries
+END = torch.iinfo(torch.int64).max  # sentinel after the sorted keys: a search stays in bounds and never matches it
+PIECE = 1 << 20  # training tokens read at once
+CHUNK = 1 << 20  # predictions (histories x vocabulary) computed at once; bounds temporary memory
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class Config(ModelConfig):
-    order: int = Field(5, ge=1, description="tokens counted together: 2 is a bigram, which looks at one token")
-    width: int = Field(128, ge=1, description="not used: an n-gram has no vectors")
-    dropout: float = Field(0.0, ge=0, lt=1, description="not used: counting drops nothing")
-    tie: bool = Field(False, description="not used: an n-gram has no tables of vectors")
+    order: int = Field(5, ge=1, description="n-gram order; 2 is a bigram, conditioned on one token")
+    width: int = Field(128, ge=1, description="unused: an n-gram has no hidden vectors")
+    dropout: float = Field(0.0, ge=0, lt=1, description="unused: training is counting")
+    tie: bool = Field(False, description="unused: an n-gram has no embeddings")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"order": 1}, {"order": 2})
 
@@ -48,13 +48,13 @@ class Config(ModelConfig):
         task.check_kind(NGram.kind)
         if not isinstance(task, CountedTask):
             raise UserError(
-                f"model ngram: counts the tokens of running text, and {task.name} has none; use another model"
+                f"model ngram: counts the tokens of running text, which {task.name} does not have; use another model"
             )
         return NGram(task.vocabulary, self.order, task.binned)
 
 
 class Binned(Protocol):
-    """How numbers become tokens, and the shape of one prediction."""
+    """Maps numbers to tokens, and gives the shape of one prediction."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -63,10 +63,10 @@ class Binned(Protocol):
 
 @runtime_checkable
 class CountedTask(Protocol):
-    """What is asked of a task here: a vocabulary, and its training part as one stream of tokens."""
+    """What an n-gram requires of a task: a vocabulary, and the training data as one stream of tokens."""
 
     vocabulary: int
-    binned: Binned | None  # where inputs are numbers
+    binned: Binned | None  # for tasks whose inputs are numbers
 
     def stream(self, rows: Any) -> Stream: ...
 
@@ -87,14 +87,14 @@ class NGram(SequenceModel):
         super().__init__()
         self.vocabulary, self.order, self.binned = vocabulary, order, binned
         self.register_buffer("unigram", torch.full((vocabulary,), 1 / vocabulary))
-        for length in range(1, order):  # what may follow the histories of each length
+        for length in range(1, order):  # continuations of the histories of each length
             self.register_buffer(f"keys_{length}", torch.tensor([END]))
             self.register_buffer(f"shares_{length}", torch.zeros(1))
-            # the last weight is that of histories never seen, whose number is -1
+            # the last weight belongs to unseen histories, whose id is -1
             self.register_buffer(f"backoff_{length}", torch.ones(vocabulary + 1 if length == 1 else 1))
 
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """Log probabilities of the next token, (B, T) -> (B, T, V)."""
+        """Log-probabilities of the next token, (B, T) -> (B, T, V)."""
         inputs = self._tokens(inputs)
         read = self._read(inputs, state)  # (B, order-1+T)
         histories = self._number(read, inputs.size(1))  # (order-1, M)
@@ -118,7 +118,7 @@ class NGram(SequenceModel):
         return len(stream)
 
     def observe(self, pieces: Iterable[Tensor]) -> None:
-        """Count the stream that the pieces make up; earlier counts are forgotten."""
+        """Count the stream formed by the pieces; replaces earlier counts."""
         tokens = np.concatenate([np.zeros(0, np.int64), *(piece.to(torch.int64).numpy() for piece in pieces)])
         if tokens.size and not 0 <= tokens.min() <= tokens.max() < self.vocabulary:
             raise ValueError(f"tokens must lie between 0 and {self.vocabulary - 1}")
@@ -126,13 +126,13 @@ class NGram(SequenceModel):
         for length in range(1, self.order):
             longer, longer_numbers, longer_counts, first = _extend(numbers, tokens[length:], self.vocabulary)
             predecessors = np.bincount(numbers[1:][first], minlength=keys.size)
-            predecessors[numbers[:1]] += 1  # the beginning of the stream precedes like any token
+            predecessors[numbers[:1]] += 1  # the start of the stream counts as one distinct predecessor
             self._learn(length - 1, keys, predecessors)
             keys, numbers, counts = longer, longer_numbers, longer_counts
         self._learn(self.order - 1, keys, counts)
 
     def _learn(self, length: int, keys: Ints, counts: Ints) -> None:
-        """Turn the counts of all sequences of length+1 tokens into what follows their first `length` tokens."""
+        """Turn the counts of all (length+1)-grams into shares and backoff weights of histories of `length` tokens."""
         if length == 0:
             shares, backoff = _smooth(counts, np.zeros_like(keys), 1)
             self._set("unigram", shares + backoff / self.vocabulary)
@@ -151,14 +151,14 @@ class NGram(SequenceModel):
         return inputs if self.binned is None else self.binned.tokens(inputs[..., 0])
 
     def _read(self, inputs: Tensor, state: State) -> Tensor:
-        """The tokens remembered, then the new ones."""
+        """The remembered tokens followed by the new ones."""
         if state is None:
             state = inputs.new_full((inputs.size(0), self.order - 1), -1)
         assert isinstance(state, Tensor)
         return torch.cat([state, inputs], dim=1)
 
     def _number(self, read: Tensor, count: int) -> Tensor:
-        """The numbers of the histories of length 1, 2, ... that end at each of the last `count` tokens."""
+        """Ids of the histories of length 1, 2, ... that end at each of the last `count` tokens; -1: unseen."""
         numbers, found = read, []
         for length in range(1, self.order):
             if length > 1:
@@ -171,7 +171,7 @@ class NGram(SequenceModel):
         return torch.stack(found) if found else read.new_empty(0, read.size(0) * count)
 
     def _predict(self, histories: Tensor, out: Tensor) -> None:
-        """Write the log probabilities that follow these histories (order-1, M) into `out` (M, V).
+        """Write the log-probabilities after these histories (order-1, M) into `out` (M, V).
 
         float32 is enough: every probability is a sum of at most order + 1 positive terms.
         """
@@ -197,13 +197,13 @@ class NGram(SequenceModel):
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         for name, buffer in list(self.named_buffers(recurse=False)):
             saved = state_dict.get(prefix + name)
-            if saved is not None and name != "unigram":  # the data decide how many sequences there are
+            if saved is not None and name != "unigram":  # their sizes depend on the data
                 setattr(self, name, buffer.new_empty(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _extend(numbers: Ints, tokens: Ints, vocabulary: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """One token longer: sorted distinct keys, the number at each place of the stream, counts, a place of each."""
+    """Extend n-grams by one token: sorted distinct keys, the id at each stream position, counts, a position of each."""
     wanted = numbers[:-1] * vocabulary + tokens
     order = np.argsort(wanted)
     ordered = wanted[order]
@@ -215,7 +215,7 @@ def _extend(numbers: Ints, tokens: Ints, vocabulary: int) -> tuple[Ints, Ints, I
 
 
 def _smooth(counts: Ints, parents: Ints, known: int) -> tuple[Floats, Floats]:
-    """The share of each continuation, and the weight each of the `known` histories leaves to its shorter one."""
+    """The share of each continuation, and the backoff weight of each of the `known` histories."""
     discounts = _discounts(counts)[np.minimum(counts, 3)]
     totals = np.bincount(parents, weights=counts, minlength=known)
     kept = np.bincount(parents, weights=discounts, minlength=known)
@@ -224,7 +224,7 @@ def _smooth(counts: Ints, parents: Ints, known: int) -> tuple[Floats, Floats]:
 
 
 def _discounts(counts: Ints) -> Floats:
-    """What is taken from counts of 0, 1, 2 and 3 or more (equation 26); half the count where data are too few."""
+    """Discounts for counts of 0, 1, 2 and 3 or more (equation 26); half the count where data are too sparse."""
     n = np.bincount(np.minimum(counts, 5), minlength=6).astype(float)
     discounts = np.array([0.0, 0.5, 1.0, 1.5])
     if n[1] and n[2]:

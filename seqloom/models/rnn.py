@@ -1,4 +1,4 @@
-"""RNN (Elman 1990): the memory is one vector, mixed with each new input.
+"""RNN (Elman 1990): one hidden vector, updated from itself and each new input.
 
 h_t = tanh(W_x x_t + W_h h_{t-1} + b)        state = (h,) per layer
 """
@@ -31,12 +31,12 @@ class RNNCell(Cell):
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         hidden = RNNSequence.apply(self.project(x), self.weight_h, memory[0], self.relu)
-        return hidden, (hidden[-1].clone(),)  # a view would keep all of it
+        return hidden, (hidden[-1].clone(),)  # a view would keep the whole tensor alive
 
 
 class Config(RecurrentConfig):
     width: int = Field(848, ge=1, description="size of every hidden vector")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="what keeps the memory bounded")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="activation of the hidden state")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (*RecurrentConfig.variants, {"activation": "relu"})
 

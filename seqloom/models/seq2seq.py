@@ -1,13 +1,14 @@
-"""Sequence to sequence by recurrence, in its three stages: what the decoder gets to know of the source.
+"""Recurrent encoder-decoder; the decoder sees the source as one vector, at the start or every step, or by attention.
 
-first       one vector, as the decoder's first state (Sutskever et al. 2014)
-every_step  the same vector, at every step as well (Cho et al. 2014)
-attention   a new mixture of all source vectors for every output (Bahdanau et al. 2015; Luong et al. 2015)
+first       one vector, as the decoder's initial state (Sutskever et al. 2014)
+every_step  the same vector, also as an input at every step (Cho et al. 2014)
+attention   a new weighted average of all source vectors for every output (Bahdanau et al. 2015; Luong et al. 2015)
 
-The mixture is asked for by the state before a step and enters it (query = before: Bahdanau), or by the state after it
-(query = after: Luong); then all steps are computed together, unless the last mixture is fed back in (feeding).
+The attention query is the decoder state before a step, and the context is an input of that step (query = before:
+Bahdanau), or the state after it (query = after: Luong). The latter computes all steps in parallel, unless the last
+output is fed back in (feeding).
 
-state = (the cells' memories, the vector fed back, steps done, what is known of the source)
+state = (the cells' memories, the vector fed back, steps done, what is kept of the source)
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ from seqloom.models.gru import GRUCell
 from seqloom.models.lstm import LSTMCell
 from seqloom.models.rnn import RNNCell
 
-ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # it learns from a loss that no task hands to it
+ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # needs the loss, which no task passes to it
 CELLS: dict[str, Callable[[int, int], Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
 
 
 class Config(ModelConfig):
     width: int = Field(256, ge=2, description="size of every hidden vector")
-    inputs: int = Field(0, ge=0, description="size of the vectors it reads; 0: the width")
-    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="the recurrence")
+    inputs: int = Field(0, ge=0, description="size of the input embeddings; 0: the width")
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
     depth: int = Field(1, ge=1, description="layers of the encoder and of the decoder")
-    bidirectional: bool = Field(True, description="half of the encoder's width reads backwards")
+    bidirectional: bool = Field(True, description="half of the encoder's units read backwards")
     context: Literal["first", "every_step", "attention"] = Field(
-        "attention", description="what is known of the source: one vector at the start, or at every step, or a mixture"
+        "attention", description="how the decoder sees the source: one vector at the start or every step, or attention"
     )
-    summary: Literal["final", "mean"] = Field("final", description="the one vector: the last states, or their mean")
-    query: Literal["after", "before"] = Field("after", description="attention asked after (Luong) or before a step")
-    feeding: bool = Field(False, description="query=after: the last mixture enters the next step (input feeding)")
-    score: str = Field("general", description=f"attention: {', '.join(SCORES)}")
-    align: str = Field("soft", description=f"attention: {', '.join(ALIGNED)}")
-    heads: int = Field(1, ge=1, description="attention: how many at once")
-    hops: int = Field(1, ge=1, description="attention: how many one after the other")
-    multi: bool = Field(False, description="attention: a weight for every dimension (score=additive)")
+    summary: Literal["final", "mean"] = Field("final", description="the single source vector: final states or mean")
+    query: Literal["after", "before"] = Field("after", description="attend after (Luong) or before (Bahdanau) a step")
+    feeding: bool = Field(False, description="query=after: feed the last output into the next step (input feeding)")
+    score: str = Field("general", description=f"attention score: {', '.join(SCORES)}")
+    align: str = Field("soft", description=f"attention alignment: {', '.join(ALIGNED)}")
+    heads: int = Field(1, ge=1, description="attention heads")
+    hops: int = Field(1, ge=1, description="attention hops")
+    multi: bool = Field(False, description="separate attention weights per dimension (score=additive)")
     window: int = Field(5, ge=1, description="local alignment: source positions to each side")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -72,9 +73,9 @@ class Config(ModelConfig):
             if (given := getattr(self, option)) not in known:
                 raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
         if self.feeding and (self.context != "attention" or self.query == "before"):
-            raise ValueError("feeding=true belongs to context=attention with query=after")
+            raise ValueError("feeding=true requires context=attention and query=after")
         if self.bidirectional and self.width % 2:
-            raise ValueError(f"width={self.width} must be even: each direction has half of it")
+            raise ValueError(f"width={self.width} must be even: each direction gets half of it")
         if self.context == "attention" and self.width % self.heads:
             raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
         if self.multi and not SCORES[self.score].multi:
@@ -93,7 +94,7 @@ class Seq2Seq(Backbone):
         super().__init__()
         cell, inputs = CELLS[c.cell], c.inputs or c.width
         self.width, self.inputs, self.context, self.summary = c.width, inputs, c.context, c.summary
-        scale = inputs**0.5 if c.tie else 1.0  # a table that also writes is small: read it larger
+        scale = inputs**0.5 if c.tie else 1.0  # tied embeddings start small, for the output layer
         self.scale, self.bidirectional = scale, c.bidirectional
         self.before = c.query == "before" and c.context == "attention"
         self.stepwise = self.before or c.feeding
@@ -123,14 +124,14 @@ class Seq2Seq(Backbone):
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         hidden = self.encode(context, mask)
         summary = self._summarise(hidden, mask)
-        memories = self._first_memories(summary)
+        memories = self._initial_memories(summary)
         steps = torch.zeros(context.size(0), dtype=torch.long, device=context.device)
         if self.attention is not None:
             return memories, torch.zeros_like(summary), steps, self.attention.read(hidden, mask)
         return memories, None, steps, summary if self.context == "every_step" else None
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        past: Any = state or self._nothing(x)
+        past: Any = state or self._empty_state(x)
         x = x if self.scale == 1 else x * self.scale
         return (self._step_by_step if self.stepwise else self._at_once)(x, past, mask)
 
@@ -142,9 +143,9 @@ class Seq2Seq(Backbone):
             x = torch.cat((x, same), dim=-1)
         hidden, memories = self.decoder(x, memories, mask)
         if self.context == "every_step":
-            hidden = self._joined(hidden, same)
+            hidden = self._combine(hidden, same)
         elif self.attention is not None:
-            hidden = self._joined(hidden, self._mixture(hidden, source, steps))
+            hidden = self._combine(hidden, self._attend(hidden, source, steps))
         return hidden, (memories, fed, _count(steps, x, mask), source)
 
     def _step_by_step(self, x: Tensor, past: Any, mask: Tensor | None) -> tuple[Tensor, State]:
@@ -152,29 +153,29 @@ class Seq2Seq(Backbone):
         outputs = []
         for t in range(x.size(1)):
             real = None if mask is None else mask[:, t : t + 1]
-            mixture = self._mixture(memories[-1][0][:, None], source, steps) if self.before else fed[:, None]
-            hidden, memories = self.decoder(torch.cat((x[:, t : t + 1], mixture), dim=-1), memories, real)
+            context = self._attend(memories[-1][0][:, None], source, steps) if self.before else fed[:, None]
+            hidden, memories = self.decoder(torch.cat((x[:, t : t + 1], context), dim=-1), memories, real)
             if not self.before:
-                mixture = self._mixture(hidden, source, steps)
-            output = self._joined(hidden, mixture)
+                context = self._attend(hidden, source, steps)
+            output = self._combine(hidden, context)
             fed = output[:, 0] if real is None else torch.where(real, output[:, 0], fed)
             steps = _count(steps, x[:, :1], real)
             outputs.append(output)
         joined = torch.cat(outputs, dim=1) if outputs else x.new_zeros(x.size(0), 0, self.width)
         return joined, (memories, fed, steps, source)
 
-    def _mixture(self, query: Tensor, source: Any, steps: Tensor) -> Tensor:
-        """Without a source there is nothing to mix."""
+    def _attend(self, query: Tensor, source: Any, steps: Tensor) -> Tensor:
+        """Zeros if there is no source."""
         if source is None or self.attention is None:
             return torch.zeros_like(query)
         return self.attention(query, source, steps)
 
-    def _joined(self, hidden: Tensor, known: Tensor) -> Tensor:
+    def _combine(self, hidden: Tensor, context: Tensor) -> Tensor:
         assert self.join is not None
-        return self.dropout(self.join(torch.cat((hidden, known), dim=-1)).tanh())
+        return self.dropout(self.join(torch.cat((hidden, context), dim=-1)).tanh())
 
     def _summarise(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
-        """One vector of the source, from its real steps only."""
+        """One vector (B, width) for the source, ignoring padding."""
         if self.summary == "mean":
             if mask is None:
                 return hidden.mean(1)
@@ -183,16 +184,16 @@ class Seq2Seq(Backbone):
         if not self.bidirectional:
             return last
         half = self.width // 2
-        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # backwards, the first step is the last
+        return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # the backward direction ends at the first step
 
-    def _first_memories(self, summary: Tensor) -> State:
-        """Autocast may round the products, but what is remembered keeps the precision of the weights."""
-        all_of_them = self.bridge(summary).tanh().to(self.bridge.weight.dtype)
-        parts = iter(all_of_them.chunk(sum(_memories(self.decoder)), dim=-1))
+    def _initial_memories(self, summary: Tensor) -> State:
+        """Autocast may run the product in low precision; the memories keep the dtype of the weights."""
+        values = self.bridge(summary).tanh().to(self.bridge.weight.dtype)
+        parts = iter(values.chunk(sum(_memories(self.decoder)), dim=-1))
         return tuple(tuple(next(parts) for _ in range(count)) for count in _memories(self.decoder))
 
-    def _nothing(self, x: Tensor) -> State:
-        """Where a decoder starts that has read no source."""
+    def _empty_state(self, x: Tensor) -> State:
+        """The initial state of a decoder without a source."""
         cells: Any = [layer[0] for layer in self.decoder.layers]  # type: ignore[index]
         steps = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
         fed = x.new_zeros(x.size(0), self.width) if self.attention is not None else None
@@ -202,10 +203,10 @@ class Seq2Seq(Backbone):
         return self.encoder.stages()
 
     def flops(self, length: int) -> float:
-        """Per token of the target, beside a source of the same length; its first state is made once."""
+        """Per target token, for a source of the same length; the initial state is computed once."""
         parts = [part for part in (self.encoder, self.decoder, self.join) if part is not None]
-        looking = 0.0 if self.attention is None else self.attention.flops(length)
-        return sum(map(matrix_flops, parts)) + looking + matrix_flops(self.bridge) / length
+        attention = 0.0 if self.attention is None else self.attention.flops(length)
+        return sum(map(matrix_flops, parts)) + attention + matrix_flops(self.bridge) / length
 
 
 def _memories(decoder: Recurrent) -> list[int]:

@@ -1,9 +1,9 @@
-"""Transformer (Vaswani et al. 2017): an encoder that sees the source whole, a decoder that looks at it in every layer.
+"""Transformer (Vaswani et al. 2017): a bidirectional encoder, and a causal decoder with cross-attention.
 
 state = (the decoder's key-value cache, which source positions are real, (keys, values) of the source per layer)
 
-`published` is the layout of the paper: normalised after each sum, ReLU, sinusoidal positions. `pre_norm` normalises
-what enters instead, which trains without care for the warm-up (Xiong et al. 2020).
+`published` is the layout of the paper: post-norm, ReLU, sinusoidal positions. `pre_norm` normalises the inputs of
+sublayers instead, which trains without careful warm-up (Xiong et al. 2020).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Source = tuple[Tensor, Tensor]  # keys and values of one layer
 
 
 class Config(StackConfig):
-    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="a layout; options given beside it win")
+    preset: Literal["pre_norm", "published"] = Field("pre_norm", description="named layout; other options override it")
     width: int = Field(256, ge=1, description="size of every hidden vector")
-    depth: int = Field(3, ge=1, description="blocks of the encoder, one above the other")
-    decoder_depth: int = Field(0, ge=0, description="blocks of the decoder; 0: as many as the encoder has")
-    pre_norm: bool = Field(True, description="normalise what enters a block (else what leaves it)")
-    bend: Literal["gelu", "relu"] = Field("gelu", description="the bend of the feed-forward")
-    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="how order is told")
-    context: int = Field(512, ge=1, description="learned positions: how many there are")
-    bias: bool = Field(True, description="biases in the linear maps")
+    depth: int = Field(3, ge=1, description="encoder blocks")
+    decoder_depth: int = Field(0, ge=0, description="decoder blocks; 0: as many as encoder blocks")
+    pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
+    bend: Literal["gelu", "relu"] = Field("gelu", description="activation of the feed-forward network")
+    positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="position encoding")
+    context: int = Field(512, ge=1, description="maximum sequence length, for learned positions")
+    bias: bool = Field(True, description="biases in the linear layers")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {"depth": 2},
@@ -70,7 +70,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x: Tensor, cache: Cache, layer: int, views: list[View], source: Source | None, visible: Tensor | None
     ) -> Tensor:
-        """Without a source there is nothing to take from it."""
+        """Without a source, cross-attention is skipped."""
         if self.pre:
             x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, views, None))
             if source is not None:
@@ -87,7 +87,7 @@ class Transformer(Backbone):
     def __init__(self, c: Config) -> None:
         super().__init__()
         self.width = c.width
-        self.scale = math.sqrt(c.width) if c.tie else 1.0  # a table that also writes is small: read it larger
+        self.scale = math.sqrt(c.width) if c.tie else 1.0  # tied embeddings start small, for the output layer
         self.positions: nn.Module = SinusoidalPositions(c.width)
         if c.positions == "learned":
             self.positions, self.limit, self.reach = LearnedPositions(c.context, c.width), c.context, c.context
@@ -101,7 +101,7 @@ class Transformer(Backbone):
         xavier(self)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        x, visible = self._placed(x, torch.arange(x.size(1), device=x.device)), visible_source(mask)
+        x, visible = self._with_positions(x, torch.arange(x.size(1), device=x.device)), visible_source(mask)
         for block in self.encoder:
             x = block(x, visible)
         return self.encoder_norm(x)
@@ -119,7 +119,7 @@ class Transformer(Backbone):
         past, real, sources = known
         cache, visible = Cache(past, x, mask), visible_source(real)
         places = cache.places(x.device)
-        x = self._placed(x, places if mask is None else places * mask)  # padding stands nowhere
+        x = self._with_positions(x, places if mask is None else places * mask)  # padding may lie past the last position
         views = cache.views(x.device)
         for layer, block in enumerate(self.decoder):
             x = block(x, cache, layer, views, sources and sources[layer], visible)
@@ -129,10 +129,10 @@ class Transformer(Backbone):
         return [*self.encoder, *self.decoder]
 
     def flops(self, length: int) -> float:
-        """Per token of the target, beside a source of the same length."""
+        """Per target token, for a source of the same length."""
         return matrix_flops(self) + 4.0 * self.width * (
             length * (len(self.encoder) + len(self.decoder)) + pairs(length, 0) / length * len(self.decoder)
         )
 
-    def _placed(self, x: Tensor, places: Tensor) -> Tensor:
+    def _with_positions(self, x: Tensor, places: Tensor) -> Tensor:
         return self.dropout((x if self.scale == 1 else x * self.scale) + self.positions(places))

@@ -1,13 +1,13 @@
-"""TTT (Sun et al. 2024): the memory is a small model, trained on the sequence while it is read.
+"""TTT (Sun et al. 2024): the memory is a small model, trained on the sequence as it is read (test-time training).
 
-Every token is a lesson, f(k) = k + LN(model(k)) is to give v, and a question, f(q). Mini-batches of K tokens take their
-gradients at the same weights, so that all of their steps are computed at once (layers/fast_weights.py).
+Every token trains f(k) = k + LN(model(k)) to reconstruct v, and outputs f(q). The K tokens of a mini-batch take their
+gradients at the same weights, so that all of their steps are computed in parallel (layers/fast_weights.py).
 
 state = (tokens read, (learned, unfinished) per layer), each with one (B, H, D + 1, D) tensor for a matrix of the model:
-  learned      what the finished mini-batches have added to the weights that every sequence begins with
-  unfinished   the sum of gradients of the mini-batch that is not full yet; each row is at its own place in it
-No state is nothing learned. A token of padding has no rate and no place: it teaches nothing and finishes nothing.
-Where a state is cut from the gradient, the weights to begin with still learn from what follows it.
+  learned      update of the initial weights, accumulated over finished mini-batches
+  unfinished   summed gradients of the current mini-batch; rows may be at different places in it
+Without a state the update is zero. Padding has learning rate zero and takes no position: it changes nothing.
+If a state is detached, the initial weights still get gradients from the tokens after it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ BASE_RATES = {"linear": 1.0, "mlp": 0.1}
 
 
 class Config(ResidualConfig):
-    inner: Literal["linear", "mlp"] = Field("linear", description="the model inside: one matrix, or two with a GELU")
+    inner: Literal["linear", "mlp"] = Field("linear", description="inner model: one linear layer, or two with GELU")
     mini_batch: int = Field(16, ge=1, description="tokens whose gradients are taken at the same weights")
     base_rate: float = Field(
-        0.0, ge=0, description="largest rate of the model inside, times the width of a head; 0: 1 (linear), 0.1 (mlp)"
+        0.0, ge=0, description="maximum inner learning rate, times the head size; 0: 1 (linear), 0.1 (mlp)"
     )
-    forget: bool = Field(False, description="what is learned fades, at a pace that each head learns (not in the paper)")
-    gate: bool = Field(False, description="what the model inside answers passes a gate that the input opens")
+    forget: bool = Field(False, description="decay the update, at a rate learned per head (not in the paper)")
+    gate: bool = Field(False, description="gate the output with a function of the input")
 
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
@@ -63,7 +63,7 @@ class TTT(ResidualStack):
 
 
 class Learner(Mixer):
-    """Queries, keys, values and rates from the input; the answers of the model inside, normalised and mapped back."""
+    """Queries, keys, values and learning rates from the input; the inner model's outputs, normalised and projected."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -83,10 +83,10 @@ class Learner(Mixer):
         qkv = self.qkv(x).to(exact)
         rate = self.rate(self.base_rate / self.model.size * self.to_rate(x).to(exact).sigmoid())  # (B, T, H)
         if tokens.mask is not None:
-            rate = rate * tokens.mask[..., None]  # padding teaches nothing
-        with torch.autocast(x.device.type, enabled=False):  # what is learned in small steps keeps its precision
-            answers, memory = self.model(qkv, rate, memory, tokens)
-        y = self.norm(answers)
+            rate = rate * tokens.mask[..., None]  # padding trains nothing
+        with torch.autocast(x.device.type, enabled=False):  # small updates need full precision
+            outputs, memory = self.model(qkv, rate, memory, tokens)
+        y = self.norm(outputs)
         if self.gate is not None:
             y = y * F.gelu(self.gate(x), approximate="tanh")
         return self.out(y), memory
@@ -96,7 +96,7 @@ class Learner(Mixer):
 
 
 class InnerModel(nn.Module):
-    """H small models: the weights they begin with, and how they learn from keys, values and rates."""
+    """H small models: their initial weights, and their training on keys, values and learning rates."""
 
     def __init__(self, heads: int, size: int, config: Config) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class InnerModel(nn.Module):
         self.gain = nn.Parameter(torch.ones(heads, 1, size))
         self.bias = nn.Parameter(torch.zeros(heads, 1, size))
         self.offset = nn.Parameter(torch.zeros(config.mini_batch))
-        self.keep = nn.Parameter(self._many_paces()) if config.forget else None
+        self.keep = nn.Parameter(self._initial_keep()) if config.forget else None
         self.rotary = Rotary(size)
         self.error = Tap()
 
@@ -118,21 +118,21 @@ class InnerModel(nn.Module):
         q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         target = v - k
         gradients = self._gradients(target, tokens.split(rate, self.heads))
-        answers, given, memory = self._descend(with_one(q), with_one(k), gradients, memory, tokens)
+        outputs, given, memory = self._descend(with_one(q), with_one(k), gradients, memory, tokens)
         if self.error.watched:
-            missed = self._output(given.view_as(q)) - target
-            self.error(tokens.merge(missed.square().sum(-1, keepdim=True) / 2))
-        return tokens.merge(q + self._output(answers.view_as(q))), memory
+            error = self._output(given.view_as(q)) - target
+            self.error(tokens.merge(error.square().sum(-1, keepdim=True) / 2))
+        return tokens.merge(q + self._output(outputs.view_as(q))), memory
 
     def flops(self, length: int) -> float:
-        """Keys and queries meet the weights, each other and the gradients; the last slots may be empty."""
+        """Products of keys and queries with the weights, each other and the gradients, including empty last slots."""
         slots = min(length, self.mini_batch)
         each = sum(6 * (i + 1) * o + 2 * slots * (i + 1 + o) for i, o in self.sizes)
-        each += sum(2 * i * o for i, o in self.sizes[1:])  # back to the layer before
+        each += sum(2 * i * o for i, o in self.sizes[1:])  # backward to the previous layer
         return self.heads * each * slots * -(-length // slots) / length
 
     def _gradients(self, target: Tensor, rate: Tensor) -> list[Gradient]:
-        """Of |gain * LN(z) + bias - target|^2 / 2 at z, times the rate, one for each mini-batch."""
+        """Gradients of |gain * LN(z) + bias - target|^2 / 2 at z, times the learning rate, one per mini-batch."""
         at_norm = rate * self.gain.square(), rate * self.gain * (self.bias - target)  # a * LN(z) + c
         mini_batches = zip(*(x.flatten(1, 2) for x in at_norm), strict=True)
         return [partial(norm_gradient, a=a, c=c) for a, c in mini_batches]
@@ -140,7 +140,7 @@ class InnerModel(nn.Module):
     def _descend(
         self, q: Tensor, k: Tensor, gradients: list[Gradient], memory: State, tokens: MiniBatches
     ) -> tuple[Tensor, Tensor, State]:
-        """Answers, what was given for the keys, and the memory after."""
+        """The outputs for queries and for keys, and the updated memory."""
         past: Any = memory or (self._zeros(q.size(1)), self._zeros(q.size(1)))
         learned, sums = (tuple(x.flatten(0, 1) for x in part) for part in past)
         start = tuple(w.repeat(q.size(1), 1, 1) for w in self.start)  # (B * H, D + 1, D)
@@ -148,12 +148,12 @@ class InnerModel(nn.Module):
         last = self._tau(torch.tensor([self.mini_batch - 1], device=q.device))
         descent = Descent(start, learned, None if tokens.fresh else sums, last, keep)
         form = descent.primal if tokens.single else descent.dual
-        answers, given = form(q.flatten(1, 2), k.flatten(1, 2), gradients, self._tau(tokens.places()), tokens.ends)
+        outputs, given = form(q.flatten(1, 2), k.flatten(1, 2), gradients, self._tau(tokens.places()), tokens.ends)
         unfinished = self._zeros(q.size(1)) if descent.sums is None else self._by_row(descent.sums)
-        return answers, given, (self._by_row(descent.learned), unfinished)
+        return outputs, given, (self._by_row(descent.learned), unfinished)
 
-    def _many_paces(self) -> Tensor:
-        """Logits of the share of what was learned that the next mini-batch keeps: memories of 64 to 2048 tokens."""
+    def _initial_keep(self) -> Tensor:
+        """Logits of the factor by which each mini-batch decays the update: time constants of 64 to 2048 tokens."""
         tokens = torch.logspace(math.log10(64), math.log10(2048), self.heads)
         return torch.exp(-self.mini_batch / tokens).clamp_min(1e-6).logit()[:, None, None]
 

@@ -1,6 +1,6 @@
-"""Window: an autoregressive model of the last `span` vectors, a perceptron (Bengio et al. 2003) or one linear map.
+"""Window: an autoregressive model of the last `span` vectors, an MLP (Bengio et al. 2003) or one linear layer.
 
-The linear map of numbers to numbers need not be learned step by step: least squares gives the best one at once.
+A linear layer from numbers to numbers needs no gradient descent: least squares gives the optimum in closed form.
 
 state = the last span-1 input vectors (B, span-1, inputs), zeros before the beginning
 """
@@ -29,14 +29,14 @@ from seqloom.layers.norms import RMSNorm
 
 
 class Config(ModelConfig):
-    width: int = Field(64, ge=1, description="size of every vector in the window, and of what leaves")
-    inputs: int = Field(0, ge=0, description="size of the vectors in the window, if it is another; 0: the width")
-    span: int = Field(16, ge=1, description="tokens looked at: the current one and those just before it")
-    form: Literal["mlp", "linear"] = Field("mlp", description="mlp, or one linear map of the window and nothing else")
-    solve: bool = Field(False, description="linear, of numbers: by least squares at once, as wide as the task needs")
-    ridge: float = Field(0.0, ge=0, description="solve: pull of the weights towards zero, per example")
-    hidden: int = Field(512, ge=1, description="size of the hidden layers (mlp)")
-    depth: int = Field(2, ge=1, description="hidden layers (mlp); each after the first adds to the one before")
+    width: int = Field(64, ge=1, description="size of the vectors in the window and of the output")
+    inputs: int = Field(0, ge=0, description="size of the vectors in the window; 0: the width")
+    span: int = Field(16, ge=1, description="window length in tokens, including the current one")
+    form: Literal["mlp", "linear"] = Field("mlp", description="an MLP, or a single linear layer")
+    solve: bool = Field(False, description="form=linear on numbers: fit by least squares; the task sets the sizes")
+    ridge: float = Field(0.0, ge=0, description="solve: L2 penalty relative to the mean squared error")
+    hidden: int = Field(512, ge=1, description="hidden layer size (mlp)")
+    depth: int = Field(2, ge=1, description="hidden layers (mlp), residual after the first")
 
     knobs: ClassVar[tuple[str, ...]] = ("hidden", "width")
     variants: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -50,7 +50,7 @@ class Config(ModelConfig):
     @model_validator(mode="after")
     def _check(self) -> Config:
         if self.solve and self.form != "linear":
-            raise ValueError("solve=true belongs to form=linear")
+            raise ValueError("solve=true requires form=linear")
         return self
 
     def assemble(self, task: AnyTask) -> SequenceModel:
@@ -83,25 +83,25 @@ class Window(Backbone):
         if not x.size(1):  # no window to unfold
             return x.new_zeros(x.size(0), 0, self.width), state
         read = torch.cat([state, x], dim=1)  # (B, span-1+T, inputs)
-        # On a CPU, copying the windows for one large product costs what a convolution does, and less for a single step.
+        # On a CPU, copying the windows for one large product is as fast as a convolution, and faster for a single step.
         windows = read.unfold(1, self.span, 1).transpose(2, 3).flatten(2)  # (B, T, span * inputs), oldest first
         return self.reader(windows), keep_last(read, self.span - 1, mask)
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """One window of each row, the last."""
+        """Computes only the last window of each row."""
         read = torch.cat([x.new_zeros(x.size(0), self.span, x.size(-1)), x], dim=1)
         return self.reader(keep_last(read, self.span, mask).flatten(1))
 
 
 @runtime_checkable
 class SolvedTask(Protocol):
-    """What is asked of a task here: every example once, as inputs and what is wanted after them (NaN: missing)."""
+    """What solving requires of a task: every example once, as inputs and targets (NaN: missing)."""
 
     def lessons(self, rows: Any) -> Iterator[Batch]: ...
 
 
 class SolvedWindow(Network):
-    """What enters and what leaves the window are the numbers of the task themselves."""
+    """A linear window whose inputs and outputs are the task's numbers: embedding and head are identities."""
 
     descends = False
 
@@ -113,27 +113,27 @@ class SolvedWindow(Network):
 
     def learn(self, task: object, rows: object) -> int:
         if not isinstance(task, SolvedTask):
-            raise UserError("model.solve: this task has no numbers to solve equations from; use model.solve=false")
+            raise UserError("model.solve: this task has no numeric examples for least squares; use model.solve=false")
         return self.solve(task.lessons(rows))
 
     @torch.no_grad()
     def solve(self, lessons: Iterable[Batch]) -> int:
-        """Examples with a missing target are left out."""
+        """Least squares over all examples; those with a missing target are skipped."""
         backbone: Any = self.backbone
         reader, span = backbone.reader, backbone.span
         size, count = reader.in_features + 1, 0
         gram, moment = (torch.zeros(size, n, dtype=torch.float64) for n in (size, reader.out_features))
         for lesson in lessons:
-            inputs, mask, wanted = lesson.inputs, lesson.mask, lesson.targets
+            inputs, mask, targets = lesson.inputs, lesson.mask, lesson.targets
             read = torch.cat([inputs.new_zeros(inputs.size(0), span, inputs.size(-1)), inputs], dim=1)
-            there = wanted.flatten(1).isfinite().all(1)
-            x = keep_last(read, span, mask).flatten(1)[there].double()
+            complete = targets.flatten(1).isfinite().all(1)
+            x = keep_last(read, span, mask).flatten(1)[complete].double()
             x = torch.cat((x, x.new_ones(len(x), 1)), dim=1)
             gram.addmm_(x.T, x)
-            moment.addmm_(x.T, wanted.flatten(1)[there].double())
+            moment.addmm_(x.T, targets.flatten(1)[complete].double())
             count += len(x)
         if not count:
-            raise UserError("model.solve: every training example has something missing; let the model learn by descent")
+            raise UserError("model.solve: every training example has a missing target; use model.solve=false")
         gram.diagonal()[:-1].add_(self.ridge * count)
         solution = torch.linalg.lstsq(gram, moment, rcond=1e-12, driver="gelsd").solution
         reader.weight.copy_(solution[:-1].T)
@@ -144,18 +144,18 @@ class SolvedWindow(Network):
 def _linear(part: nn.Module) -> list[nn.Linear]:
     found = [module for module in part.modules() if isinstance(module, nn.Linear)]
     if len(found) != 1 or any(isinstance(module, nn.Embedding) for module in part.modules()):
-        raise UserError("model.solve: solves for numbers, and this task reads or writes something else; solve=false")
+        raise UserError("model.solve: needs numeric inputs and outputs, which this task lacks; use model.solve=false")
     return found
 
 
 def _sizes(task: AnyTask) -> tuple[int, int]:
-    """Numbers that a step of the task has, and numbers that are said of it."""
+    """How many numbers the task has per step as input, and as output."""
     (reads,), (writes,) = _linear(task.embed(1)), _linear(task.head(1))
     return reads.in_features, writes.out_features
 
 
 def _make_identity(linear: nn.Linear) -> None:
-    """Nothing to learn: it hands on what it gets."""
+    """Replace the weights with a fixed identity."""
     weight, bias = torch.eye(linear.out_features), torch.zeros(linear.out_features)
     del linear.weight, linear.bias
     linear.register_buffer("weight", weight)
@@ -163,7 +163,7 @@ def _make_identity(linear: nn.Linear) -> None:
 
 
 class Perceptron(nn.Module):
-    """Hidden layers over a window; what they find is added to the window's newest vector."""
+    """Hidden layers over a window; their output is added to the newest vector."""
 
     def __init__(self, span: int, inputs: int, width: int, hidden: int, depth: int, dropout: float) -> None:
         super().__init__()
@@ -174,11 +174,11 @@ class Perceptron(nn.Module):
         self.maps = nn.ModuleList(Linear(hidden, hidden) for _ in range(depth - 1))
         self.last = Linear(hidden, width)
         self.norm = RMSNorm(width)
-        for layer in (*self.maps, self.last):  # what adds starts at zero: at first a model of the newest vector alone
+        for layer in (*self.maps, self.last):  # residual branches start at zero: initially only the newest vector
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
-        nn.init.zeros_(self.first.bias)  # else it drowns small embeddings, for the norm after it sees only directions
-        self._prefer_near(span)
+        nn.init.zeros_(self.first.bias)  # else it would dominate small embeddings after the norm
+        self._decay_with_distance(span)
 
     def forward(self, windows: Tensor) -> Tensor:
         h = self.first(windows)
@@ -187,8 +187,8 @@ class Perceptron(nn.Module):
         return self.norm(self.newest(windows[..., -self.inputs :]) + self.last(self.hidden[-1](h)))
 
     @torch.no_grad()
-    def _prefer_near(self, span: int) -> None:
-        """Begin with weights that shrink as 1/distance: the near past says most, and learning starts from there."""
+    def _decay_with_distance(self, span: int) -> None:
+        """Scale the initial weights by 1/distance, since recent tokens are the most informative."""
         near = 1 / torch.arange(span, 0, -1)
         near = near / near.square().mean().sqrt()
         self.first.weight.mul_(near.repeat_interleave(self.inputs))

@@ -43,7 +43,8 @@ def configure(
     suits = {path: value for path, value in model.defaults.items() if _is_known(path, kinds)} | task.defaults
     if not any(said.get("train", {}).get(budget) for budget in BUDGETS):
         suits["train.tokens"] = DEFAULT_TOKENS
-    said["data"] = _of_this_shape(said.get("data", {}), shape.options, chosen["task"], say)
+    for name in ("data", "tokenizer"):
+        said[name] = _of_this_shape(name, said.get(name, {}), kinds[name], chosen["task"], say)
     sections = validate(kinds, merge(suits, said))
     if task.whole and "context" not in said["model"]:
         sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
@@ -52,12 +53,13 @@ def configure(
     return RunConfig(**named, train=sections["train"])
 
 
-def _of_this_shape(said: Json, options: type[Strict], task: str, say: Say) -> Json:
+def _of_this_shape(section: str, said: Json, own: type[Strict], task: str, say: Say) -> Json:
     """Options of another shape of data have no meaning here; a recipe that names them still works."""
-    others = {name for shape in shape_names() for name in find_shape(shape).options.model_fields}
-    strange = [name for name in said if name in others and name not in options.model_fields]
+    shapes = [find_shape(name) for name in shape_names()]
+    others = {name for s in shapes for name in (s.options if section == "data" else s.tokenizer).model_fields}
+    strange = [name for name in said if name in others and name not in own.model_fields]
     if strange:
-        say(f"{', '.join(f'data.{name}' for name in strange)}: not used by {task}; leave it out")
+        say(f"{', '.join(f'{section}.{name}' for name in strange)}: not used by {task}; leave it out")
     return {name: value for name, value in said.items() if name not in strange}
 
 

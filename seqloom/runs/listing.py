@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from seqloom.runs.registry import names
+from seqloom.core.config import options
+from seqloom.runs.registry import find_config, names
 
 Rows = list[dict[str, Any]]
 
@@ -67,8 +68,14 @@ def _summaries(kind: str) -> Rows:
 
 
 def _options(kind: str, name: str) -> Rows:
-    from seqloom.core.config import options
-    from seqloom.runs.registry import find_config
+    """Of a task, also those of its data and its tokenizer; defaults that suit the task are shown as such."""
+    from seqloom.data.shapes import find_shape
 
-    return [{"option": f"{kind.removesuffix('s')}.{option}", "default": default, "meaning": meaning}
-            for option, default, meaning in options(find_config(kind, name))]  # fmt: skip
+    config = find_config(kind, name)
+    sections = {kind.removesuffix("s"): config}
+    if kind == "tasks":
+        shape = find_shape(config.shapes[0])
+        sections = {"data": shape.options, "tokenizer": shape.tokenizer} | sections
+    suits = {path: repr(value) for path, value in config.defaults.items()} if kind == "tasks" else {}
+    every = [(f"{section}.{option}", *facts) for section, own in sections.items() for option, *facts in options(own)]
+    return [{"option": path, "default": suits.get(path, default), "meaning": text} for path, default, text in every]

@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from faults import Event, damaged, order_violations, remove_in_plain_sight
 from test_run_folder import check_new_runs, check_one_winner
 
-from seqloom.runs.run import durable
+from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
 KEEP, BEST = 2, 1
@@ -213,7 +213,7 @@ FULL = """
 import os, subprocess, sys
 from pathlib import Path
 from seqloom.core.errors import RunError
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 path = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", path], check=True)
 run = RunFolder(path / "run")
@@ -246,7 +246,7 @@ READ_ONLY = """
 import subprocess, sys
 from pathlib import Path
 from seqloom.core.errors import RunError
-from seqloom.core.run import RunFolder
+from seqloom.runs.folder import RunFolder
 path = Path(sys.argv[1])
 subprocess.run(["mount", "--bind", path, path], check=True)
 subprocess.run(["mount", "-o", "remount,bind,ro", path], check=True)

@@ -15,9 +15,8 @@ from playwright.sync_api import Page as Tab
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from compare_example import example
+from support import write_report
 from test_compare_report import CHANGES, hostile
-
-from seqloom.compare.report.html import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -1,4 +1,4 @@
-"""The report of a comparison, from its result alone: HTML and Markdown in English and Chinese, and a table for terminals.
+"""The report of a comparison, from its result alone: HTML and Markdown in English and Chinese, a table for terminals.
 
 It loads no model.
 """

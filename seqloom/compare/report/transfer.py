@@ -74,7 +74,6 @@ def _taught(result: Result, say: Speaker) -> str:
         found = facts.dig(entry, "aspects", "transfer") or {}
         if found.get("points"):
             tokens = say("budget.tokens", amount=formats.count(found["tokens"]))
-            parts.append(
-                f"{entry['name']}{say('colon')}{say.pick(tuple(found.get('teacher_title') or [found['teacher']] * 2))}{say('comma')}{tokens}"
-            )
+            english, chinese = found.get("teacher_title") or [found["teacher"]] * 2
+            parts.append(f"{entry['name']}{say('colon')}{say.pick((english, chinese))}{say('comma')}{tokens}")
     return "; ".join(parts)

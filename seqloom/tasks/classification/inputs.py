@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -123,6 +124,5 @@ def inputs_of(known: LabelledTokenizer | LabelledScale) -> Inputs:
 
 def _texts(rows: Examples, chosen: np.ndarray) -> list[str]:
     """Of the rows at these places, in rising order."""
-    assert isinstance(rows, LabelledRows)
-    wanted = set(chosen.tolist())
-    return [" ".join(texts) for n, texts in enumerate(rows.texts()) if n in wanted]
+    wanted, labelled = set(chosen.tolist()), cast(LabelledRows, rows)
+    return [" ".join(texts) for n, texts in enumerate(labelled.texts()) if n in wanted]

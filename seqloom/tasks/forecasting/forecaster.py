@@ -126,8 +126,7 @@ class Forecaster:
         if not self.apart:
             return found
         targets = windows.values.shape[1]
-        found = found[:, :, 0].reshape(-1, targets, *found.shape[1:2], found.shape[-1]).swapaxes(1, 2)
-        return found
+        return found[:, :, 0].reshape(-1, targets, *found.shape[1:2], found.shape[-1]).swapaxes(1, 2)
 
     def _spreads(self, batch: Windows, windows: SeriesWindows) -> np.ndarray:
         """By how much each window was shrunk, (W, 1, N, 1)."""

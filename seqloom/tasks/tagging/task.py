@@ -95,8 +95,8 @@ class Tagging(Task[TaggedRows]):
         self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
         if config.characters != "none" and vocabulary.kind != "words":
             raise UserError(
-                f"task.characters={config.characters} goes with tokenizer.kind=words; {vocabulary.kind} reads characters "
-                "already"
+                f"task.characters={config.characters} goes with tokenizer.kind=words; {vocabulary.kind} has its own "
+                "characters"
             )
         names = vocabulary.entities
         self.metric = "f1" if names else "accuracy"

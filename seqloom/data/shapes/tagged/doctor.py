@@ -161,7 +161,7 @@ def _split() -> Iterator[Finding]:
 
 def _suited(source: TaggedSource, survey: Survey) -> Finding:
     if survey.single > 0.5 * source.words:
-        return Finding("note", "most words are single Chinese or Japanese characters", "task.tokenizer=characters")
+        return Finding("note", "most words are single Chinese or Japanese characters", "tokenizer.kind=characters")
     advice = "task.characters=convolution reads the letters of words, so that new ones say something"
     once = sum(count == 1 for count in survey.forms.values()) / max(1, len(survey.forms))
     return Finding("note", f"{once:.0%} of the different words are seen once", advice)
