@@ -1,5 +1,5 @@
 # Everything runs in .venv, which the first target that needs it creates. Another interpreter: make setup PYTHON=python3.12
-# It gets what that target needs and no more: a stamp for what the product needs, for its development, for its pages.
+# Each target installs only what it needs: the product, its development tools, or the documentation tools.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -34,7 +34,7 @@ demo: $(RUNTIME)  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python docume
 	@echo "Which model suits the Python documentation? Five of them, equal size, equal seconds; a few minutes."
 	@$(BIN)/seqloom compare --data sample:python-docs --models ngram,rnn,lstm,gru,gpt --params 250k \
 		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
-	@echo "Open the report in a browser. Again \"make demo\": nothing is trained twice."
+	@echo "Open the report in a browser. Running make demo again retrains nothing."
 
 test: setup  ## the tests
 	$(BIN)/python -m pytest
@@ -52,7 +52,7 @@ bench: setup  ## speed: against peers, of every model, of preparing text; figure
 	$(BIN)/python benchmarks/every_model.py --json runs/bench/every_model.json
 	$(BIN)/python benchmarks/prepare.py --mb 100 --json runs/bench/prepare.json
 
-docs: $(DOCS)  ## the documentation as a site, in site/; a link that leads nowhere is an error
+docs: $(DOCS)  ## the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python docs/build.py
 
 clean:  ## remove .venv, caches and builds; runs/ stays

@@ -1,11 +1,11 @@
 """The documentation as a site, in English and Chinese: `make docs` writes it to site/ and site/zh/.
 
-The pages are written for the repository, where they lead to files outside docs/ as well. So they are first copied to
-build/docs, together with those files as pages, and every link is turned to where its target stands there. A link that
-has no target is an error, here or in zensical's strict build.
+The pages are written to be read in the repository, so they also link to files outside docs/. They are first copied to
+build/docs together with those files, and every link is rewritten to its target there. A link without a target is an
+error, here or in zensical's strict build.
 
-The Chinese site has the same pages: docs/zh/NAME.md stands for docs/NAME.md, and where there is none yet, the English
-page with a word about that. A translation is therefore one new file.
+The Chinese site has the same pages: docs/zh/NAME.md replaces docs/NAME.md; where there is no translation yet, the English
+page is shown with a note. Translating a page means adding one file.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "compare", "doctor", "fit", "load"]
 
-_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}  # loaded when they are first used
+_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}  # imported on first use
 
 
 def _avoid_unusable_amx() -> None:
@@ -38,7 +38,7 @@ _avoid_unusable_amx()
 
 def __getattr__(name: str) -> Any:
     if name == "compare":
-        return import_module("seqloom.compare")  # the package is callable: it has the name of the verb
+        return import_module("seqloom.compare")  # callable: the package and the function share a name
     if name not in _VERBS:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     return getattr(import_module(f"seqloom.{_VERBS[name]}"), name)

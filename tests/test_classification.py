@@ -240,14 +240,14 @@ def test_measurements(tmp_path: Path) -> None:
     assert run.summary["scores"]["valid"]["baselines"].keys() == {"majority", "mean and deviation"}
     assert [row["line"] for row in islice(run.predict("sample:waves"), 3)] == [1, 2, 3]
     np.savez(tmp_path / "b.npz", frames=np.ones((2, 5, 3)), label=[1, 2])
-    with pytest.raises(UserError, match="3 features where training had 2"):
+    with pytest.raises(UserError, match="3 features, but training had 2"):
         run.evaluate(str(tmp_path / "b.npz"))
 
 
 @pytest.mark.parametrize(
     ("lines", "options", "wanted"),
     [
-        (['{"text": "x y", "label": "a"}'] * 40, [], "only the label 'a'; there is nothing to tell apart"),
+        (['{"text": "x y", "label": "a"}'] * 40, [], "only the label 'a'; there is nothing to classify"),
         ([], [], "no rows to learn from"),
         (None, ["model.context=8"], r"task.longest=16 is longer than the model's context 8; set model.context=16"),
     ],
@@ -270,8 +270,8 @@ def test_labels_only_in_the_validation_part_are_said_and_counted(tmp_path: Path,
     run = fit(None, task="classification", data=str(data), valid=str(valid), model="gru", out=tmp_path / "run",
               overrides=options)  # fmt: skip
     told = capsys.readouterr()
-    assert "labels that training does not: 'perhaps' (1); counted as wrong" in told.err + told.out
-    assert "rows are longer than 4 tokens: their beginning is read" in told.err + told.out
+    assert "labels unknown to training: 'perhaps' (1); counted as wrong" in told.err + told.out
+    assert "rows are longer than 4 tokens: only the start is read" in told.err + told.out
     scores = run.summary["scores"]["valid"]
     assert "1 with a label unknown to training, counted as wrong" in scores["protocol"] and scores["accuracy"] <= 0.5
 
@@ -306,6 +306,6 @@ def test_a_part_of_a_sorted_file_has_every_label_in_its_share() -> None:
     model = model_of("gru", {}).eval()
     whole, quick = asked.evaluate(model, known), asked.evaluate(model, known, quick=True)
     assert [row["count"] for row in whole["classes"].values()] == [10, 10, 10]
-    assert "30 of 300 rows, evenly spread" in whole["protocol"] and "12 of 300 rows" in quick["protocol"]
+    assert "30 of 300 rows, evenly spaced" in whole["protocol"] and "12 of 300 rows" in quick["protocol"]
     found = asked.baselines(known, {"test": known})["test"]["tf-idf"]
     assert [row["count"] for row in found["classes"].values()] == [10, 10, 10]

@@ -61,7 +61,7 @@ def test_help_is_quick_and_loads_no_torch():
 def test_fit_prints_scores_with_their_protocol(run, book, tmp_path):
     code, out, err = run("fit", "--data", str(book), "--model", "lstm", "--out", str(tmp_path / "r"), *TINY)
     assert code == 0
-    assert "nats per token" in out and "uniform guess" in out and "unigram guess" in out
+    assert "nats per token" in out and "uniform baseline" in out and "unigram baseline" in out
     assert "parameters" in err
 
 
@@ -319,6 +319,6 @@ def test_a_narrow_screen_shows_fewer_numbers_and_cuts_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    cli_print.print_table([{"who": "seasonal naive guess", "first": 1.25, "second": 12.5, "third": 3.5}])
+    cli_print.print_table([{"who": "seasonal naive baseline", "first": 1.25, "second": 12.5, "third": 3.5}])
     shown = capsys.readouterr().out
     assert "1.2500" in shown and "12.5000" in shown and "third" not in shown and "seasonal" in shown

@@ -150,7 +150,7 @@ def test_a_text_that_has_changed_is_refused(done: Comparison, book: Path) -> Non
     before = book.read_text()
     try:
         book.write_text(before + "one more line\n")
-        with pytest.raises(UserError, match="text has changed since the comparison"):
+        with pytest.raises(UserError, match="data has changed since the comparison"):
             compare(data=str(book), out=done.folder, **(ASKED | {"seeds": 3}))
     finally:
         book.write_text(before)
@@ -288,31 +288,31 @@ def test_a_trial_is_given_up_when_it_is_behind_half_of_the_best() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": "rnn,lsmt"}, "unknown model 'lsmt'; did you mean 'lstm'"),
-    ({"models": "rnn,lstm:bidirectional=true"}, "needs a model that is causal.*these would do: gpt, gru, .*lstm"),
-    ({"models": "rnn,rnn"}, "'rnn' stands there twice"),
+    ({"models": "rnn,lstm:bidirectional=true"}, "needs a model that is causal.*usable models: gpt, gru, .*lstm"),
+    ({"models": "rnn,rnn"}, "'rnn' is listed twice"),
     ({"models": "ngram"}, "name at least one that is trained"),
     ({"models": ""}, "name at least one"),
-    ({"models": "rnn:task.length=8"}, "must be the same for all"),
+    ({"models": "rnn:task.length=8"}, "must be the same for all models"),
     ({"models": "rnn:widht=8"}, "did you mean model.width"),
     ({"params": "20"}, "rnn has at least .* parameters with this vocabulary"),
     ({"params": "30G"}, "rnn: training needs about 480.0 GB .*; lower --params or train.batch"),
-    ({"params": "many"}, "--params many: a number is wanted"),
-    ({"budget": "tokens=100"}, "too few for one evaluation.*at least tokens="),
+    ({"params": "many"}, "--params many: not a positive number"),
+    ({"budget": "tokens=100"}, "too few for one evaluation.*use at least tokens="),
     ({"budget": "seconds=0.1"}, "too little for one evaluation"),
     ({"models": "rnn,a=lstm:train.batch=32"}, "a: train.batch must be the same for all"),
-    ({"models": "rnn:width=8"}, "model.width is what makes it as large as the others; use --params"),
-    ({"overrides": ["model.width=8"]}, "-o model.width: it is what makes the models equally large; use --params"),
-    ({"models": "ngram=rnn"}, "'ngram' is no name for rnn"),
-    ({"models": "..=rnn"}, "is no name for rnn"),
-    ({"overrides": ["train.tokens=5"]}, "-o train.tokens: a comparison sets it; use --budget"),
+    ({"models": "rnn:width=8"}, "model.width is used to match the size of the other models; use --params"),
+    ({"overrides": ["model.width=8"]}, "-o model.width: used to match the sizes of the models; use --params"),
+    ({"models": "ngram=rnn"}, "'ngram' is not a valid name for rnn"),
+    ({"models": "..=rnn"}, "is not a valid name for rnn"),
+    ({"overrides": ["train.tokens=5"]}, "-o train.tokens: set by the comparison; use --budget"),
     (
         {"overrides": ["model.heads=2"], "models": "rnn,lstm,gpt,a=gpt:depth=1"},
         "-o model.heads=2: not an option of rnn, lstm; .* write gpt:heads=2 in --models",
     ),
     ({"overrides": ["model.inputs=2"]}, "-o model.inputs=2: not an option of gpt; .* write rnn:inputs=2 in --models"),
     ({"models": "rnn,gpt:heads=3:kv_heads=2"}, "heads=3 must be a multiple of kv_heads=2"),
-    ({"overrides": ["data.valid_fraction=0"]}, "needs a validation part"),
-    ({"params": "1e400"}, "a number is wanted"),
+    ({"overrides": ["data.valid_fraction=0"]}, "needs a validation set"),
+    ({"params": "1e400"}, "not a positive number"),
     ({"budget": "steps=10"}, "write tokens=2M, seconds=60 or flops=1e13"),
     ({"on": "moon"}, "choose one of local, ray"),
     ({"prefer": "beauty"}, "choose one of quality"),

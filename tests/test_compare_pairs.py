@@ -127,7 +127,7 @@ def test_the_report_opens_and_draws_what_is_forgotten(done: Comparison) -> None:
     panels = json.loads(page.scripts[0])["panels"]
     assert {f"{language}-forgetting-{n}" for language in ("en", "zh") for n in range(3)} <= panels.keys()
     text = (done.folder / "report.md").read_text(encoding="utf-8")
-    for said in ("BLEU", "Exact match", "nearest training pair", "Time per translated source", "Reference: "):
+    for said in ("BLEU", "Exact match", "nearest training pair", "Latency per source", "Reference: "):
         assert said in text
     assert "Bits per byte" not in text and "Loss by position" not in text
 
@@ -228,8 +228,8 @@ def test_the_best_by_loss_that_writes_worse_than_a_baseline_is_not_praised() -> 
     result = of_texts({"gpt": 30.0}, {})
     result["entries"] = [entry for entry in result["entries"] if entry["name"] in ("lstm", "gpt")]
     said = " ".join(recommend(result)["reasons"]["en"])
-    assert "does not beat the best baseline, nearest, which has 20.00 BLEU" in said
-    assert "In exact match every model is worse than the baseline nearest" in said
+    assert "does not beat the best baseline, nearest (20.00 BLEU)" in said
+    assert "On exact match, every candidate is worse than the baseline nearest" in said
 
 
 def test_who_waits_for_a_whole_output_is_told_so_in_both_languages() -> None:

@@ -90,34 +90,34 @@ def test_the_best_that_is_separated_from_all_is_chosen_with_its_numbers() -> Non
     found = recommend(THREE)
     assert found["choice"] == "gpt"
     text = said(found)
-    assert re.search(r"gpt is the best: 1\.500\d* nats per token \(95 % interval 1\.4\d+ to 1\.5\d+, 5 seeds\)", text)
-    assert re.search(r"Next is lstm, 0\.050\d* behind \(95 % interval [\d.]+ to [\d.]+, p [<=] [\d.]+\)", text)
-    assert "800,000 parameters, 0.8 ms per token and 2 MB of state at a context of 2,048" in text
-    assert "30,000 tokens/s in training, 100 MB at the peak of training" in text
+    assert re.search(r"gpt has the best score: 1\.500\d* nats per token \(95 % CI 1\.4\d+ to 1\.5\d+, 5 seeds\)", text)
+    assert re.search(r"Next is lstm, 0\.050\d* behind \(95 % CI [\d.]+ to [\d.]+, p [<=] [\d.]+\)", text)
+    assert "800,000 parameters, 0.8 ms per token and 2 MB of state at context length 2,048" in text
+    assert "30,000 tokens/s in training, 100 MB peak memory in training" in text
     assert "It beats the best baseline, n-gram, which scores 3.0" in text
 
 
 def test_chinese_says_the_same() -> None:
     text = said(recommend(THREE), language="zh")
-    assert re.search(r"gpt 最好：1\.500\d* 奈特/词元（95 % 区间 1\.4\d+ 至 1\.5\d+，5 个种子）。", text)
-    assert "上下文为 2,048 时每词元 0.8 毫秒" in text
-    assert "它胜过最好的基线 n-gram（3.0" in text
+    assert re.search(r"gpt 的分数最好：1\.500\d* 奈特/词元（95 % 置信区间 1\.4\d+ 至 1\.5\d+，5 个随机种子）。", text)
+    assert "上下文长度 2,048 时每词元 0.8 毫秒" in text
+    assert "它胜过最好的基线“n-gram”（3.0" in text
 
 
 def test_what_others_would_choose_is_said_with_both_numbers() -> None:
     text = said(recommend(THREE), "would_change")
-    assert "If latency mattered most: rnn, 0.11 ms per token at a context of 2,048 against 0.8 ms of gpt." in text
-    assert "If memory mattered most: rnn, 1.5 kB of state at a context of 2,048 against 2 MB of gpt." in text
+    assert "latency matters most: rnn, 0.11 ms per token at context length 2,048, compared with 0.8 ms for gpt." in text
+    assert "If memory matters most: rnn, 1.5 kB of state at context length 2,048, compared with 2 MB for gpt." in text
     assert "training" not in text  # gpt trains fastest anyway
 
 
 def test_a_ranking_that_changes_with_the_context_is_said() -> None:
     text = said(recommend(THREE), "would_change")
     assert (
-        "at 64 gpt has the lowest latency (0.09 ms against 0.11 ms of rnn), at 2,048 rnn (0.11 ms against 0.8 ms)"
+        "at 64 tokens, gpt has the lowest latency (0.09 ms, compared with 0.11 ms for rnn); at 2,048, rnn does (0.11 ms"
         in text
     )
-    assert "The state of gpt grows with the context, 64 kB at 64, 2 MB at 2,048" in text
+    assert "The state of gpt grows with the context, from 64 kB at 64 tokens to 2 MB at 2,048" in text
     assert "consider lstm, whose state stays at 3 kB" in text
 
 
@@ -126,18 +126,18 @@ def test_a_tie_is_not_broken() -> None:
     found = recommend(compared(LSTM, gru, RNN))
     assert found["choice"] is None
     text = said(found)
-    assert "The evidence does not separate lstm and gru (no p below 0.01): lstm scores 1.55" in text
-    assert re.search(r"; gru is 0\.00\d+ behind \(95 % interval −", text)
-    assert re.search(r"it would take about \d+ seeds each to show it \(5 were run\)", text)
-    assert "gru is the cheapest: 0.2 ms per token at a context of 2,048, 22,000 tokens/s in training" in text
-    assert "Clearly worse: rnn is 0.15" in text
-    assert "If latency mattered most: rnn, 0.11 ms per token at a context of 2,048." in said(found, "would_change")
+    assert "The evidence does not separate lstm and gru (no p below 0.01). Best mean score: lstm, 1.55" in text
+    assert re.search(r"; gru is 0\.00\d+ behind \(95 % CI −", text)
+    assert re.search(r"about \d+ seeds each are needed to show it \(5 were run\)", text)
+    assert "The cheapest of these is gru: 0.2 ms per token at context length 2,048, 22,000 tokens/s in training" in text
+    assert "Significantly worse: rnn is 0.15" in text
+    assert "If latency matters most: rnn, 0.11 ms per token at context length 2,048." in said(found, "would_change")
 
 
 def test_the_seeds_a_tie_would_need_are_named() -> None:
     near = entry("gru", 1.560, spread=0.008)
     text = said(recommend(compared(entry("lstm", 1.55, spread=0.008, seeds=3), near)))
-    count = re.search(r"about (\d+) seeds each would show it; this had 3", text)
+    count = re.search(r"about (\d+) seeds each are needed to show it; 3 were run", text)
     assert count and 3 < int(count[1]) < 50
 
 
@@ -154,17 +154,17 @@ def test_when_the_pieces_leave_it_open_more_text_is_asked_for() -> None:
 def test_one_model_under_two_names_is_said_to_be_identical() -> None:
     found = recommend(compared(LSTM, {**LSTM, "name": "again"}))
     assert found["choice"] is None
-    assert "score exactly the same" in said(found)
+    assert "exactly the same mean score" in said(found)
 
 
 def test_one_seed_chooses_nothing_by_quality() -> None:
     result = compared(entry("lstm", 1.5, seeds=1), entry("rnn", 1.7, seeds=1, latency=(1e-4, 1e-4)))
     found = recommend(result)
     assert found["choice"] is None
-    assert "lstm (1.5" in said(found) and "at least 2 seeds, better 5" in said(found)
+    assert "lstm (1.5" in said(found) and "at least 2 seeds, preferably 5" in said(found)
     cheap = recommend(result, "latency")
     assert cheap["choice"] == "rnn"
-    assert "one seed cannot tell" in said(cheap)
+    assert "a single seed cannot tell" in said(cheap)
 
 
 @pytest.mark.parametrize(("prefer", "choice"), [("latency", "rnn"), ("memory", "rnn"), ("training", "gpt")])
@@ -175,16 +175,16 @@ def test_a_preferred_cost_decides(prefer: str, choice: str) -> None:
 def test_a_cost_says_what_it_gives_up_in_quality() -> None:
     found = recommend(THREE, "latency")
     text = said(found)
-    assert "rnn has the lowest latency: 0.11 ms per token at a context of 2,048; next is lstm with 0.3 ms." in text
-    assert re.search(r"Against the best, gpt, it gives up quality: 1\.700.*, 0\.200\d* behind \(95 % interval", text)
-    assert re.search(r"If quality mattered most: gpt, 1\.500.* against 1\.700\d* of rnn", said(found, "would_change"))
+    assert "rnn has the lowest latency: 0.11 ms per token at context length 2,048; next is lstm with 0.3 ms." in text
+    assert re.search(r"worse than that of gpt, the best alternative: 1\.700.*, 0\.200\d* behind \(95 % CI", text)
+    assert re.search(r"matters most: gpt, 1\.500.* compared with 1\.700\d* for rnn", said(found, "would_change"))
 
 
 def test_costs_within_five_percent_are_decided_by_quality() -> None:
     close = entry("gru", 1.60, latency=(1.12e-4, 1.14e-4))
     found = recommend(compared(GPT, LSTM, RNN, close), "latency")
     assert found["choice"] == "gru"
-    assert "gru and rnn are within 5 % of each other in latency (0.114 ms, 0.11 ms); gru is taken" in said(found)
+    assert "gru and rnn are within 5 % of each other in latency (0.114 ms, 0.11 ms); gru is chosen" in said(found)
 
 
 def test_equal_states_are_decided_by_the_peak_of_training() -> None:
@@ -197,19 +197,19 @@ def test_a_cost_that_nobody_measured_chooses_nothing() -> None:
     for each in result["entries"]:
         each["cost"] = None
     found = recommend(result, "latency")
-    assert found["choice"] is None and "measured for no model" in said(found)
+    assert found["choice"] is None and "None of the candidates has a measured latency" in said(found)
     assert recommend(result)["choice"] == "lstm"
 
 
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"max_params": 600_000}, "gpt is left out: 800,000 parameters, more than the 600,000 allowed."),
+        ({"max_params": 600_000}, "gpt is excluded: 800,000 parameters, above the limit of 600,000."),
         (
             {"max_latency_ms": 0.2},
-            "gpt is left out: 0.8 ms per token at a context of 2,048, more than the 0.2 ms allowed.",
+            "gpt is excluded: 0.8 ms per token at context length 2,048, above the limit of 0.2 ms.",
         ),
-        ({"streaming": True}, "gpt is left out: its state grows with the context, 64 kB at 64, 2 MB at 2,048"),
+        ({"streaming": True}, "gpt is excluded: its state grows with the context, from 64 kB at 64 tokens to 2 MB"),
     ],
     ids=str,
 )
@@ -217,35 +217,35 @@ def test_who_breaks_a_constraint_is_left_out_with_the_number(limits: Result, why
     found = recommend(THREE, **limits)
     assert found["choice"] == ("lstm" if "streaming" in limits else "rnn")
     assert why in said(found)
-    assert "left out the model with the best score: gpt, 1.500" in said(found, "would_change")
+    assert "exclude the model with the best score: gpt, 1.500" in said(found, "would_change")
 
 
 def test_when_the_best_is_left_out_the_rest_are_judged_against_each_other() -> None:
     text = said(recommend(THREE, streaming=True))
-    assert "lstm is the best" in text and "Next is rnn, 0.15" in text
+    assert "lstm has the best score of the models that meet the constraints" in text and "Next is rnn, 0.15" in text
 
 
 def test_when_nothing_fits_the_nearest_value_is_named() -> None:
     found = recommend(THREE, max_latency_ms=0.05)
     assert found["choice"] is None
-    assert "No model fits the constraints." in said(found)
-    assert said(found, "would_change").startswith("With --max-latency-ms 0.11 rnn would fit: 1.70")
+    assert "No model meets the constraints." in said(found)
+    assert said(found, "would_change").startswith("With --max-latency-ms 0.11, rnn would qualify: 1.70")
     assert recommend(THREE, max_latency_ms=0.11)["choice"] == "rnn"
 
 
 def test_when_nothing_fits_as_few_constraints_as_possible_are_relaxed() -> None:
     found = recommend(compared(GPT, LSTM), max_params=700_000, streaming=True)
-    assert found["would_change"]["en"][0].startswith("With --max-params 800000 lstm would fit")
+    assert found["would_change"]["en"][0].startswith("With --max-params 800000, lstm would qualify")
     assert len(found["would_change"]["en"]) == 1
     both = recommend(compared(GPT), max_params=700_000, streaming=True)
-    assert both["would_change"]["en"][0].startswith("With --max-params 800000 and no --streaming gpt would fit")
+    assert both["would_change"]["en"][0].startswith("With --max-params 800000 and no --streaming, gpt would qualify")
 
 
 def test_a_cost_that_was_not_measured_fits_no_constraint_on_it() -> None:
     unmeasured = {**GPT, "cost": {"latency": [], "state": []}}
     found = recommend(compared(unmeasured, LSTM), max_latency_ms=1.0, streaming=True)
     assert found["choice"] == "lstm"
-    assert "latency was not measured, so --max-latency-ms cannot be checked" in said(found)
+    assert "its latency was not measured, so --max-latency-ms cannot be checked" in said(found)
 
 
 @pytest.mark.parametrize("prefer", PREFERENCES)
@@ -260,14 +260,14 @@ def test_a_baseline_that_is_a_model_and_beats_all_is_the_choice() -> None:
     result = compared(GPT, LSTM, baseline=1.4)
     result["baselines"][0]["model"] = "ngram"
     assert recommend(result)["choice"] == "ngram"
-    assert "What ngram costs" not in said(recommend(result))
-    assert "What ngram costs was not measured" in said(recommend(result, max_params=10**9))
+    assert "The cost of ngram" not in said(recommend(result))
+    assert "The cost of ngram was not measured" in said(recommend(result, max_params=10**9))
 
 
 def test_a_cheap_model_below_the_baseline_is_left_out() -> None:
     found = recommend(compared(GPT, LSTM, RNN, baseline=1.6), "latency")
     assert found["choice"] == "lstm"
-    assert "rnn is left out: it scores 1.700" in said(found)
+    assert "rnn is excluded: it does not beat the baseline n-gram (1.700" in said(found)
 
 
 def test_a_baseline_within_the_interval_is_not_called_beaten() -> None:
@@ -292,7 +292,7 @@ def test_a_higher_metric_turns_everything_round() -> None:
 def test_an_entry_that_failed_is_named_with_its_error() -> None:
     failed = {"name": "gru", "model": "gru", "state": "failed", "error": "seed 2: out of memory"}
     found = recommend({**THREE, "entries": [*THREE["entries"], failed]})
-    assert found["choice"] == "gpt" and "gru is left out: it did not finish (seed 2: out of memory)." in said(found)
+    assert found["choice"] == "gpt" and "gru is excluded: it did not finish (seed 2: out of memory)." in said(found)
     none = recommend({**THREE, "entries": [failed]})
     assert none["choice"] is None and "No model finished" in said(none)
 
@@ -300,19 +300,19 @@ def test_an_entry_that_failed_is_named_with_its_error() -> None:
 def test_an_entry_whose_score_is_no_number_is_left_out() -> None:
     broken = {**RNN, "score": {"mean": None, "low": None, "high": None, "seeds": 5}}
     result = {**THREE, "entries": [*THREE["entries"][:2], broken]}
-    assert "rnn is left out: its score is not a number." in said(recommend(result))
+    assert "rnn is excluded: its score is not a finite number." in said(recommend(result))
 
 
 def test_one_entry_alone_is_what_there_is() -> None:
     found = recommend(compared(LSTM))
     assert found["choice"] == "lstm" and "only model to choose from" in said(found)
-    assert "the only model that fits" in said(recommend(compared(GPT, LSTM), streaming=True))
+    assert "the only model that meets the constraints" in said(recommend(compared(GPT, LSTM), streaming=True))
 
 
 def test_costs_that_hardly_differ_are_no_reason_to_change() -> None:
     like = entry("like", 1.7, latency=(2.02e-4, 1.98e-4), speed=10_100)
     assert recommend(compared(entry("lstm", 1.5), like))["would_change"]["en"] == [
-        "Whichever matters most, quality, latency, memory or training, the choice stays lstm."
+        "The choice is lstm whether quality, latency, memory or training speed matters most."
     ]
 
 
@@ -320,12 +320,12 @@ def test_tied_models_with_different_advantages_are_named_with_them() -> None:
     first = entry("lstm", 1.55, spread=0.02, latency=(3e-4, 3e-4), speed=20_000)
     second = entry("gru", 1.56, spread=0.02, latency=(2e-4, 2e-4), speed=10_000)
     text = said(recommend(compared(first, second)))
-    assert "cheapest are: gru (0.2 ms per token at a context of 2,048), lstm (20,000 tokens/s in training)." in text
+    assert "cheapest of these: gru (0.2 ms per token at context length 2,048), lstm (20,000 tokens/s in" in text
 
 
 def test_a_choice_that_every_preference_shares_is_said_to_be_so() -> None:
     swift = entry("swift", 1.4, latency=(5e-5, 5e-5), state=(100, 100), speed=90_000)
-    assert "the choice stays swift" in said(recommend(compared(swift, LSTM, RNN)), "would_change")
+    assert "The choice is swift whether" in said(recommend(compared(swift, LSTM, RNN)), "would_change")
 
 
 @pytest.mark.parametrize("prefer", PREFERENCES)

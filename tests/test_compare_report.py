@@ -346,7 +346,7 @@ def test_a_baseline_that_beats_the_models_is_in_the_chart() -> None:
 def test_recipes_and_architectures_are_weighed_against_each_other() -> None:
     within, between = facts.spreads(example()) or (0, 0)
     assert within == pytest.approx((0.0397 + 0.0642) / 2) and between == pytest.approx(1.6105 - 1.4790)
-    assert "architecture counts for more" in markdown(example(), "en")
+    assert "architecture matters more" in markdown(example(), "en")
 
 
 def test_recall_reaches_as_far_as_it_is_above_half_way() -> None:

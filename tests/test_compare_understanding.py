@@ -84,7 +84,7 @@ def test_the_report_draws_it_in_both_languages(done: Comparison) -> None:
     assert "en-transfer-0" in page.scripts[0] and "With and without pre-training" in page.text
     assert "with 20 examples" in page.text and "有无预训练的对照" in page.text and "masked_lm" not in page.text
     assert "| gru | 20 |" in markdown(done.result, "en").replace("  ", " ")
-    assert "not measured: --pretrain" in Page(html(example())).text
+    assert "--pretrain TEXT measures it" in Page(html(example())).text
 
 
 def test_what_was_not_taught_to_the_end_says_why(done: Comparison) -> None:
@@ -105,13 +105,13 @@ def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"examples": "9000"}, r"--examples 9000: the training part has 3\d\d rows"),
-        ({"examples": "few"}, "--examples few: a number is wanted"),
+        ({"examples": "9000"}, r"--examples 9000: the training set has only 3\d\d rows"),
+        ({"examples": "few"}, "--examples few: not a positive number"),
         ({"pretrain_budget": "hours=2"}, "--budget hours=2: write tokens=2M"),
         ({"pretrain": "nowhere.txt"}, "nowhere.txt"),
         (
             {"task": "language_model", "overrides": [], "models": "gru", "params": None, "budget": "tokens=100k"},
-            "--pretrain: language_model does not begin with an encoder",
+            "--pretrain: language_model has no encoder to pre-train",
         ),
         (
             {
@@ -120,7 +120,7 @@ def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, 
                 "models": "gru",
                 "budget": "tokens=100k",
             },
-            "--pretrain: this comparison reads measurements",
+            "--pretrain: this task reads measurements",
         ),
     ],
     ids=lambda value: str(value)[:30],

@@ -111,8 +111,8 @@ def test_samples_are_the_same_every_time(name, size):
 
 
 BAD_FILES = {
-    "empty": ("a.txt", b"", "a.txt: an empty file"),
-    "only a mark": ("a.txt", b"\xef\xbb\xbf", "a.txt: an empty file"),
+    "empty": ("a.txt", b"", "a.txt: the file is empty"),
+    "only a mark": ("a.txt", b"\xef\xbb\xbf", "a.txt: the file is empty"),
     "binary": ("a.txt", b"abc\0def", "a.txt: a binary file (NUL byte at offset 3)"),
     "utf-16": ("a.txt", "hallo".encode("utf-16"), "iconv -f utf-16 -t utf-8"),
     "latin1": (
@@ -125,25 +125,25 @@ BAD_FILES = {
     "half gzip": ("a.txt.gz", gzip.compress(os.urandom(5000))[:3000], "a.txt.gz: damaged compressed file"),
     "bad xz": ("a.txt.xz", b"plain", "a.txt.xz: damaged compressed file"),
     "bad json": ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl:2: not valid JSON"),
-    "no object": ("a.jsonl", b"[1]\n", "a.jsonl:1: one JSON object per line"),
+    "no object": ("a.jsonl", b"[1]\n", "a.jsonl:1: expected one JSON object per line"),
     "no column": (
         "a.jsonl",
         b'{"txt": "a", "id": 1}\n',
-        "a.jsonl:1: no column 'text'; there are: txt, id; did you mean 'txt'?",
+        "a.jsonl:1: no column 'text'; available: txt, id; did you mean 'txt'?",
     ),
     "not text": ("a.jsonl", b'{"text": 3}\n', "a.jsonl:1: column 'text' is a number, not text"),
     "null": ("a.jsonl", b'{"text": null}\n', "a.jsonl:1: column 'text' is null"),
-    "surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: column 'text' has half a character (\\ud800)"),
+    "surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: column 'text' has a lone surrogate (\\ud800)"),
     "deep": ("a.jsonl", b'{"text": ' + b"[" * 100_000 + b"\n", "a.jsonl:1: JSON nested too deeply"),
     "huge number": ("a.jsonl", b'{"text": ' + b"9" * 5000 + b"}\n", "a.jsonl:1: not valid JSON"),
-    "no text": ("a.jsonl", b'{"text": ""}\n', "a.jsonl: no text in it"),
-    "header only": ("a.csv", b"id,text\n", "a.csv: no text in it"),
+    "no text": ("a.jsonl", b'{"text": ""}\n', "a.jsonl: contains no text"),
+    "header only": ("a.csv", b"id,text\n", "a.csv: contains no text"),
     "csv column": (
         "a.csv",
         b"id,texts\n1,a\n",
-        "a.csv:2: no column 'text'; there are: id, texts; did you mean 'texts'?",
+        "a.csv:2: no column 'text'; available: id, texts; did you mean 'texts'?",
     ),
-    "ragged": ("a.csv", b'id,text\n1,"a\nb"\n2,b,c\n', "a.csv:4: 3 fields where the header has 2"),
+    "ragged": ("a.csv", b'id,text\n1,"a\nb"\n2,b,c\n', "a.csv:4: 3 fields, but the header has 2"),
     "open quote": (
         "a.csv",
         b'id,text\n1,a\n2,"b\n3,c\n',
@@ -183,7 +183,7 @@ def test_a_field_without_end_is_refused(tmp_path, monkeypatch):
         ("none.txt", "none.txt: no such file"),
         ("sample:python-doc", "unknown sample 'python-doc'; did you mean 'python-docs'?"),
         ("/dev/null", "not a regular file"),
-        ("a\0b", "not a file name"),
+        ("a\0b", "not a valid file name"),
     ],
 )
 def test_a_wrong_name_is_explained(spec, message):
@@ -194,7 +194,7 @@ def test_a_wrong_name_is_explained(spec, message):
 
 def test_a_directory_without_text_is_refused(tmp_path):
     write(tmp_path / "image", b"\0")
-    with pytest.raises(UserError, match="no text file in this directory"):
+    with pytest.raises(UserError, match="no text files in this folder"):
         open_text(str(tmp_path))
 
 

@@ -32,8 +32,8 @@ def said(findings: list[Finding], *levels: str) -> str:
 def test_a_good_text_has_nothing_wrong(tmp_path):
     findings = report(tmp_path / "a.txt", random_lines(3000))
     assert not said(findings, "warning", "error")
-    assert findings[-1] == Finding("ok", "nothing wrong found")
-    assert "3,000 lines" in said(findings, "ok") and "characters suits this text" in said(findings)
+    assert findings[-1] == Finding("ok", "no problems found")
+    assert "3,000 lines" in said(findings, "ok") and "characters tokenizer suits this text" in said(findings)
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
@@ -53,9 +53,9 @@ def test_a_missing_file_is_an_error_finding():
         ("too short", "too little"),
         (random_lines(200) + "\x07\x08" * 3, "6 control characters (U+0007, U+0008)"),
         (random_lines(200) + "\ufffd", "1 replacement characters"),
-        (random_lines(50) * 20, "95% of the lines of 30 characters or more are repeats"),
-        (random_lines(50) * 20, "100% of the validation part's long lines are in the training part too"),
-        (random_lines(200) + "天气" * 100, "2 characters of the validation part are not in the training part (天 气)"),
+        (random_lines(50) * 20, "95% of the lines of 30 characters or more are duplicates"),
+        (random_lines(50) * 20, "100% of the validation set's long lines are also in the training set"),
+        (random_lines(200) + "天气" * 100, "2 characters of the validation set never occur in the training set (天"),
     ],
 )
 def test_what_would_spoil_the_training_is_a_warning(tmp_path, content, warning):
@@ -73,15 +73,15 @@ def test_mixed_line_ends_are_noted(tmp_path):
 def test_words_are_advised_against_for_chinese_without_blanks(tmp_path):
     chinese = "今天天气很好我们去公园散步。他说明天会下雨我们不去了。\n" * 50
     findings = said(report(tmp_path / "a.txt", chinese))
-    assert "words does not suit" in findings and "are Chinese or Japanese" in findings
+    assert "words tokenizer does not suit" in findings and "are Chinese or Japanese" in findings
     segmented = "今天 天气 很 好 我们 去 公园 散步 。\n" * 50
-    assert "words does not suit" not in said(report(tmp_path / "b.txt", segmented))
+    assert "words tokenizer does not suit" not in said(report(tmp_path / "b.txt", segmented))
 
 
 def test_many_lines_are_sampled_and_the_shares_stay_right(tmp_path, monkeypatch):
     monkeypatch.setattr("seqloom.data.findings.SAMPLED_LINES", 300)
     findings = said(report(tmp_path / "a.txt", random_lines(3000) + random_lines(1000)))
-    shares = [int(line.split("%")[0]) for line in findings.splitlines() if "are repeats" in line]
+    shares = [int(line.split("%")[0]) for line in findings.splitlines() if "are duplicates" in line]
     assert shares and abs(shares[0] - 25) <= 8
 
 
@@ -90,7 +90,7 @@ def test_samples_and_documents_can_be_examined(tmp_path):
     rows = "".join(f'{{"body": "{line}"}}\n' for line in random_lines(100).splitlines())
     path = write(tmp_path / "a.jsonl", rows)
     assert not said(examine_text(path, column="body"), "error")
-    assert "there are: body" in said(examine_text(path), "error")
+    assert "available: body" in said(examine_text(path), "error")
 
 
 def pairs_report(path: Path, rows: list[tuple[str, str]], **options) -> list[Finding]:
@@ -107,15 +107,15 @@ def random_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
 def test_good_pairs_have_nothing_wrong(tmp_path):
     findings = pairs_report(tmp_path / "a.tsv", random_pairs(12_000))
     assert not said(findings, "warning", "error")
-    assert findings[-1] == Finding("ok", "nothing wrong found")
-    assert "12,000 pairs" in said(findings, "ok") and "no source is in two parts" in said(findings, "ok")
-    assert "source: only 13 different words the tokenizer words suits it" in said(findings)
-    assert "target: 1.0 words a row the tokenizer characters suits it" in said(findings)
+    assert findings[-1] == Finding("ok", "no problems found")
+    assert "12,000 pairs" in said(findings, "ok") and "no source is in two splits" in said(findings, "ok")
+    assert "source: only 13 distinct words the words tokenizer suits it" in said(findings)
+    assert "target: 1.0 words per row the characters tokenizer suits it" in said(findings)
 
 
 def test_lengths_of_both_sides_are_told(tmp_path):
     rows = [("x" * (n % 100 + 1), "y" * 7) for n in range(1000)]
-    assert "source: characters: median 50, 95% up to 95, longest 100; 1 different ones" in said(
+    assert "source characters per row: median 50, 95% up to 95, longest 100; 1 distinct" in said(
         pairs_report(tmp_path / "a.tsv", rows), "ok"
     )
 
@@ -127,16 +127,16 @@ GOOD = random_pairs(500)
     "rows, warning",
     [
         (GOOD[:20], "20 pairs, "),
-        (GOOD + [("a", " ")] * 100, "rows left out: 100; a side is empty"),
-        (GOOD + GOOD[:100], "16.7% of the pairs are repeats"),
-        (GOOD + [("same", "same")] * 50, "9.1% of the pairs have the same text on both sides; the first is line 501"),
+        (GOOD + [("a", " ")] * 100, "100 rows are left out: a side is empty"),
+        (GOOD + GOOD[:100], "16.7% of the pairs are duplicates"),
+        (GOOD + [("same", "same")] * 50, "9.1% of the pairs have the same text on both sides; the first is on line"),
         (
             GOOD + [(target, source) for source, target in GOOD[:10]],
-            "target: 1.96% of the rows are in Latin where most are in Chinese or Japanese; the first is line 501",
+            "target: 1.96% of the rows are in Latin, but most are in Chinese or Japanese; the first is on line 501",
         ),
         (
             GOOD + [(source, "天" * 200) for source, _ in GOOD[:60]],
-            "60 rows (the first is line 501) have a target more than 3 times as long or as short as is usual",
+            "60 rows (the first is on line 501) have a target more than 3 times longer or shorter than usual",
         ),
     ],
 )
@@ -148,10 +148,10 @@ def test_what_would_spoil_the_learning_of_pairs_is_a_warning(tmp_path, rows, war
     "rows, note",
     [
         (GOOD, "500 pairs, "),
-        ([*GOOD, ("a", "")], "rows left out: 1; a side is empty"),
+        ([*GOOD, ("a", "")], "1 rows are left out: a side is empty"),
         ([*GOOD, ("x " * 1500, "天" * 1500)], "1 row (line 501) has more than 2,000 characters"),
-        ([*GOOD, (GOOD[0][0], "天")], "of the pairs give a further target for a source that was there before"),
-        ([*GOOD, ("это", "天")], "source: 0.20% of the rows are in Cyrillic where most are in Latin"),
+        ([*GOOD, (GOOD[0][0], "天")], "of the pairs give another target for a source seen before"),
+        ([*GOOD, ("это", "天")], "source: 0.20% of the rows are in Cyrillic, but most are in Latin"),
     ],
 )
 def test_what_is_good_to_know_of_pairs_is_a_note(tmp_path, rows, note):
@@ -162,7 +162,7 @@ def test_what_is_good_to_know_of_pairs_is_a_note(tmp_path, rows, note):
 def test_sources_that_are_also_in_the_validation_file_are_counted(tmp_path):
     other = write(tmp_path / "valid.tsv", "".join(f"{s}\t{t}\n" for s, t in GOOD[:30] + random_pairs(70, seed=1)))
     findings = pairs_report(tmp_path / "a.tsv", GOOD, valid_data=other)
-    assert f"30.0% of the sources of {other} are among those to train on" in said(findings, "warning")
+    assert f"30.0% of the sources in {other} are also in the training set" in said(findings, "warning")
     assert said(pairs_report(tmp_path / "b.tsv", GOOD, valid_data="nowhere.tsv"), "error").startswith(
         "nowhere.tsv: no such"
     )
@@ -170,17 +170,17 @@ def test_sources_that_are_also_in_the_validation_file_are_counted(tmp_path):
 
 def test_the_tokenizer_follows_the_number_of_pairs(tmp_path):
     rows = [(f"word{n} and w{n} or x{n}", f"wort{n} und") for n in range(60_000)]
-    assert "source: 5.0 words a row the tokenizer bpe with about 8,000 subwords" in said(
+    assert "source: 5.0 words per row the bpe tokenizer with about 8,000 subwords" in said(
         pairs_report(tmp_path / "a.tsv", rows)
     )
     sounds = said(examine("translation", "sample:cmudict"))
     assert (
-        "source: mostly single words the tokenizer characters" in sounds and "target: only 69 different words" in sounds
+        "source: mostly single words the characters tokenizer" in sounds and "target: only 69 distinct words" in sounds
     )
 
 
 def test_bad_pairs_are_an_error_finding_and_an_unknown_task_is_refused(tmp_path):
     path = write(tmp_path / "a.csv", "source,goal\na,b\n")
-    assert "no column 'target'; there are: source, goal" in said(examine("translation", path), "error")
+    assert "no column 'target'; available: source, goal" in said(examine("translation", path), "error")
     with pytest.raises(UserError, match="unknown task 'translations'; did you mean 'translation'"):
         examine("translations", path)

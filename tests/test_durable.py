@@ -154,7 +154,7 @@ def test_the_order_check_notices_a_missing_fsync(tmp_path, monkeypatch, kind):
         if event[0] == "fsync" and os.path.basename(event[1]).startswith(".seqloom") == (kind == "folder"):
             assert order_violations(events[:i] + events[i + 1 :]), event
     if kind == "folder":
-        monkeypatch.setattr(durable, "_sync_folder", lambda folder: None)
+        monkeypatch.setattr(durable, "sync_folder", lambda folder: None)
     else:
         monkeypatch.setattr(durable, "_write_new", _write_without_fsync)
     assert order_violations(record(monkeypatch, lambda: durable.publish(tmp_path / "b", files(1))))
@@ -355,7 +355,7 @@ def test_everything_is_written_on_one_file_system(tmp_path, monkeypatch):
     [
         (
             errno.ENOSPC,
-            "no space left on the device ({n} bytes needed); free some space and issue the same command again",
+            "no space left on the device ({n} bytes needed); free some space and run the same command again",
         ),
         (errno.EDQUOT, "({n} bytes needed); free some space"),
         (errno.EROFS, "read-only file system; choose a folder"),

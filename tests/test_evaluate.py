@@ -148,8 +148,8 @@ def test_bits_per_byte_are_the_bits_of_all_tokens_over_the_bytes_of_the_text() -
     ("how", "said"),
     [
         ({}, "nats per token, state carried through the whole stream, 100 tokens"),
-        ({"streams": 4}, "nats per token, state carried in 4 streams, 100 tokens"),
-        ({"streams": 64}, "nats per token, state carried in 50 streams, 100 tokens"),
+        ({"streams": 4}, "nats per token, state carried within each of 4 streams, 100 tokens"),
+        ({"streams": 64}, "nats per token, state carried within each of 50 streams, 100 tokens"),
         ({"context": 10}, "nats per token, context 10, stride 5, 100 tokens"),
         ({"context": 10, "stride": 3}, "nats per token, context 10, stride 3, 100 tokens"),
     ],
@@ -210,10 +210,10 @@ def test_the_task_reads_a_model_with_a_limit_in_windows_and_another_with_its_sta
 def test_of_a_large_part_only_so_many_tokens_are_scored_and_it_says_so() -> None:
     model, task = network("rnn", {}), language_model(scored=50)
     scores = task.evaluate(model, STREAM, naive=task.naive(STREAM))
-    assert scores["tokens"] == 49 and f"49 tokens (the first of {len(STREAM) - 1:,})" in scores["protocol"]
+    assert scores["tokens"] == 49 and f"49 tokens (out of {len(STREAM) - 1:,}, from the start)" in scores["protocol"]
     assert scores["loss"] == language_model().evaluate(model, STREAM.head(50))["loss"]
     assert scores["baselines"]["unigram"]["bits_per_byte"] > 0
-    assert "first" not in language_model(scored=10**6).evaluate(model, STREAM)["protocol"]
+    assert "from the start" not in language_model(scored=10**6).evaluate(model, STREAM)["protocol"]
 
 
 def test_while_training_only_the_beginning_of_the_validation_part_is_read() -> None:

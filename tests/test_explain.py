@@ -145,7 +145,7 @@ def test_models_and_tasks_that_have_nothing_to_show_say_so(run, tmp_path):
     small_translation(tmp_path / "b", "seq2seq", "model.context=first")
     for folder in "ab":
         code, _, err = run("explain", tmp_path / folder / "run", "--text", "the cat")
-        assert code == 2 and "this model keeps no alignment" in err and len(err.splitlines()) == 1
+        assert code == 2 and "this model has no alignment" in err and len(err.splitlines()) == 1
     (tmp_path / "book.txt").write_text(text(2000))
     small_fit(tmp_path / "book.txt", tmp_path / "book", "gru", ["train.steps=2"])
     code, _, err = run("explain", tmp_path / "book", "--text", "the cat")
@@ -188,7 +188,7 @@ def test_the_command_writes_the_page_and_the_data(run, trained, tmp_path):
     folder = trained("transformer").folder.path
     words = ["--text", SOURCE, "--target", TARGET, "--out", tmp_path / "x.html", "--data-out", tmp_path / "x.json"]
     code, out, _ = run("explain", folder, *words)
-    assert code == 0 and f"output: {TARGET}" in out and "of the steps do not go back" in out
+    assert code == 0 and f"output: {TARGET}" in out and "of the steps do not move back" in out
     assert Texts((tmp_path / "x.html").read_text())
     code, out, _ = run("explain", folder, *words, "--json")
     found = json.loads(out)
@@ -252,9 +252,9 @@ BAD = {
     "gold without target": (["--text", "a", "--gold", "good.txt"], "give --target with --gold"),
     "no gold": (["--text", "a", "--target", "un", "--gold", "none.txt"], "none.txt: no such file"),
     "two lines": (["--text", "a", "--target", "un", "--gold", "two.txt"], "two.txt: 2 lines with links"),
-    "no link": (["--text", "a", "--target", "un", "--gold", "bad.txt"], "'0:0' is no link"),
+    "no link": (["--text", "a", "--target", "un", "--gold", "bad.txt"], "'0:0' is not a link"),
     "a link to nowhere": (["--text", "a", "--target", "un", "--gold", "far.txt"], "link 0-3: the target has 1 words"),
-    "a folder": (["--text", "a", "--out", "."], ".: a folder; a file is wanted"),
+    "a folder": (["--text", "a", "--out", "."], ".: is a folder; give a file name"),
 }
 
 

@@ -168,7 +168,7 @@ def test_a_large_seed_is_a_seed(book, out):
 @pytest.mark.parametrize("change", [["model.width=32"], ["train.batch=8"], ["train.seed=5"], ["task.length=20"]])
 def test_another_model_or_batch_is_another_run(book, out, change):
     small_fit(book, out, extra=QUICK)
-    with pytest.raises(UserError, match=r"is another run.*choose another --out"):
+    with pytest.raises(UserError, match=r"is a different run.*choose another --out"):
         small_fit(book, out, extra=[*QUICK, *change])
 
 
@@ -195,7 +195,7 @@ def test_a_changed_tokenizer_is_refused(book, out):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_loss_that_is_not_finite_stops_before_the_update(book, out, seed):
     wild = ["train.optimizer=sgd", "train.rate=1e20", "train.steps=50", "train.clip=0", "train.warmup=0"]
-    with pytest.raises(RunError, match=r"step \d+: .* is not finite .* checkpoints are whole; lower train.rate"):
+    with pytest.raises(RunError, match=r"step \d+: .* is not finite .* checkpoints are intact; lower train.rate"):
         small_fit(book, out, "rnn", [*wild, f"train.seed={seed}", "train.save_every=1", "model.activation=relu"])
     for step, _ in RunFolder(out).checkpoints():
         from safetensors.torch import load_file
@@ -237,7 +237,7 @@ def test_compiling_without_a_compiler_or_with_shards_is_refused_at_once(book, ou
     with pytest.raises(UserError, match=r"train.compile=true needs a C\+\+ compiler"):
         small_fit(book, out, extra=["train.compile=true", *QUICK])
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UserError, match=r"train.compile=true does not go with train.shard=true"):
+    with pytest.raises(UserError, match=r"train.compile=true cannot be combined with train.shard=true"):
         small_fit(book, out, extra=["train.compile=true", "train.shard=true", "train.optimizer=adamw", *QUICK])
 
 

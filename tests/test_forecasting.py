@@ -111,20 +111,20 @@ def test_every_model_takes_part() -> None:
 def test_nothing_of_the_future_reaches_a_forecast(case: Case, strategy: dict[str, Any], scale: str) -> None:
     """Every model, strategy and scaling of windows; a series shorter than a window among them."""
     if scale != "none" and strategy.get("asked") == "all":
-        with pytest.raises(ValueError, match="what came later"):
+        with pytest.raises(ValueError, match="by later values"):
             task(window_scale=scale, **strategy)
         return
     own = task(window_scale=scale, **strategy)
     model, data = model_of(*case, own).float(), rows(own)
     found = own.probe(model, data)
-    assert found.moved == 0 and found.heard and found.forecasts == 9 and "none moved" in str(found), str(found)
+    assert found.moved == 0 and found.heard and found.forecasts == 9 and "none changed" in str(found), str(found)
 
 
 def test_the_probe_finds_a_leak() -> None:
     own = task(targets=1)
     data = rows(own, (40,))
     found = probe(lambda r, o: own._windows(r).future(*o) + 0.0, data, [20])
-    assert found.moved == 3 and found.largest > 1 and "3 of 3 forecasts moved" in str(found)
+    assert found.moved == 3 and found.largest > 1 and "3 of 3 forecasts changed" in str(found)
 
 
 @pytest.mark.parametrize("case", CAUSAL, ids=title)
@@ -338,8 +338,8 @@ def test_an_example_of_any_size_can_be_learned_from(case: Case, strategy: dict[s
     [
         ({"levels": (0.5, 0.1)}, "must ascend"),
         ({"strategy": "combined", "block": 9}, "longer than horizon"),
-        ({"asked": "all", "window_scale": "last"}, "what came later"),
-        ({"strategy": "direct", "direct": "steps", "asked": "all"}, "only the future"),
+        ({"asked": "all", "window_scale": "last"}, "by later values"),
+        ({"strategy": "direct", "direct": "steps", "asked": "all"}, "only future positions"),
         ({"strategy": "direct", "training": "free"}, "direct does not"),
     ],
 )
@@ -353,10 +353,10 @@ def test_what_is_too_short_or_missing_is_said() -> None:
     model = model_of("gru", {}, own)
     told = own.check_rows(model, {"train": rows(own, (40, 12, 5)), "test": rows(own, (40, 12, 5), (30, 8, 3))})
     assert told is not None
-    assert "1 of 3 train series are shorter than task.horizon=7, not trained on" in told
+    assert "1 of 3 train series are shorter than task.horizon=7 and not trained on" in told
     assert "1 of 3 training series are shorter than context + horizon = 16: one window each" in told
-    assert "2 of 3 test series are shorter than task.horizon=7, not scored" in told
-    assert "values are missing: read as 0, and not asked for" in told
+    assert "2 of 3 test series are shorter than task.horizon=7 and not scored" in told
+    assert "values are missing: read as 0 and excluded from the loss" in told
     with pytest.raises(UserError, match=r"the test part: at most 6 points, fewer than task\.horizon=7"):
         own.check_rows(model, {"train": rows(own), "test": rows(own, (40, 33, 12), (34, 28, 9))})
     with pytest.raises(UserError, match=r"no series of the training part has more than task\.horizon=7 points"):
@@ -365,7 +365,7 @@ def test_what_is_too_short_or_missing_is_said() -> None:
     with pytest.raises(UserError, match=r"set model\.context=9"):
         own.check_rows(small, {"train": rows(own)})
     every = task(asked="all")
-    with pytest.raises(UserError, match=r"task\.asked=all: this model sees the history whole"):
+    with pytest.raises(UserError, match=r"task\.asked=all: this model encodes the whole history"):
         every.check_rows(model_of("bert", {}, every), {"train": rows(every)})
 
 

@@ -77,16 +77,16 @@ def test_from_a_file_to_forecasts(tmp_path: Path, model: str, extra: list[str]) 
     assert rows[0]["time"] == "2024-01-06 00:00:00" and rows[5]["time"] == "2024-01-06 05:00:00"
     for row in rows:
         lines = [row[f"sold_{level:g}"] for level in (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)]
-        assert lines == sorted(lines) and all(np.isfinite([row["sold"], row["spent"]])) and "sold_came" not in row
+        assert lines == sorted(lines) and all(np.isfinite([row["sold"], row["spent"]])) and "sold_actual" not in row
     back = list(load(run.folder.path).predict(str(tmp_path / "t.csv"), back=8))
-    assert back[0]["time"] == "2024-01-05 16:00:00" and back[0]["spent_came"] == pytest.approx(116, abs=5)
+    assert back[0]["time"] == "2024-01-05 16:00:00" and back[0]["spent_actual"] == pytest.approx(116, abs=5)
 
 
 def test_what_is_known_ahead_must_reach_as_far_as_the_forecast(tmp_path: Path) -> None:
     data = table(tmp_path / "t.csv", 1)
     columns = ["data.time=when", "data.series=shop", "data.targets=sold", "data.known=price"]
     run = small(tmp_path, "gru", *columns, "task.strategy=recursive", data=str(data))
-    with pytest.raises(UserError, match="has price for 0 steps after its last value, and 6 are asked for"):
+    with pytest.raises(UserError, match="has price for 0 steps after its last value, but 6 are needed"):
         list(run.predict(str(data)))
     assert len(list(run.predict(str(data), back=6))) == 6
     ahead = [f"2024-01-06T{hour:02}:00,s0,,,0.{hour}" for hour in range(6)]
@@ -134,7 +134,7 @@ def test_solving_needs_numbers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs numeric inputs"):
         config.model_validate({"solve": True, "form": "linear"}).assemble(language_model())
     solving = ["model.form=linear", "model.solve=true"]
-    for option, message in (("direct=steps", "asks at empty positions"), ("output=gauss", "one number for each value")):
+    for option, message in (("direct=steps", "predicts at empty positions"), ("output=gauss", "point forecasts only")):
         (tmp_path / option).mkdir()
         with pytest.raises(UserError, match=message):
             small(tmp_path / option, "window", *solving, f"task.{option}")
@@ -151,9 +151,9 @@ def test_predictions_as_a_table_and_as_a_page(
     data, page = tmp_path / "t.csv", tmp_path / "deep" / "page.html"
     code, _, _ = told("predict", run, "--data", data, "--out", tmp_path / "f.csv", "--chart", page, "--back", 6)
     rows = list(csv.DictReader((tmp_path / "f.csv").open()))
-    assert code == 0 and len(rows) == 12 and rows[0]["series"] == "s0" and float(rows[0]["spent_came"]) > 90
+    assert code == 0 and len(rows) == 12 and rows[0]["series"] == "s0" and float(rows[0]["spent_actual"]) > 90
     text = page.read_text()
-    assert text.count("<figure>") == 4 and "what came" in text and "90%, 80%, 50% bands" in text
+    assert text.count("<figure>") == 4 and "actual values" in text and "90%, 80%, 50% prediction intervals" in text
     assert (
         "default-src 'none'" in text and not re.search(r"<script|https?://", text) and "NaN" not in text.upper()[:20000]
     )
@@ -182,9 +182,9 @@ def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
         (["task.horizon=60"], "fewer than task.horizon=60"),
         (["task.horizon=500"], "no series of the training part has more than task.horizon=500 points"),
         (["task.output=middle"], "task.output"),
-        (["task.levels=[]"], "one at least"),
-        (["task.levels=[0.9,0.95]", "task.output=quantiles"], "the quantile at 0.5, which must lie between them"),
-        (["task.output=bins", "data.scale=none", "task.strategy=recursive"], "cut for scaled values"),
+        (["task.levels=[]"], "at least one"),
+        (["task.levels=[0.9,0.95]", "task.output=quantiles"], "must enclose 0.5, the quantile used as point forecast"),
+        (["task.output=bins", "data.scale=none", "task.strategy=recursive"], "assume scaled values"),
         (["task.levels=[0.5]", "data.targets=sold,sold_0.5", "data.train=twice.csv"], "two columns .* 'sold_0.5'"),
         (["model.name=bert", "task.strategy=recursive"], "needs a model that is causal or encoder-decoder"),
     ],
@@ -223,7 +223,7 @@ def test_small_numbers_beside_large_ones_are_not_lost(tmp_path: Path) -> None:
     large, tiny = 5e9 + 1e9 * np.sin(t / 3), 1.2 + 0.03 * np.sin(t / 5)
     run = solved(tmp_path, days("large", large) + days("tiny", tiny), "task.window_scale=standard")
     rows = [row for row in run.predict(str(tmp_path / "s.csv"), back=4) if row["series"] == "tiny"]
-    np.testing.assert_allclose([row["y_came"] for row in rows], tiny[-4:], rtol=1e-6)
+    np.testing.assert_allclose([row["y_actual"] for row in rows], tiny[-4:], rtol=1e-6)
     np.testing.assert_allclose([row["y"] for row in rows], tiny[-4:], atol=3e-3)
 
 
@@ -232,7 +232,7 @@ def test_numbers_that_vary_little_keep_their_digits(tmp_path: Path) -> None:
     run = solved(tmp_path, days("high", wave))
     rows = list(run.predict(str(tmp_path / "s.csv"), back=4))
     np.testing.assert_allclose([row["y"] for row in rows], wave[-4:], atol=0.1, rtol=0)
-    np.testing.assert_allclose([row["y_came"] for row in rows], wave[-4:], atol=0.01, rtol=0)
+    np.testing.assert_allclose([row["y_actual"] for row in rows], wave[-4:], atol=0.01, rtol=0)
 
 
 def test_what_lies_beyond_the_horizon_is_read_by_nobody(tmp_path: Path) -> None:

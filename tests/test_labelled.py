@@ -59,11 +59,11 @@ def test_two_texts_numbers_and_lists_as_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "wanted"),
     [
-        ("text,label\nx,\n", {}, r"a.csv:2: no label where one is wanted"),
+        ("text,label\nx,\n", {}, r"a.csv:2: no label, expected one"),
         ("text,label\n,a\n ,b\n", {}, r"a.csv: no rows to learn from; all 2 have an empty text"),
-        ("text,label\n", {}, "a.csv: no rows to learn from; the file has none"),
+        ("text,label\n", {}, "a.csv: no rows to learn from; the file has no rows"),
         ("text,kind\nx,a\n", {"label": "kin"}, r"a.csv:2: no column 'kin'; .*did you mean 'kind'"),
-        ("text,label\nx,a,b\n", {}, r"a.csv:2: 3 fields where the header has 2"),
+        ("text,label\nx,a,b\n", {}, r"a.csv:2: 3 fields, but the header has 2"),
         ("x\ty\n", {"text": "1", "label": "2"}, r"no column 2; this line has 1 column, separated by commas"),
     ],
 )
@@ -77,14 +77,14 @@ def test_bad_tables_are_one_clear_line(tmp_path: Path, content: str, options: di
 def test_several_labels_where_one_is_wanted_name_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "x", "label": ["a", "b"]}\n')
-    with pytest.raises(UserError, match=r"a.jsonl:1: 2 labels where one is wanted.*data.separator"):
+    with pytest.raises(UserError, match=r"a.jsonl:1: 2 labels, expected one.*data.separator"):
         open_labelled(str(path))
 
 
 def test_plain_text_and_folders_are_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x\n")
-    with pytest.raises(UserError, match=r"plain text; .*-o data.column=2 -o data.label=1"):
+    with pytest.raises(UserError, match=r"plain text has no labels; .*-o data.column=2 -o data.label=1"):
         open_labelled(str(path))
     with pytest.raises(UserError, match="a folder"):
         open_labelled(str(tmp_path))
@@ -99,7 +99,7 @@ def test_empty_texts_are_left_out_and_counted_and_no_text_is_in_two_parts(tmp_pa
     texts = [{row.texts for row in part.rows()} for part in parts.values()]
     assert sum(map(len, texts)) == len(set.union(*texts)) == 60
     assert sum(part.count for part in parts.values()) == 120
-    with pytest.raises(UserError, match=r"too few rows \(1\) for a valid part"):
+    with pytest.raises(UserError, match=r"too few rows \(1\) for a valid split"):
         split_rows(open_labelled(str(table(tmp_path / "b.csv", [("x", "a")]))), 0.1)
 
 
@@ -143,11 +143,11 @@ def test_measurements_from_every_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "wanted"),
     [
-        ({"frames": np.ones((4, 2)), "label": [1]}, "has shape .4, 2.; wanted: .rows, time, features."),
-        ({"frames": np.ones((2, 3, 2)), "label": [1]}, "2 sequences in 'frames' and 1 labels in 'label'"),
-        ({"frames": np.ones((2, 3, 2)), "kind": [1, 2]}, "no array 'label'; there are: frames, kind"),
+        ({"frames": np.ones((4, 2)), "label": [1]}, "has shape .4, 2.; give .rows, time, features."),
+        ({"frames": np.ones((2, 3, 2)), "label": [1]}, "2 sequences in 'frames', but 1 labels in 'label'"),
+        ({"frames": np.ones((2, 3, 2)), "kind": [1, 2]}, "no array 'label'; available: frames, kind"),
         ({"frames": np.full((1, 3, 2), np.nan), "label": [1]}, r"6 values .* not finite, the first at \[0, 0, 0\]"),
-        ({"frames": np.ones((4, 2)), "offsets": [0, 3], "label": [1]}, "'offsets' must rise from 0 to 4"),
+        ({"frames": np.ones((4, 2)), "offsets": [0, 3], "label": [1]}, "'offsets' must increase from 0 to 4"),
         ({"frames": np.ones((1, 3, 2)), "lengths": [9], "label": [1]}, "'lengths' does not fit"),
         ({"frames": np.array([["a"]]), "label": [1]}, "holds <U1, not numbers"),
     ],
@@ -163,8 +163,8 @@ def test_bad_arrays_are_one_clear_line(tmp_path: Path, arrays: dict[str, Any], w
         (["id,label,x", "a,1,2", "a,1,oops"], r"a.csv:3: x='oops' is not a number"),
         (["id,label,x", "a,1,nan"], r"a.csv:2: x='nan' is not finite"),
         (["id,label,x", "a,1,2", "a,2,2"], r"a.csv:2: sequence 'a' has several labels: 1, 2"),
-        (["id,label,x", "a,1,2", "b,1,2", "a,1,3"], r"a.csv:4: sequence 'a' goes on after others; sort"),
-        (["row,label,x", "a,1,2"], r"a.csv:2: no column 'id'; there are: row, label, x"),
+        (["id,label,x", "a,1,2", "b,1,2", "a,1,3"], r"a.csv:4: sequence 'a' is interrupted; sort"),
+        (["row,label,x", "a,1,2"], r"a.csv:2: no column 'id'; available: row, label, x"),
     ],
 )
 def test_bad_lines_of_measurements_are_named(tmp_path: Path, lines: list[str], wanted: str) -> None:
@@ -178,7 +178,7 @@ def test_a_broken_archive_and_strange_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not an NPZ file of plain arrays"):
         open_frames(str(tmp_path / "a.npz"))
     (tmp_path / "a.txt").write_text("1 2 3\n")
-    with pytest.raises(UserError, match="measurements stand in NPZ"):
+    with pytest.raises(UserError, match="give measurements as NPZ"):
         open_frames(str(tmp_path / "a.txt"))
 
 
@@ -206,27 +206,27 @@ def test_the_doctor_knows_rows_with_labels(tmp_path: Path) -> None:
     torn = [("the same", "a"), ("the same", "b"), ("", "a")]
     path = str(table(tmp_path / "bad.csv", [*uneven, *torn, *good[:30], *good[:30]]))
     found = said(examine("classification", path), "warning", "note")
-    for what in ("of 'often'", "fewer than 20 rows", "another label elsewhere", "empty text", "been there before"):
+    for what in ("of 'often'", "fewer than 20 rows", "with a different label", "empty text", "are duplicates"):
         assert what in found, found
     valid = str(table(tmp_path / "valid.csv", [("text number 4", "often"), ("new", "perhaps")]))
     both = said(examine("classification", path, valid_data=valid), "warning")
-    assert "labels that only the validation part has: 'perhaps'" in both and "in the training part too" in both
+    assert "labels found only in the validation set: 'perhaps'" in both and "also in the training set" in both
     many = str(table(tmp_path / "many.csv", [(f"text {n} " * 300, f"label {n}") for n in range(260)]))
-    assert "different labels" in said(examine("classification", many)) and "long texts" in said(
+    assert "different labels" in said(examine("classification", many)) and "texts are long" in said(
         examine("classification", many), "note"
     )
     alone = str(table(tmp_path / "one.csv", [(f"text {n}", "a") for n in range(50)]))
-    assert "only the label 'a'" in said(examine("classification", alone), "error")
+    assert "the only label is 'a'" in said(examine("classification", alone), "error")
     assert "no such file" in said(examine("classification", "nowhere.csv"), "error")
 
 
 def test_the_doctor_knows_measurements(tmp_path: Path) -> None:
-    assert "2 measurements, 30 to 89 steps" in said(examine("classification", "sample:waves"))
+    assert "2 features, 30 to 89 time steps" in said(examine("classification", "sample:waves"))
     frames = np.ones((60, 4, 2))
     frames[:, :, 1] = np.arange(240).reshape(60, 4)
     path = npz(tmp_path / "a.npz", frames=frames, label=np.arange(60) % 2, lengths=[0, *[4] * 59])
     found = said(examine("classification", path))
-    assert "measurements that never change: [0]" in found and "1 sequences are empty" in found
+    assert "features that never change: [0]" in found and "1 sequences are empty" in found
     assert "no array 'kind'" in said(examine("classification", path, label="kind", valid_data=path), "error")
 
 
@@ -237,7 +237,7 @@ def test_rows_are_drawn_by_a_number_and_no_more_than_there_are(tmp_path: Path) -
     texts = [row.texts for row in first.rows()]
     assert first.count == len(set(texts)) == 20 and texts == sorted(texts, key=lambda text: int(text[0].split()[1]))
     assert first.hash == same.hash != other.hash and set(texts) <= {row.texts for row in source.rows()}
-    with pytest.raises(UserError, match=r"data.examples=51: .*a.csv has 50"):
+    with pytest.raises(UserError, match=r"data.examples=51: .*a.csv has only 50"):
         draw_rows(source, 51, 0)
 
 

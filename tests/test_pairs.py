@@ -151,10 +151,10 @@ def test_escapes_of_a_catalogue_are_undone(tmp_path):
     [
         ("msgid 'a'\n", ":1: not a line of a gettext catalogue"),
         ('msgid "a\n', ":1: not a line of a gettext catalogue"),
-        ('msgstr "a"\n', ":1: msgstr without msgid before it"),
-        ('"a"\n', ":1: a string without msgid before it"),
+        ('msgstr "a"\n', ":1: msgstr without a msgid before it"),
+        ('"a"\n', ":1: a string without a msgid before it"),
         ('msgid "a"\nmsgid "b"\n', ":2: a second msgid in one entry; is msgstr missing before it?"),
-        ('msgid "a"\n', ":1: the last entry ends without msgstr"),
+        ('msgid "a"\n', ":1: the last entry has no msgstr"),
         ('msgid ""\nmsgstr "head"\n\nmsgid "a"\nmsgstr ""\n', "no translations: all 2 entries are untranslated"),
         (b'msgid "\xff"\n', ":1: not UTF-8"),
     ],
@@ -179,15 +179,15 @@ BAD = {
         "a.csv",
         "source,targets\na,b\n",
         (),
-        ":2: no column 'target'; there are: source, targets; did you mean",
+        ":2: no column 'target'; available: source, targets; did you mean",
     ),
     "no header": (
         "a.tsv",
         "Hi.\t嗨。\nRun!\t跑！\n",
         (),
-        "there are: Hi., 嗨。; if the first line is no header, give the columns",
+        "available: Hi., 嗨。; if the file has no header, give column numbers",
     ),
-    "no header, long": ("a.tsv", "天" * 99 + "\tb\nc\td\n", (), "there are: " + "天" * 39 + "…, b; if the first line"),
+    "no header, long": ("a.tsv", "天" * 99 + "\tb\nc\td\n", (), "available: " + "天" * 39 + "…, b; if the file"),
     "number": ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: no column 2; this line has 1 column, separated by tabs"),
     "number of csv": (
         "a.csv",
@@ -196,14 +196,14 @@ BAD = {
         "a.csv:1: no column 3; this line has 2 columns, separated by commas",
     ),
     "zero": ("a.tsv", "a\tb\n", ("0", "1"), "column 0: columns are counted from 1"),
-    "mixed": ("a.tsv", "a\tb\n", ("1", "zh"), "columns 1 and zh: two names (of the header) or two numbers are wanted"),
+    "mixed": ("a.tsv", "a\tb\n", ("1", "zh"), "columns 1 and zh: give header names or column numbers, not both"),
     "not text": ("a.jsonl", '{"source": "a", "target": 3}\n', (), "a.jsonl:1: column 'target' is a number, not text"),
-    "json column": ("a.jsonl", '{"en": "a", "de": "b"}\n', (), "a.jsonl:1: no column 'source'; there are: en, de"),
-    "no pairs": ("a.csv", "source,target\na,\n ,b\n", (), "a.csv: no pairs in it; all 2 rows have an empty side"),
-    "empty": ("a.tsv", "", ("1", "2"), "a.tsv: no pairs in it; there are no rows"),
-    "header only": ("a.csv", "source,target\n", (), "a.csv: no pairs in it; there are no rows"),
-    "ragged": ("a.csv", "source,target\na,b,c\n", (), "a.csv:2: 3 fields where the header has 2"),
-    "plain": ("a.txt", "a\tb\n", (), "a.txt: plain text; give the columns as numbers"),
+    "json column": ("a.jsonl", '{"en": "a", "de": "b"}\n', (), "a.jsonl:1: no column 'source'; available: en, de"),
+    "no pairs": ("a.csv", "source,target\na,\n ,b\n", (), "a.csv: contains no pairs; all 2 rows have an empty side"),
+    "empty": ("a.tsv", "", ("1", "2"), "a.tsv: contains no pairs; there are no rows"),
+    "header only": ("a.csv", "source,target\n", (), "a.csv: contains no pairs; there are no rows"),
+    "ragged": ("a.csv", "source,target\na,b,c\n", (), "a.csv:2: 3 fields, but the header has 2"),
+    "plain": ("a.txt", "a\tb\n", (), "a.txt: plain text; give column numbers"),
     "latin1": ("a.tsv", b"a\tb\n\xe4\tb\n", ("1", "2"), "a.tsv:2: not UTF-8"),
     "binary": ("a.tsv", b"a\t\0\n", ("1", "2"), "a.tsv: a binary file"),
     "damaged": ("a.tsv.gz", b"plain", ("1", "2"), "a.tsv.gz: damaged compressed file"),
@@ -225,24 +225,24 @@ def test_files_of_different_lengths_are_refused_with_both_counts(tmp_path, lines
 def test_a_missing_file_is_named(tmp_path):
     there = write(tmp_path / "a.en", "x")
     assert complaint(f"{there},{tmp_path}/a.de").startswith(
-        f"{tmp_path}/a.de: no such file; it should stand beside {there}"
+        f"{tmp_path}/a.de: no such file; it should be parallel to {there}"
     )
     assert complaint(f"{tmp_path}/a.de,{there}").startswith(
-        f"{tmp_path}/a.de: no such file; it should stand beside {there}"
+        f"{tmp_path}/a.de: no such file; it should be parallel to {there}"
     )
-    assert "half a pair of files" in complaint(f"{there},")
+    assert "only one of two files" in complaint(f"{there},")
     assert complaint("no.en,no.de") == "no.en: no such file"
     assert complaint("no.tsv") == "no.tsv: no such file"
-    assert "a folder; pairs stand in one file" in complaint(str(tmp_path))
-    assert "no text in it" in complaint(write(tmp_path / "a.txt", "\n"), opener=open_sources)
+    assert "is a folder; give one file" in complaint(str(tmp_path))
+    assert "contains no text" in complaint(write(tmp_path / "a.txt", "\n"), opener=open_sources)
 
 
 def test_a_sample_is_refused_where_the_other_kind_is_wanted():
     with pytest.raises(
-        UserError, match=r"sample:cmudict: pairs of texts where a text is wanted; there are: sample:python"
+        UserError, match=r"sample:cmudict: has pairs of texts, but a text is needed; available: sample:python"
     ):
         open_text("sample:cmudict")
-    assert "a text where pairs of texts are wanted; there are: sample:cmudict" in complaint("sample:python-docs")
+    assert "has a text, but pairs of texts are needed; available: sample:cmudict" in complaint("sample:python-docs")
     assert "did you mean 'cmudict'?" in complaint("sample:cmudic")
 
 
@@ -285,8 +285,8 @@ def test_a_split_that_cannot_be_is_refused():
     assert list(split_rows(numbered(3), valid=0.0)) == ["train"]
     for shares, message in [
         ((0.6, 0.4), "leave nothing to train on"),
-        ((1.0, 0.0), "valid=1.0: a share of the pairs is wanted"),
-        ((0.0001, 0.0), r"some: too few pairs \(3\) for a valid part; give more pairs"),
+        ((1.0, 0.0), "valid=1.0: must be a share of the pairs"),
+        ((0.0001, 0.0), r"some: too few pairs \(3\) for a valid split; add pairs"),
     ]:
         with pytest.raises(UserError, match=message):
             split_rows(numbered(3), *shares)

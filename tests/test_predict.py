@@ -181,7 +181,7 @@ BAD = {
     "both": (["--data", "x", "--text", "y"], "give --data PATH or --text TEXT"),
     "no text": (["--text", " "], "--text: empty"),
     "no file": (["--data", "missing.tsv"], "missing.tsv: no such file"),
-    "an empty file": (["--data", "empty.tsv"], "empty.tsv: no text in it"),
+    "an empty file": (["--data", "empty.tsv"], "empty.tsv: contains no text"),
     "no such column": (["--data", "pairs.tsv", "--source", "sourc"], "did you mean 'source'?"),
     "too many of the best": (["--text", "a", "--beams", "2", "--n-best", "3"], "n_best=3: the search keeps 2"),
     "the best of what is drawn": (["--text", "a", "--temperature", "1", "--n-best", "2"], "the search keeps 1"),
@@ -189,7 +189,7 @@ BAD = {
     "top-k without drawing": (["--text", "a", "--top-k", "3"], "set temperature above 0"),
     "no beams": (["--text", "a", "--beams", "0"], "beams=0: must be 1"),
     "less than nothing": (["--text", "a", "--max-new", "-1"], "max_new=-1: must be 0"),
-    "a folder to write to": (["--text", "a", "--out", "."], ".: a folder; a file is wanted"),
+    "a folder to write to": (["--text", "a", "--out", "."], ".: is a folder; give a file name"),
     "the data to write to": (["--data", "pairs.tsv", "--out", "pairs.tsv"], "is also --data"),
 }
 
@@ -207,7 +207,7 @@ def test_a_mistake_is_one_clear_line(run, trained, tmp_path, monkeypatch, name):
 def test_a_model_without_attention_has_no_alignment(tmp_path):
     lstm = small_translation(tmp_path, "lstm")
     assert len(list(lstm.predict(texts=["the cat"]))) == 1
-    with pytest.raises(UserError, match="this model keeps no alignment"):
+    with pytest.raises(UserError, match="this model has no alignment"):
         lstm.predict(texts=["the cat"], alignments=True)
 
 

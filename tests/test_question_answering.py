@@ -172,8 +172,8 @@ def test_windows_without_the_answer_point_at_nothing_or_are_left_out() -> None:
         assert (targets[~inside & known] == (0 if no_answer else IGNORE)).all() and (targets[~known] == IGNORE).all()
         said = task.check_rows(Oracle(task), {"train": rows}) or ""
         left = int((targets[:, 0] == IGNORE).sum())
-        assert f"{left:,} of {len(windows):,} windows are not trained on" in said
-        assert f"{1 if no_answer else 2} questions are not trained on" in said and "read in several" in said
+        assert f"{left:,} of {len(windows):,} windows are left out of training" in said
+        assert f"{1 if no_answer else 2} questions are left out of training" in said and "longer than a window" in said
         trained = np.concatenate([batch.targets for (batch,) in epoch(task, rows)])
         assert len(trained) == len(windows) - left
 
@@ -291,7 +291,7 @@ def test_scores_come_with_protocol_pieces_and_baselines() -> None:
     scores = task.evaluate(model, rows)
     assert model.training and len(scores["pieces"]) == 30 == scores["questions"]
     assert np.mean(scores["pieces"]) == pytest.approx(scores["f1"]) and 0 <= scores["exact"] <= scores["f1"] <= 1
-    for said in ("by SQuAD's rules", "30 questions of 40, evenly spread", "windows of 24 tokens that share 6"):
+    for said in ("by SQuAD's rules", "30 of 40 questions, evenly spaced", "windows of 24 tokens, overlapping by 6"):
         assert said in scores["protocol"]
     assert set(scores["baselines"]) == {"best sentence", "first sentence"}
     quick = asking(validation=7).evaluate(model, rows, quick=True)
@@ -313,7 +313,7 @@ def test_refusals_name_the_option_and_the_way_out() -> None:
     with pytest.raises(UserError, match=r"task.window=24 is longer than the model's context 20; set model.context=24"):
         task.check_rows(model_of("bert", {"context": 20}, task), {"train": rows})
     task.check_rows(model_of("bert", {"context": 24}, task), {"train": rows})
-    with pytest.raises(UserError, match=r"no training question has an answer that stands whole in a window"):
+    with pytest.raises(UserError, match=r"no training question has its whole answer in one window"):
         task.check_rows(Oracle(task), {"train": rows_of(task, *questions(3, impossible=1.0))})
     with pytest.raises(UserError, match=r"a question needs its passage: give --passage TEXT, or --data"):
         list(task.predict(Oracle(task), [{"line": 1, "source": "a?"}]))

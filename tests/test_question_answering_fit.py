@@ -83,8 +83,8 @@ def test_the_command_line_from_fit_to_predict(
     words = ["--task", "question_answering", "--data", str(data), "--model", "lstm", "--out", run, *settings]
     code, out, err = call(monkeypatch, capsys, "fit", *words)
     assert code == 0, err
-    assert "best sentence guess" in out and "exact" in out
-    assert "1 answers moved to the only place" in err and "1 questions without an answer in the passage" in err
+    assert "best sentence baseline" in out and "exact" in out
+    assert "1 answers moved to the only occurrence" in err and "1 unanswerable questions" in err
     code, out, err = call(monkeypatch, capsys, "eval", run, "--data", str(data), "--json")
     assert code == 0 and json.loads(out)["questions"] == 160, err
     code, out, err = call(

@@ -93,8 +93,8 @@ def test_an_answer_elsewhere_is_mended_when_it_can_only_be_one_and_else_left_out
     counts = source.counts
     assert (counts.mended, counts.lost, counts.unanswered, counts.first_mended, counts.first_lost) == (2, 5, 4, 1, 2)
     said = "; ".join(counts.remarks())
-    assert "2 answers moved to the only place" in said and "5 answers left out of training" in said
-    assert "4 questions with no answer left: scored by their texts, not trained on" in said
+    assert "2 answers moved to the only occurrence" in said and "5 answers left out of training" in said
+    assert "4 questions with no usable answer: scored, but not trained on" in said
 
 
 def test_questions_without_an_answer(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_no_passage_is_in_two_parts_and_parts_do_not_depend_on_the_order(tmp_pat
     assert contexts == {name: {row.context for row in part.rows()} for name, part in two.items()}
     assert sum(part.counts.questions for part in one.values()) == 300
     assert len({part.hash for part in one.values()}) == 3 and "(valid)" in one["valid"].name
-    with pytest.raises(UserError, match=r"too few passages \(1\) for a valid part; give more passages"):
+    with pytest.raises(UserError, match=r"too few passages \(1\) for a valid split; add passages"):
         split_rows(open_questions(written(tmp_path / "c.jsonl", line())), 1e-9)
 
 
@@ -153,14 +153,14 @@ def test_the_hash_knows_every_part_of_a_row(tmp_path: Path) -> None:
 
 FAULTS = {
     "{": r"a\.json:1: not valid JSON: Expecting property name",
-    '{"a": 1}\n{"a": 2}': r"a\.json:2: not valid JSON: Extra data at column 1; one object per line is JSONL",
-    "[]": r"a\.json: an object is wanted, in braces",
-    '{"version": 1}': r'a\.json: no list "data"; SQuAD\'s form is wanted: data, paragraphs, qas',
-    '{"data": []}': r"a\.json: no questions in it; a line looks like",
+    '{"a": 1}\n{"a": 2}': r"a\.json:2: not valid JSON: Extra data at column 1; if it has one object per line",
+    "[]": r"a\.json: expected an object in braces",
+    '{"version": 1}': r'a\.json: no list "data"; expected the SQuAD format: data, paragraphs, qas',
+    '{"data": []}': r"a\.json: contains no questions; expected lines like",
     '{"data": [{}]}': r'a\.json: article 1: no list "paragraphs"',
     '{"data": [{"paragraphs": [{"qas": []}]}]}': r"a\.json: article 1, paragraph 1: no column 'context'",
     '{"data": [{"paragraphs": [{"context": "x"}]}]}': r'article 1, paragraph 1: no list "qas"',
-    '{"data": [{"paragraphs": [7]}]}': r"article 1, paragraph 1: an object is wanted",
+    '{"data": [{"paragraphs": [7]}]}': r"article 1, paragraph 1: expected an object",
 }
 ROWS = {
     r"a.jsonl:2: no column 'question'": {"context": "x"},
@@ -170,11 +170,11 @@ ROWS = {
     r'a.jsonl:2: "answers" needs lists "text" and "answer_start" of the same length': line(
         answers={"text": ["a"], "answer_start": []}
     ),
-    r'a.jsonl:2: "answer_start" must be a number': line(answer="mat"),
-    r"a.jsonl:2: \"answer_start\" must be a number: the character": line(answers=[{"text": "a", "answer_start": "3"}]),
+    r'a.jsonl:2: "answer_start" must be an integer': line(answer="mat"),
+    r"a.jsonl:2: \"answer_start\" must be an integer: the offset": line(answers=[{"text": "a", "answer_start": "3"}]),
     r"a.jsonl:2, answer: no column 'text'": line(answers=[{"answer_start": 3}]),
     r"a.jsonl:2, answer: column 'text' is a number": line(answers=[answer(7, 3)]),  # type: ignore[arg-type]
-    r"a.jsonl:2, answer: an object is wanted": line(answers=["mat"]),
+    r"a.jsonl:2, answer: expected an object": line(answers=["mat"]),
 }
 
 
@@ -197,16 +197,16 @@ def test_what_is_no_file_of_questions_is_refused_with_the_way_out(tmp_path: Path
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "b.jsonl").write_text("\n")
     for name, message in (
-        ("a.txt", r"not a file of questions; SQuAD's .json is wanted, or .jsonl"),
-        ("b.jsonl", r"no questions in it; a line looks like"),
+        ("a.txt", r"not a question file; give SQuAD .json, or .jsonl"),
+        ("b.jsonl", r"contains no questions; expected lines like"),
         ("c.json", "no such file"),
-        (".", "a folder; questions stand in one file"),
+        (".", "is a folder; give one file"),
     ):
         with pytest.raises(UserError, match=message):
             open_questions(str(tmp_path / name))
-    with pytest.raises(UserError, match=r"all 1 are empty, or their passage is"):
+    with pytest.raises(UserError, match=r"all 1 are empty or have an empty passage"):
         open_questions(written(tmp_path / "d.jsonl", line(" ")))
-    with pytest.raises(UserError, match=r"questions on passages are wanted; there are: sample:facts"):
+    with pytest.raises(UserError, match=r"questions about passages are needed; available: sample:facts"):
         open_questions("sample:reversal")
 
 
@@ -218,7 +218,7 @@ def test_to_be_answered_a_question_needs_no_answer(tmp_path: Path) -> None:
     ]
     (row,) = open_asked(written(tmp_path / "b.json", squad({"question": "Who?", "id": 7})))
     assert row == {"line": 1, "id": "7", "question": "Who?", "context": PASSAGE}
-    with pytest.raises(UserError, match="no questions in it"):
+    with pytest.raises(UserError, match="contains no questions"):
         list(open_asked(written(tmp_path / "c.jsonl", rows[1])))
 
 
@@ -271,8 +271,8 @@ def levels(spec: str, valid: str | None = None) -> dict[str, str]:
 
 def test_the_doctor_finds_nothing_wrong_with_the_sample() -> None:
     found = levels("sample:facts")
-    assert "nothing wrong found" in found and set(found.values()) <= {"ok", "note"}
-    assert any("all 4,000 answers stand where they say" in message for message in found)
+    assert "no problems found" in found and set(found.values()) <= {"ok", "note"}
+    assert any("all 4,000 answers are at their answer_start" in message for message in found)
     assert any("Chinese or Japanese" in message for message in levels("sample:facts-zh"))
 
 
@@ -290,14 +290,14 @@ def test_the_doctor_says_what_is_wrong_and_where(tmp_path: Path) -> None:
     )
     said = [f"{f.level}: {f.message} -> {f.advice}" for f in found]
     for wanted in (
-        "warning: 10 questions on 2 passages",
-        "warning: 2 answers are not at their answer_start; the first is of question 6 -> 1 occur once and are moved",
-        "note: 1 questions have no answer that is found in their passage -> they are scored by their texts",
-        "note: 10.0% of the questions have no answer in their passage -> set task.no_answer=true",
-        "note: questions left out: 1",
-        "10.0% of the questions are repeats on the same passage",
+        "warning: 10 questions about 2 passages",
+        "warning: 2 answers are not at their answer_start; the first is in question 6 -> 1 occur only once",
+        "note: 1 questions have no answer that can be found in their passage -> they are scored",
+        "note: 10.0% of the questions are unanswerable from their passage -> set task.no_answer=true",
+        "note: 1 questions are left out",
+        "10.0% of the questions are duplicates about the same passage",
         "note: passages: mean",
-        "warning: 50.0% of the questions of",
+        "warning: 50.0% of the questions in",
         "raise task.longest_answer",
     ):
         assert any(wanted in one for one in said), (wanted, said)

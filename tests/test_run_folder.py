@@ -190,7 +190,7 @@ def test_no_step_is_logged_twice_after_going_back(run):
 
 def test_a_folder_without_a_run_says_so(tmp_path, run):
     for path in (tmp_path, tmp_path / "nowhere", run.path / "run.json"):
-        with pytest.raises(UserError, match=r"not a run folder \(no run.json\); seqloom fit makes one") as caught:
+        with pytest.raises(UserError, match=r"not a run folder \(no run.json\); create one with seqloom fit") as caught:
             RunFolder(path).record()
         assert caught.value.exit_code == 2
     with pytest.raises(UserError, match="no trained model yet"):
@@ -451,7 +451,7 @@ def test_a_folder_of_another_user_is_refused():
 def test_a_file_in_the_way_and_a_lost_directory_are_named(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(RunError, match=f"cannot write {tmp_path / 'file'}: a file of that name is in the way"):
+        with pytest.raises(RunError, match=f"cannot write {tmp_path / 'file'}: a file of that name exists"):
             RunFolder(path).lock().__enter__()
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

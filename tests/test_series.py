@@ -155,13 +155,13 @@ def test_a_wide_file_has_a_series_in_each_line(tmp_path: Path) -> None:
         same(source.series[2].values[:, 0], [NAN, 5])
         assert source.season == 24 and source.facts.empty == 1 and source.targets == ["value"]
     for wrong, message in [
-        (["a,1", "a,2"], r"a.csv:2: series 'a' is there twice"),
+        (["a,1", "a,2"], r"a.csv:2: duplicate series 'a'"),
         (["a,1", "b,x"], r"a.csv:2: value='x' is not a number"),
-        (["V1,V2"], "no rows in it"),
+        (["V1,V2"], "contains no rows"),
     ]:
         with pytest.raises(UserError, match=message):
             opened(tmp_path / "a.csv", *wrong, layout="wide")
-    with pytest.raises(UserError, match=r"nothing else; leave out data.past"):
+    with pytest.raises(UserError, match=r"only names and values; leave out data.past"):
         opened(tmp_path / "a.csv", "a,1", layout="wide", past="x")
     with pytest.raises(UserError, match="is for CSV and TSV files"):
         opened(write(tmp_path / "a.jsonl", '{"time": 1}'), layout="wide")
@@ -219,51 +219,51 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
 @pytest.mark.parametrize(
     ("lines", "options", "wanted"),
     [
-        (["time,y"], {}, "a.csv: no rows in it"),
+        (["time,y"], {}, "a.csv: contains no rows"),
         (["time,y", "2020-01-02,1", "2020-01-01,2"], {}, "a.csv:3: 2020-01-01 comes after 2020-01-02 in the"),
-        (["time,y", "1,1", "2,2", "2,3"], {}, "a.csv:4: 2 is there twice in the series, also on line 3; .*data.series"),
-        (["time,id,y", "1,a,1", "1,b,1", "1,b,2"], {"series": "id"}, "a.csv:4: 1 is there twice in series 'b', also"),
+        (["time,y", "1,1", "2,2", "2,3"], {}, "a.csv:4: duplicate time 2 in the series, also on line 3; .*data.series"),
+        (["time,id,y", "1,a,1", "1,b,1", "1,b,2"], {"series": "id"}, "a.csv:4: duplicate time 1 in series 'b', also"),
         (["time,y", "1,1", "2,oops"], {}, "a.csv:3: y='oops' is not a number"),
-        (["time\ty", "1\t1,5"], {"suffix": ".tsv", "targets": "y"}, "a.tsv:2: y='1,5' .*written with a point"),
+        (["time\ty", "1\t1,5"], {"suffix": ".tsv", "targets": "y"}, "a.tsv:2: y='1,5' .*write decimals with a point"),
         (["time,y", "1,1", "2,inf"], {}, "a.csv:3: y=inf is infinite"),
         (["time,y", "1,1", "2,-1e999"], {}, "a.csv:3: y=-1e999 is infinite"),
-        (["time,y", "1,1,2"], {}, "a.csv:2: 3 fields where the header has 2"),
-        (["time,y", '"1",1,2'], {}, "a.csv:2: 3 fields where the header has 2"),
-        (["time,y,y", "1,1,2"], {}, "two columns are called 'y'"),
-        (["t,y", "1,2"], {}, "which column says when.*data.time=NAME; there are: t, y.*data.time=line"),
-        (["time,y", "1,2"], {"targets": "x"}, "no column 'x'; there are: time, y"),
+        (["time,y", "1,1,2"], {}, "a.csv:2: 3 fields, but the header has 2"),
+        (["time,y", '"1",1,2'], {}, "a.csv:2: 3 fields, but the header has 2"),
+        (["time,y,y", "1,1,2"], {}, "two columns are named 'y'"),
+        (["t,y", "1,2"], {}, "no time column found.*data.time=NAME.*available: t, y.*data.time=line"),
+        (["time,y", "1,2"], {"targets": "x"}, "no column 'x'; available: time, y"),
         (["time,load", "1,2"], {"targets": "lod"}, "no column 'lod'; .*did you mean 'load'"),
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
         (["time,y", "1,2"], {"past": "y"}, "no column is left to forecast"),
         (["name,1980,1981,1982", "a,1,2,3"], {"layout": "wide"}, "a.csv:1: a header of years, .*-o data.series=name"),
-        (["date;value", "2020-01-01;5"], {}, "a.csv:1: its columns are separated by semicolons"),
-        (["date;value", "2020-01-01;5,3"], {}, "2 fields where the header has 1; commas separate columns"),
-        (["time,step,y", "1,2,3"], {}, "column 'step' would be forecast, but .*-o data.series=step"),
-        (["time,y", "1,a"], {}, "no column of numbers; there are: time, y"),
-        (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"no series in it; no target \(y\) has a value"),
-        (["time,y", "2020-01-01,1", "yesterday,2"], {}, "a.csv:3: time: 'yesterday' is no time: not a date like"),
-        (["time,y", "01/02/2020,1"], {}, "a.csv:2: time: '01/02/2020' is no time"),
-        (["time,y", "1,1", ",2"], {}, "a.csv:3: time: '' is not a number, as the times before it are"),
-        (["time,y", ",1", "1,2"], {}, "a.csv:2: time: '' is no time"),
-        (["time,y", "nan,1", "1,2"], {}, "a.csv:2: time: 'nan' is no time"),
+        (["date;value", "2020-01-01;5"], {}, "a.csv:1: columns are separated by semicolons"),
+        (["date;value", "2020-01-01;5,3"], {}, "2 fields, but the header has 1; use commas between columns"),
+        (["time,step,y", "1,2,3"], {}, "column 'step' cannot be a target, .*-o data.series=step"),
+        (["time,y", "1,a"], {}, "no numeric column; available: time, y"),
+        (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"contains no series; no target \(y\) has a value"),
+        (["time,y", "2020-01-01,1", "yesterday,2"], {}, "a.csv:3: time: 'yesterday' is neither a date, like"),
+        (["time,y", "01/02/2020,1"], {}, "a.csv:2: time: '01/02/2020' is neither a date"),
+        (["time,y", "1,1", ",2"], {}, "a.csv:3: time: '' is not a number, unlike the times before it"),
+        (["time,y", ",1", "1,2"], {}, "a.csv:2: time: '' is neither a date"),
+        (["time,y", "nan,1", "1,2"], {}, "a.csv:2: time: 'nan' is not a time"),
         (["time,y", "2020-01-01 00:00:00.5,1"], {}, "finer than a second"),
-        (["time,id,y", "1,a,1", "2,,2"], {"series": "id"}, "a.csv:3: this line does not say which series"),
-        (["time,y", "2020-01-01,1"], {"calendar": "moon"}, "unknown part of the calendar 'moon'"),
+        (["time,id,y", "1,a,1", "2,,2"], {"series": "id"}, "a.csv:3: no series name on this line"),
+        (["time,y", "2020-01-01,1"], {"calendar": "moon"}, "unknown calendar feature 'moon'"),
         (["time,y", "1,1", "2,2"], {"calendar": "hour"}, "needs dates"),
         (
             ["time,y", *(f"2020-01-01 {h:02}:00,1" for h in range(9)), "2020-01-01 09:17,2"],
             {},
-            "a.csv:11: the series: 77 minutes after the point before it, off a clock of hour; one regular clock",
+            "a.csv:11: the series: its distance to the point before .77 minutes. is not a multiple of the step .hour.",
         ),
         (
             ["time,id,y", *(f"{t},a,1" for t in hours(8)), *(f"{t},b,1" for t in every("2020-01", "D"))],
             {"series": "id"},
-            "a.csv:11: series 'b': a clock of day, where most have one of hour; one regular clock",
+            "a.csv:11: series 'b': its frequency is day, but that of most is hour; resample",
         ),
         (
             ["time,y", *(f"{t},1" for t in every("2020-01-01", "D", 1, 9)), "2021-01-01,2"],
             {},
-            "would take 357 rows to fill, more than the 10 there are; the longest ends on line 11",
+            "would take 357 rows, more than the 10 there are; the longest gap ends on line 11",
         ),
     ],
 )  # fmt: skip
@@ -275,12 +275,12 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, lines: list[str], options: 
 
 def test_strange_files_are_refused(tmp_path: Path) -> None:
     for name, content, message in [
-        ("a.bin", b"x", "series stand in CSV, TSV, JSONL or parquet"),
+        ("a.bin", b"x", "give series as CSV, TSV, JSONL or parquet"),
         ("a.parquet", b"no", "not a parquet file"),
         ("a.csv.gz", b"no", "damaged compressed file"),
         ("a.csv", b"time,y\n1,\xff\n", "a.csv:2: not UTF-8"),
         ("a.jsonl", b'{"time": 1, "y": 2}\n{"time": 2, "z": 3}\n', "a.jsonl:2: 'z' is not in the first row"),
-        ("b.jsonl", b'{"time": 1, "y": [2]}\n', "no column of numbers"),
+        ("b.jsonl", b'{"time": 1, "y": [2]}\n', "no numeric column"),
     ]:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError, match=message):
@@ -289,7 +289,7 @@ def test_strange_files_are_refused(tmp_path: Path) -> None:
         opened(tmp_path)
     with pytest.raises(UserError, match="no such file"):
         opened(tmp_path / "nowhere.csv")
-    with pytest.raises(UserError, match=r"pairs of texts where numeric series are wanted; there are: sample:sine"):
+    with pytest.raises(UserError, match=r"has pairs of texts, but numeric series are needed; available: sample:sine"):
         open_series("sample:cmudict")
 
 
@@ -336,7 +336,7 @@ def test_the_calendar_goes_round() -> None:
 def test_times_of_an_array_are_checked() -> None:
     with pytest.raises(OffClock, match="finer than a second"):
         parse_times(np.array(["2020-01-01T00:00:00.5"], "datetime64[ms]"))
-    with pytest.raises(OffClock, match="no time"):
+    with pytest.raises(OffClock, match="the time is missing"):
         parse_times(np.array(["NaT"], "datetime64[s]"))
 
 

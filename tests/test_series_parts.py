@@ -86,7 +86,7 @@ def test_one_series_is_cut_by_share_of_its_points() -> None:
     assert bounds(rows) == {"train": [(0, 600)], "valid": [(600, 700)], "test": [(700, 1000)]}
     rows, scale = parts_of("sample:sine", train_points=600, valid_points=100)
     assert bounds(rows) == {"train": [(0, 600)], "valid": [(600, 700)]}
-    assert "300 points after the last part not used" in SHAPE.describe(rows["train"], scale)
+    assert "300 points after the last split not used" in SHAPE.describe(rows["train"], scale)
     assert {n: p.points for n, p in SHAPE.split(open_series("sample:sine"), 0.1, 0.3).items()} == {
         "train": 600,
         "valid": 100,
@@ -106,14 +106,14 @@ def test_a_series_that_begins_late_is_only_validated_on_and_one_that_ends_early_
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"valid_points": 60}, r"1 of 2 series too short to be cut so, the first 'b' with 60 points where 1 \+ 60"),
-        ({"train_points": 95, "valid_points": 10}, r"2 of 2 series too short .* 'a' with 100 points where 95 \+ 10"),
+        ({"valid_points": 60}, r"1 of 2 series are too short to split, the first 'b' with 60 points, but 1 \+ 60"),
+        ({"train_points": 95, "valid_points": 10}, r"2 of 2 series are too short .* 'a' with 100 points, but 95 \+ 10"),
     ],
 )  # fmt: skip
 def test_what_is_too_short_to_be_cut_is_named(tmp_path: Path, options: dict[str, Any], wanted: str) -> None:
     with pytest.raises(UserError, match=wanted):
         parts_of(table(tmp_path / "a.csv", A, B), **{"series": "id", **options})
-    with pytest.raises(UserError, match=r"too few points \(3\) for a train part"):
+    with pytest.raises(UserError, match=r"too few points \(3\) for a train split"):
         parts_of(str(write(tmp_path / "b.csv", "time,y", "1,2", "2,3", "3,4")), valid_fraction=0.9)
 
 
@@ -154,15 +154,15 @@ def test_wide_files_follow_on_by_name(tmp_path: Path) -> None:
             "2024-01-05T03",
             "y",
             {},
-            r"test.csv: series 'a' begins at 2024-01-05T03:00:00, and .*until .*must not overlap",
+            r"test.csv: series 'a' begins at 2024-01-05T03:00:00, but .*ends at .*must not overlap",
         ),
-        ("2024-01-05T04:30", "y", {}, "off the clock of hour"),
-        ("2024-01-05T04", "z", {}, "no column 'y'; there are: z"),
+        ("2024-01-05T04:30", "y", {}, "does not fit frequency hour"),
+        ("2024-01-05T04", "z", {}, "no column 'y'; available: z"),
         (
             "2024-01-05T04",
             "y",
             {"valid": "test", "test": None, "test_points": 3},
-            "would lie before it; give data.test",
+            "would come before it; give data.test",
         ),
     ],
 )
@@ -178,10 +178,10 @@ def test_files_that_do_not_follow_are_refused(
 def test_another_clock_is_refused(tmp_path: Path) -> None:
     train = table(tmp_path / "train.csv", A)
     daily = str(write(tmp_path / "test.csv", "time,id,y", "2025-01-01,a,1", "2025-01-02,a,2"))
-    with pytest.raises(UserError, match=r"a clock of day, where .*train.csv has one of hour"):
+    with pytest.raises(UserError, match=r"frequency day, but that of .*train.csv is hour"):
         parts_of(train, test=daily, series="id")
     _, scale = parts_of(train, series="id")
-    with pytest.raises(UserError, match="a clock of day, where training had one of hour"):
+    with pytest.raises(UserError, match="frequency day, but that of training is hour"):
         SHAPE.prepare(SHAPE.open(daily, config(daily, series="id")), scale)
 
 
@@ -241,9 +241,9 @@ def test_a_scale_is_read_as_it_was_written_and_damage_is_named(tmp_path: Path) -
 
 def test_a_column_without_a_value_to_train_on_is_refused(tmp_path: Path) -> None:
     lines = [f"{n},{n},{'' if n < 95 else n}" for n in range(100)]
-    with pytest.raises(UserError, match="column 'x' has no value in the training part"):
+    with pytest.raises(UserError, match="column 'x' has no values in the training set"):
         parts_of(str(write(tmp_path / "a.csv", "time,y,x", *lines)))
-    with pytest.raises(UserError, match="nothing changes in the training part"):
+    with pytest.raises(UserError, match="no target changes in the training set"):
         parts_of(str(write(tmp_path / "a.csv", "time,y", *(f"{n},3" for n in range(100)))))
 
 
@@ -255,7 +255,7 @@ def test_the_future_is_known_as_far_as_the_file_or_the_calendar_goes(tmp_path: P
     train = rows["train"]
     same(train.future_known(0, 5)[:, 0], np.arange(40, 45))
     same(train.future_times(0, 5), train.origin.series[0].times[40:])
-    with pytest.raises(UserError, match=r"the series has price for 5 steps after its last value, and 6 are asked for"):
+    with pytest.raises(UserError, match=r"the series has price for 5 steps after its last value, but 6 are needed"):
         train.future_known(0, 6)
     endless, _ = parts_of(path, **how | {"known": "", "targets": "y"})
     ahead = endless["train"].future_known(0, 48)
@@ -325,7 +325,7 @@ def test_the_check_finds_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
         "seqloom.data.shapes.series.split.scale_of", lambda train, columns: (train.series[0].values.mean(0),)
     )
     assert check_no_leak(whole, data) == ["the scale"]
-    assert any("move the scale" in finding.message for finding in examine("forecasting", "sample:sine"))
+    assert any("changes the scale" in finding.message for finding in examine("forecasting", "sample:sine"))
 
 
 def test_describe_tells_what_was_found(tmp_path: Path) -> None:
@@ -338,9 +338,9 @@ def test_describe_tells_what_was_found(tmp_path: Path) -> None:
         "4.2% of them missing",
         "every hour, season 24",
         "1 gaps filled with 2 missing rows",
-        "1 that never change",
+        "1 constant",
         "1 empty series left out",
-        "columns without numbers left out: city",
+        "non-numeric columns left out: city",
     ):
         assert part in told, told
     rows, scale = parts_of("sample:sine")
@@ -356,7 +356,7 @@ def test_the_doctor_finds_nothing_wrong_with_good_series(tmp_path: Path) -> None
     found = examine("forecasting", path, series="id", calendar="auto")
     assert {finding.level for finding in found} == {"ok"}, said(found)
     assert "1 series of 400 points" in said(found) and "nothing leaks" in said(found)
-    assert "which column says when" in said(
+    assert "no time column found" in said(
         examine("forecasting", path, time="x") + examine("forecasting", str(write(tmp_path / "b.csv", "a,b", "1,2"))),
         "error",
     )
@@ -375,15 +375,15 @@ def test_the_doctor_says_what_is_wrong_with_series(tmp_path: Path) -> None:
     found = examine("forecasting", str(write(tmp_path / "a.csv", *lines)), series="id", targets="y", past="flat,still")
     told = said(found, "warning", "note")
     for part in (
-        "1 series have fewer than 50 points to train on: short",
-        "1 series have no value at all",
+        "1 series have fewer than 50 training points: short",
+        "1 series have no values",
         "gaps, filled with",
         "all of them weekends",
-        "no inputs from the calendar",
+        "no calendar features",
         "y: 95 values",
         "still: ",
-        "never change in the training part: flat, still",
-        "y: 1 values lie far from all others, like 1e+09",
+        "constant in the training set: flat, still",
+        "y: 1 outliers, such as 1e+09",
         "times as much as others",
     ):
         assert part in told, f"{part}\n{told}"
@@ -392,18 +392,17 @@ def test_the_doctor_says_what_is_wrong_with_series(tmp_path: Path) -> None:
 def test_the_doctor_sees_trends_late_series_and_empty_parts(tmp_path: Path) -> None:
     lines = [f"{n},{n % 7},a" for n in range(100)] + [f"{n},{n},b" for n in range(97, 100)]
     found = said(examine("forecasting", str(write(tmp_path / "a.csv", "time,y,id", *lines)), series="id"))
-    assert "1 series begin after the training part ends" in found
+    assert "1 series begin after the training period ends" in found
     rising = str(
         write(tmp_path / "b.csv", "time,y,x", *(f"{n},{n},{n % 5 if n < 80 else ''}" for n in range(100)), "100,,")
     )
     found = said(examine("forecasting", rising, valid_points=10, train_points=70, targets="y"))
-    assert (
-        "in deviations: y by +2.0" in found and "task.window_scale=last" in found and "20 points are not used" in found
-    )
-    assert "1 rows after the last value" in found and "they are left out" in found
-    assert "the valid part has no value of x" in said(examine("forecasting", rising), "warning")
+    assert "in standard deviations: y by +2.0" in found and "20 points are not used" in found
+    assert "task.window_scale=last" in found
+    assert "1 rows come after the last target value" in found and "they are left out" in found
+    assert "the valid split has no values of x" in said(examine("forecasting", rising), "warning")
     still = str(write(tmp_path / "c.csv", "time,y", *(f"{n},3" for n in range(100))))
-    assert "never change" in said(examine("forecasting", still), "error")
+    assert "constant in the training set" in said(examine("forecasting", still), "error")
     one = str(write(tmp_path / "d.csv", "time,y", "1,2"))
     assert "too few points" in said(examine("forecasting", one), "error")
     with pytest.raises(UserError, match=r"data.sries: no such option; did you mean data.series"):
@@ -422,9 +421,9 @@ def test_the_doctor_takes_any_setting_of_the_data(
     path = table(tmp_path / "a.csv", A, B)
     command = ["seqloom", "doctor", "--task", "forecasting", "--data", path, "-o", "data.series=id", "-o"]
     for setting, code, wanted in [
-        ("data.valid_points=7", 0, "14 points to validate on"),
+        ("data.valid_points=7", 0, "14 points for validation"),
         ("data.valid_point=7", 2, "did you mean data.valid_points?"),
-        ("data.valid_points=99", 2, "1 of 2 series too short"),
+        ("data.valid_points=99", 2, "1 of 2 series are too short"),
         ("task.horizon=3", 2, "the doctor looks at data; its settings begin with data."),
     ]:
         monkeypatch.setattr("sys.argv", [*command, setting])
@@ -437,7 +436,7 @@ def test_the_doctor_takes_any_setting_of_the_data(
 def test_dates_and_numbers_do_not_go_together(tmp_path: Path) -> None:
     dates = table(tmp_path / "a.csv", A)
     (tmp_path / "b.csv").write_text("time,id,y\n7,a,1\n")
-    with pytest.raises(UserError, match="dates and numbers do not go together"):
+    with pytest.raises(UserError, match="dates and plain numbers do not go together"):
         SHAPE.open_parts(config(dates, series="id", test=str(tmp_path / "b.csv")))
 
 

@@ -99,7 +99,7 @@ def test_columns_with_documents_and_iob1(tmp_path: Path) -> None:
     ]
     source = open_tagged(spec)
     assert (source.count, source.words, source.dropped, source.entities) == (2, 6, 0, True)
-    assert source.survey.scheme == "IOB1" and source.remark == "tags in IOB1, read as BIO"
+    assert source.survey.scheme == "IOB1" and source.remark == "tags in IOB1, converted to BIO"
     assert sentences(spec, tag=2)[1][2] == ["NNP", "NNP"] and not open_tagged(spec, tag=2).entities
     assert sentences(spec, word=2, tag=-2)[1][1:] == (["NNP", "NNP"], ["B-NP", "I-NP"])
 
@@ -148,7 +148,7 @@ def test_broken_tags_begin_a_name_and_are_counted(tmp_path: Path) -> None:
     assert [tag for row in source.rows() for tag in row.tags] == [
         "B-X", "I-X", "O", "B-X", "B-Y", "B-X", "B-Y", "B-X", "B-X"
     ]  # fmt: skip
-    assert source.fault == "3 tags where they cannot stand (as in line 4), read as beginnings"
+    assert source.fault == "3 invalid tags (first on line 4), read as starts of entities"
     survey = TagSurvey()
     survey.add(1, ["B-X", "O", "S-X", "I-X", "E-X", "E-X"])
     assert survey.scheme == "BIOES" and survey.broken == (3, [1, 4, 6])
@@ -190,32 +190,32 @@ def test_lists_of_words_and_tags(tmp_path: Path) -> None:
 
 
 FAULTS = {
-    "ragged": ("a.txt", "a O\nb O\n\nc X O\n", r":4: 3 columns where line 1 has 2; an empty line must end"),
-    "missing tag": ("a.txt", "Ada\nruns\n", r":1: the word 'Ada' has no tag; two columns are wanted"),
+    "ragged": ("a.txt", "a O\nb O\n\nc X O\n", r":4: 3 columns, but line 1 has 2; all lines need the same"),
+    "missing tag": ("a.txt", "Ada\nruns\n", r":1: the word 'Ada' has no tag; give two columns"),
     "half missing": ("a.tsv", "Ada\tO\nruns\t\n", r":2: no tag in column -1"),
     "no word": ("a.tsv", "Ada\tO\n\tO\n", r":2: no word in column 1"),
-    "empty": ("a.txt", "", r": no sentences in it; it is empty"),
-    "only blanks": ("a.txt", "\n \n\n", r": no sentences in it; it is empty"),
-    "empty rows": ("a.jsonl", '{"words": [], "tags": []}\n', r": no sentences in it; all 1 lines are without a word"),
-    "bare tag": ("a.txt", "a B-X\nb I-X\nc PER\n", r":3: tag 'PER' has no prefix, where others have, like 'B-X'"),
+    "empty": ("a.txt", "", r": contains no sentences; it is empty"),
+    "only blanks": ("a.txt", "\n \n\n", r": contains no sentences; it is empty"),
+    "empty rows": ("a.jsonl", '{"words": [], "tags": []}\n', r": contains no sentences; all 1 lines are without words"),
+    "bare tag": ("a.txt", "a B-X\nb I-X\nc PER\n", r":3: tag 'PER' has no prefix, but others have, like 'B-X'"),
     "no json": ("a.jsonl", "{text}\n", r":1: not valid JSON"),
     "no columns": ("a.jsonl", '{"sentence": "x"}\n', r':1: no column \'text\'.*"text" and "spans", or "words"'),
     "no spans": ("a.jsonl", '{"text": "x"}\n', r':1: a text without spans; give "spans", an empty list'),
     "no tags": ("a.jsonl", '{"words": ["x"]}\n', r':1: words without tags; give "tags"'),
     "more tags": ("a.jsonl", '{"words": ["x"], "tags": ["O", "O"]}\n', r":1: 1 words and 2 tags"),
     "no list": ("a.jsonl", '{"words": "x y", "tags": []}\n', r":1: 'words' must be a list of texts"),
-    "number": ("a.jsonl", '{"words": ["x", 3], "tags": ["O", "O"]}\n', r":1: 'words' has 3 at place 2"),
-    "blank word": ("a.jsonl", '{"words": ["x", " "], "tags": ["O", "O"]}\n', r":1: 'words' has ' ' at place 2"),
-    "surrogate": ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}\n', r":1: column 'words' has half a character"),
+    "number": ("a.jsonl", '{"words": ["x", 3], "tags": ["O", "O"]}\n', r":1: 'words' has 3 at position 2"),
+    "blank word": ("a.jsonl", '{"words": ["x", " "], "tags": ["O", "O"]}\n', r":1: 'words' has ' ' at position 2"),
+    "surrogate": ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}\n', r":1: column 'words' has a lone surrogate"),
     "spans no list": ("a.jsonl", '{"text": "x", "spans": {}}\n', r':1: "spans" must be a list'),
-    "odd span": ("a.jsonl", '{"text": "x", "spans": [[0, 1, "A"]]}\n', r":1: a span is an object like"),
-    "no label": ("a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 1}]}\n', r":1: a span is an object like"),
+    "odd span": ("a.jsonl", '{"text": "x", "spans": [[0, 1, "A"]]}\n', r":1: expected a span like"),
+    "no label": ("a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 1}]}\n', r":1: expected a span like"),
     "outside": (
-        "a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 9, "label": "A"}]}\n', r":1: span 0 to 9 \(A\): not in",
+        "a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 9, "label": "A"}]}\n', r":1: span 0 to 9 \(A\) is out",
     ),
     "cuts": (
         "a.jsonl", '{"text": "in Paris now", "spans": [{"start": 3, "end": 6, "label": "LOC"}]}\n',
-        r":1: span 3 to 6 \(LOC\), 'Par', cuts through a word; words there: 'Paris'",
+        r":1: span 3 to 6 \(LOC\), 'Par', cuts through a word; the words there are 'Paris'",
     ),
     "overlap": (
         "a.jsonl",
@@ -234,7 +234,7 @@ def test_every_fault_is_one_line_that_names_its_place(tmp_path: Path, case: str)
         open_tagged(spec)
     assert "\n" not in str(refusal.value) and str(refusal.value).startswith(spec)
     (finding,) = examine("tagging", spec)
-    assert finding == Finding("error", str(refusal.value), "mend the file and look again")
+    assert finding == Finding("error", str(refusal.value), "fix the file and run the doctor again")
 
 
 @pytest.mark.parametrize(("word", "tag"), [(1, 5), (1, -5), (5, -1), (0, -1), (1, 0)])
@@ -248,7 +248,7 @@ def test_folders_missing_files_and_other_samples_are_refused(tmp_path: Path) -> 
     for spec, message in (
         (str(tmp_path), "a folder"),
         (str(tmp_path / "none.txt"), "no such file"),
-        ("sample:cmudict", "pairs of texts where words with tags are wanted; there are: sample:places"),
+        ("sample:cmudict", "has pairs of texts, but tagged sentences are needed; available: sample:places"),
     ):
         with pytest.raises(UserError, match=message):
             open_tagged(spec)
@@ -262,7 +262,7 @@ def test_parts_are_told_by_the_sentence_and_share_nothing(tmp_path: Path) -> Non
     assert sum(part.count for part in parts.values()) == 300
     assert not found["train"] & found["valid"] and not found["train"] & found["test"]
     assert len({part.hash for part in parts.values()}) == 3 and parts["valid"].name == f"{source.name} (valid)"
-    with pytest.raises(UserError, match=r"too few sentences \(1\) for a (train|valid) part"):
+    with pytest.raises(UserError, match=r"too few sentences \(1\) for a (train|valid) split"):
         split_rows(open_tagged(write(tmp_path / "b.txt", "Ada B-PER\n")), 0.5)
 
 
@@ -306,7 +306,7 @@ def test_tags_are_kept_where_there_are_some_and_an_empty_text_is_refused(tmp_pat
     assert [row.tags for row in open_untagged(write(tmp_path / "a", CONLL))][1] == ["I-PER", "I-PER"]
     assert next(open_untagged("sample:places")).text
     assert not looks_like_columns(Path(write(tmp_path / "b", "Ada runs fast\nshe is here\n")))
-    with pytest.raises(UserError, match="no text in it"):
+    with pytest.raises(UserError, match="contains no text"):
         open_untagged(write(tmp_path / "c.txt", "\n\n"))
 
 
@@ -442,8 +442,8 @@ def many(count: int, tags: tuple[str, ...] = ("O", "B-A", "I-A", "O", "B-B"), se
 def test_doctor_has_nothing_to_say_of_a_good_file(tmp_path: Path) -> None:
     train, valid = write(tmp_path / "a.txt", many(6000)), write(tmp_path / "b.txt", many(300, seed=1))
     for findings in (examine("tagging", train), examine("tagging", train, valid_data=valid)):
-        assert not said(findings, "warning", "error") and findings[-1] == Finding("ok", "nothing wrong found")
-        assert "6,000 sentences, 30,000 words" in said(findings) and "the tags are in BIO" in said(findings)
+        assert not said(findings, "warning", "error") and findings[-1] == Finding("ok", "no problems found")
+        assert "6,000 sentences, 30,000 words" in said(findings) and "tag scheme: BIO" in said(findings)
 
 
 def test_doctor_sees_what_is_wrong_with_the_training_part(tmp_path: Path) -> None:
@@ -453,33 +453,33 @@ def test_doctor_sees_what_is_wrong_with_the_training_part(tmp_path: Path) -> Non
     text += "\nq O\n\nq B-A\n"
     found = said(examine("tagging", write(tmp_path / "a.txt", text)), "note", "warning")
     for message in (
-        "a small set", "1 tags stand where BIO forbids it, like I- after O (lines 1802)",
+        "a small dataset", "1 tags are invalid in BIO, like I- after O (lines 1802)",
         "seen fewer than 50 times: RARE", "A is 302 times as frequent as RARE",
-        "1 sentences have more than 250 words (the first is line 1805)", "of the sentences are repeats",
-        "are there before with other tags", "of the different words are seen once",
+        "1 sentences have more than 250 words (the first is on line 1805)", "of the sentences are duplicates",
+        "occur again with different tags", "of the distinct words occur only once",
     ):  # fmt: skip
         assert message in found, message
     few = said(examine("tagging", write(tmp_path / "b.txt", "a O\n\nb B-X\n\nc O\n")))
     assert "too few to learn from" in few and "100% of the sentences are a single word" in few
     assert "every word has the tag 'O'" in said(examine("tagging", write(tmp_path / "c.txt", "a O\nb O\n")), "error")
     rare = said(examine("tagging", write(tmp_path / "d.txt", many(300, ("B-X", *["O"] * 60)))))
-    assert "98.4% of the words are in no name" in rare
+    assert "98.4% of the words are outside any entity" in rare
     plain = said(examine("tagging", write(tmp_path / "e.txt", many(300, ("N", "V")))))
     assert "2 tags without prefixes" in plain and "words: N 300, V 300" in plain
     chinese = said(examine("tagging", write(tmp_path / "f.txt", "北 B-LOC\n京 I-LOC\n。 O\n")))
     assert "tokenizer.kind=characters" in chinese
     empty = '{"words": [], "tags": []}\n{"words": ["a", "b"], "tags": ["O", "B-X"]}\n'
-    assert "1 sentences without a word are left out" in said(examine("tagging", write(tmp_path / "g.jsonl", empty)))
+    assert "1 sentences without words are left out" in said(examine("tagging", write(tmp_path / "g.jsonl", empty)))
 
 
 def test_doctor_compares_the_parts(tmp_path: Path) -> None:
     train = write(tmp_path / "a.txt", many(6000))
     for content, message in (
-        (many(100, ("O", "B-NEW", "I-NEW")), "200 words of {} have tags that are not in {train}: B-NEW, I-NEW"),
-        (many(100), "100.0% of the sentences of {} are among those to train on"),
-        (many(100, ("B-A", "O", "I-A"), seed=5), "{}: 100 tags stand where BIO forbids it (line 3, ...)"),
-        (many(100, ("N", "V"), seed=5), "{}: tags of another kind than those of {train}"),
-        (many(100, seed=5), "of the words of {} are not among those to train on"),
+        (many(100, ("O", "B-NEW", "I-NEW")), "200 words in {} have tags that are not in {train}: B-NEW, I-NEW"),
+        (many(100), "100.0% of the sentences in {} are also in the training set"),
+        (many(100, ("B-A", "O", "I-A"), seed=5), "{}: 100 tags are invalid in BIO (line 3, ...)"),
+        (many(100, ("N", "V"), seed=5), "{}: its tags are not of the same kind as in {train}"),
+        (many(100, seed=5), "of the words in {} are not in the training set"),
     ):
         valid = write(tmp_path / "b.txt", content)
         assert message.format(valid, train=train) in said(examine("tagging", train, valid_data=valid)), message

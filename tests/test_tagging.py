@@ -242,7 +242,7 @@ def test_evaluation_scores_names_words_and_loss(options: dict[str, Any]) -> None
     assert set(scores["types"]) == {"A", "B"} and scores["baselines"]["frequent tag"]["f1"] >= 0
     assert "60 sentences" in scores["protocol"] and ("CRF" in scores["protocol"]) == task.config.crf
     quick = task.evaluate(model, rows, quick=True)
-    assert "10 sentences (the first of 60)" in quick["protocol"] and "pieces" not in quick and task.metric in quick
+    assert "the first 10 of 60 sentences" in quick["protocol"] and "pieces" not in quick and task.metric in quick
     brief = task.evaluate(model, rows, naive=task.naive(rows), brief=True)
     assert "baselines" not in brief and "types" not in brief and brief["pieces"] == scores["pieces"]
     rows.origin.fault = "3 broken tags"
@@ -278,7 +278,7 @@ def test_tags_unknown_to_training_count_as_wrong_and_are_told(crf: bool) -> None
     model = tagger(*LSTM, task)
     rows = rows_of(task, [Sentence(1, ["ada", "in"], ["B-NEW", "O"]), Sentence(2, ["x"], ["O"])])
     remark = task.check_rows(model, {"train": rows_of(task), "valid": rows})
-    assert remark == "the valid part has 1 words with tags unknown to training (B-NEW)"
+    assert remark == "the valid split has 1 words with tags unknown to training (B-NEW)"
     scores = task.evaluate(model, rows)
     assert scores["types"]["NEW"] == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "count": 1}
     assert "1 words with tags unknown to training count as wrong" in scores["protocol"]
@@ -294,11 +294,11 @@ def test_long_sentences_are_cut_to_what_a_model_reads(options: dict[str, Any]) -
     task = tagging(**options)
     model, rows = tagger("bert", {"context": 6, "depth": 1}, task), rows_of(task)
     remark = task.check_rows(model, {"train": rows})
-    assert remark is not None and "sentences of more than 6 tokens, cut" in remark
+    assert remark is not None and "sentences of more than 6 tokens are split" in remark
     for (batch,) in islice(task.batches(rows, Order(batch=4), False), 30):
         assert batch.inputs.size(1) <= 6 and task.loss(model, batch).loss < 1000, "no path that is forbidden"
     scores = task.evaluate(model, rows)
-    assert scores["words"] == rows.words and "sentences of more than 6 tokens cut between words" in scores["protocol"]
+    assert scores["words"] == rows.words and "sentences of more than 6 tokens split between words" in scores["protocol"]
     with pytest.raises(UserError, match="has no room for a word"):
         task.evaluate(tagger("bert", {"context": 2, "depth": 1}, task), rows)
 
@@ -340,7 +340,7 @@ def test_where_every_word_was_a_character_a_text_is_cut_so() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"crf": True, "smoothing": 0.1}, "a CRF knows no smoothing"),
+        ({"crf": True, "smoothing": 0.1}, "a CRF does not support label smoothing"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:
@@ -465,9 +465,9 @@ def test_an_interrupted_run_issued_again_ends_as_the_uninterrupted_one(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a O\nb O\n\nc O\n" * 30, r"every word of the training part has the tag 'O': nothing to learn"),
-        ("a O\nb\n" * 30, r"a.txt:2: 1 column where line 1 has 2"),
-        ("a O\n\n", r"too few sentences \(1\) for a train part"),
+        ("a O\nb O\n\nc O\n" * 30, r"every word of the training set has the tag 'O': nothing to learn"),
+        ("a O\nb\n" * 30, r"a.txt:2: 1 column, but line 1 has 2"),
+        ("a O\n\n", r"too few sentences \(1\) for a train split"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
@@ -481,7 +481,7 @@ def test_a_vocabulary_that_knows_too_little_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(
         "".join(f"w{n} {'B-X' if n % 3 else 'O'}\n" + "\n" * (n % 5 == 0) for n in range(300))
     )
-    with pytest.raises(UserError, match=r"more than half of the training part's words are unknown; raise tokenizer"):
+    with pytest.raises(UserError, match=r"more than half of the training set's words are unknown; raise tokenizer"):
         small_fit(tmp_path / "a.txt", tmp_path / "run", "tokenizer.vocabulary=5")
 
 
@@ -503,7 +503,7 @@ def test_the_command_line_fits_scores_and_predicts_the_sample(
     flags = [word for option in options for word in ("-o", option)]
     told = ["--task", "tagging", "--data", "sample:places", "--model", "lstm", "--out", run]
     shown = command(capsys, monkeypatch, "fit", *told, *flags)
-    assert "entity F1 by seqeval" in shown and "frequent tag guess" in shown and "MONEY" in shown
+    assert "entity F1 by seqeval" in shown and "frequent tag baseline" in shown and "MONEY" in shown
     scores = json.loads(command(capsys, monkeypatch, "eval", run, "--data", "sample:places-new", "--json"))
     assert scores["baselines"]["frequent tag"]["f1"] < 0.1 and set(scores["types"]) >= {"LOC", "LANG"}
     told = command(capsys, monkeypatch, "predict", run, "--text", "She speaks Dutch at home and Finnish at work .")

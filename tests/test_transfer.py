@@ -89,11 +89,11 @@ def test_table_backbone_and_tokenizer_are_those_of_the_first_run(
 
 def test_another_model_another_size_and_a_run_without_an_encoder_are_refused(folder: Path) -> None:
     start = first_run(folder, "language_model", "gru")
-    with pytest.raises(UserError, match="a run of gru, not of lstm; leave --model out"):
+    with pytest.raises(UserError, match="its model is gru, not lstm; leave --model out"):
         second_run(folder, start, model="lstm")
-    with pytest.raises(UserError, match=r"is not .* in its .*; give the model as it was there, or none at all"):
+    with pytest.raises(UserError, match=r"has shape .* there, .* here; use the model options of that run"):
         second_run(folder, start, "model.width=32")
-    with pytest.raises(UserError, match=r"it has no backbone.layers.1.*give the model as it was"):
+    with pytest.raises(UserError, match=r"it has no backbone.layers.1.*use the model options of that run"):
         second_run(folder, start, "model.depth=2")
     counted = first_run(folder, "language_model", "ngram", "model.width=128")
     with pytest.raises(UserError, match="ngram: counts the tokens of running text"):
@@ -119,7 +119,7 @@ def test_frozen_stages_stay_and_lower_ones_learn_more_slowly() -> None:
     freeze(model, 2)
     assert not model.embed.weight.requires_grad and not next(model.backbone.blocks[0].parameters()).requires_grad
     assert next(model.backbone.blocks[1].parameters()).requires_grad
-    with pytest.raises(UserError, match="there are 5 stages, and the last of them must learn"):
+    with pytest.raises(UserError, match="the model has 5 stages, and the last one must be trained"):
         freeze(model, 5)
     for optimizer in ("adamw", "sgd", "muon"):
         made = Optimizers(model, TrainConfig(optimizer=optimizer, rate=1.0, matrix_rate=1.0, stage_decay=0.5))
@@ -144,6 +144,6 @@ def test_a_table_of_another_size_gives_the_rows_that_both_have() -> None:
     config = find_config("models", "gru").model_validate({"width": 16})
     small, large = alive(config.assemble(language_model(7))), alive(config.assemble(language_model(9)))
     told = transfer(large, dict(small.named_parameters()), "there")
-    assert torch.equal(large.embed.weight[:7], small.embed.weight) and "weights from there" in told
+    assert torch.equal(large.embed.weight[:7], small.embed.weight) and "weights copied from there" in told
     with pytest.raises(UserError, match=r"there: it has no backbone"):
         transfer(large, {"embed.weight": small.embed.weight}, "there")

@@ -142,7 +142,7 @@ def test_pairs_that_are_too_long_are_not_trained_on_but_scored() -> None:
     short = np.flatnonzero(rows.lengths.max(1) <= 10)
     assert 0 < len(short) < len(WORDS)
     assert sorted(np.concatenate(epoch(task, rows))) == short.tolist()
-    said = f"{len(WORDS) - len(short)} of 120 pairs have more than 10 tokens on a side, and are not trained on"
+    said = f"{len(WORDS) - len(short)} of 120 pairs have more than 10 tokens on a side and are left out of training"
     assert said in (task.check_rows(translator("gru", {}), {"train": rows}) or "")
     assert translation().check_rows(translator("gru", {}), {"train": rows}) is None
     scores = task.evaluate(translator("gru", {}), rows, quick=True)
@@ -195,7 +195,7 @@ def test_a_tie_needs_one_vocabulary(name: str) -> None:
     tied = model_of(translation(joint=True), name, tie=True)
     assert tied.head.weight is tied.embed.weight
     with pytest.raises(
-        UserError, match=r"22 tokens are read and 10 written.*tokenizer.joint=true, or model.tie=false"
+        UserError, match=r"input has 22 tokens and the output 10.*tokenizer.joint=true, or model.tie=false"
     ) as no:
         model_of(translation(), name, tie=True)
     assert "\n" not in str(no.value)
@@ -203,7 +203,7 @@ def test_a_tie_needs_one_vocabulary(name: str) -> None:
 
 def test_a_tie_needs_vectors_of_the_models_width() -> None:
     with pytest.raises(
-        UserError, match=r"model.tie: the tables for reading and writing differ in shape; model.inputs=0"
+        UserError, match=r"model.tie: the embedding and the output layer differ in shape; set model.inputs=0"
     ):
         model_of(translation(joint=True), "seq2seq", tie=True, inputs=5)
 
@@ -213,14 +213,14 @@ def test_pairs_longer_than_the_context_are_refused_with_the_way_out() -> None:
     rows = pair_rows(task, [("abcdefgh", "ABCDEF"), ("a", "B")])  # 9 and 7 tokens with their ends
     gpt, both = model_of(task, "gpt", context=12), model_of(task, "transformer", positions="learned", context=8)
     for model, message in (
-        (gpt, "a pair of 16 tokens, longer than the model's context 12; set model.context=16, or task.longest lower"),
-        (both, "a pair of 9 tokens, longer than the model's context 8; set model.context=9, or task.longest lower"),
+        (gpt, "a pair of 16 tokens, longer than the model's context 12; set model.context=16, or lower task.longest"),
+        (both, "a pair of 9 tokens, longer than the model's context 8; set model.context=9, or lower task.longest"),
     ):
-        with pytest.raises(UserError, match=f"the train part has {message}"):
+        with pytest.raises(UserError, match=f"the train split has {message}"):
             task.check_rows(model, {"train": rows})
     task.check_rows(model_of(task, "gpt", context=16), {"train": rows})
     task.check_rows(gpt, {"train": pair_rows(task, [("a", "B")]), "valid": rows})  # it can read more than it should
-    with pytest.raises(UserError, match=r"the valid part has a pair of 9 tokens.*or leave long pairs out"):
+    with pytest.raises(UserError, match=r"the valid split has a pair of 9 tokens.*or leave long pairs out"):
         task.check_rows(both, {"train": pair_rows(task, [("a", "B")]), "valid": rows})
     with pytest.raises(UserError, match=r"task.longest=2: every pair is longer; raise it"):
         translation(longest=2).check_rows(gpt, {"train": pair_rows(task, WORDS[:1])})

@@ -147,8 +147,8 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
     [
         ("ngram", [], "model ngram: counts the tokens of running text, which translation does not have"),
         ("gru", ["model.bidirectional=true"], "translation needs a model that is causal or encoder-decoder; this one"),
-        ("gpt", ["model.context=8"], r"the train part has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
-        ("gpt", ["model.tie=true"], r"one table needs one vocabulary: tokenizer.joint=true, or model.tie=false"),
+        ("gpt", ["model.context=8"], r"the train split has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
+        ("gpt", ["model.tie=true"], r"tying needs one vocabulary; set tokenizer.joint=true, or model.tie=false"),
         ("transformer", ["model.width=18"], "must be a multiple of 2 x heads"),
         ("transformer", ["task.length=8"], "length"),
     ],
@@ -169,6 +169,6 @@ def test_a_language_model_is_no_task_for_an_encoder_decoder(pairs: Path, out: Pa
     with pytest.raises(UserError, match=message) as refusal:
         fit(None, data=str(pairs), model=model, out=out, overrides=["model.width=16", "data.column=source"], quiet=True)
     assert "\n" not in str(refusal.value)
-    with pytest.raises(UserError, match=f"{model}: {message}; these would do: gpt, gru") as refusal:
+    with pytest.raises(UserError, match=f"{model}: {message}; usable models: gpt, gru") as refusal:
         compare(data=str(pairs), models=f"lstm,{model}", out=out, overrides=["data.column=source"])
     assert "\n" not in str(refusal.value)

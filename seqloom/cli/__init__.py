@@ -1,7 +1,7 @@
-"""The command line: one file per command, each a thin layer on a Python verb.
+"""The command line: one file per command, each a thin layer over a Python function.
 
-A file is a command: its name is what you type, its function `command` the rest. Nothing heavy is imported before a
-command needs it. Files that begin with an underscore are shared parts.
+The name of a file is the name of its command, implemented by the function `command`. Heavy imports wait until a
+command needs them. Files whose names begin with an underscore are shared.
 """
 
 from seqloom.cli._main import main

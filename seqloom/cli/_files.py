@@ -1,4 +1,4 @@
-"""Files that commands write."""
+"""Checks of the files that commands write."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from seqloom.core.errors import UserError
 
 
 def check_out(out: Path | None, data: str | None = None) -> None:
-    """Before hours of work, not after them."""
+    """Refuse an unusable output path before the work begins."""
     if out is None:
         return
     if out.is_dir():
-        raise UserError(f"{out}: a folder; a file is wanted")
+        raise UserError(f"{out}: is a folder; give a file name")
     if data is not None and out.exists() and os.path.exists(data) and os.path.samefile(out, data):
-        raise UserError(f"{out}: is also --data, and would be replaced; choose another --out")
+        raise UserError(f"{out}: is also --data and would be overwritten; choose another file")

@@ -1,4 +1,4 @@
-"""Find the commands, run one, and explain what went wrong in one line."""
+"""Find the commands, run one, and report errors in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one line on standard error, never a traceback."""
+    """Run a command; user errors are one line on standard error, never a traceback."""
     try:
         code = make_app()(standalone_mode=False)
     except typer.Exit as end:
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> int:
-    if hasattr(error, "format_message"):  # of click, or of typer's own copy of it
+    if hasattr(error, "format_message"):  # an error of click, or of typer's own copy of it
         context = getattr(error, "ctx", None)
         hint = f" (seqloom {context.info_name} --help)" if context and context.parent else ""
         return _complain(error.format_message() + hint, error.exit_code)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; progress on standard error.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")]
 SourceColumn = Annotated[
     str | None,
-    typer.Option(help="Pairs: column of what is given, a number if there is no header; else as in training."),
+    typer.Option(help="Pairs: source column, or its number without a header; default: as in training."),
 ]
-Int8 = Annotated[bool, typer.Option("--int8", help="Linear weights in a byte each: faster, a little less exact.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by `seqloom fit`.")]
+Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder created by `seqloom fit`.")]

@@ -1,4 +1,4 @@
-"""What the command line prints for people: tables and sentences; with --json none of it."""
+"""Human-readable output of the commands: tables and sentences, or JSON with --json."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from seqloom.core.rows import Json
 
-_WORD = 24  # letters that are not broken
+_WORD = 24  # longest word, in characters, that is never broken
 
 
 def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
-    """One JSON object for programs, or what people read."""
+    """Print one JSON object, or the readable form."""
     if as_json:
         print(json.dumps(value, ensure_ascii=False, default=str))
     else:
@@ -21,7 +21,7 @@ def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
 
 
 def print_summary(summary: Json, names: Sequence[str]) -> None:
-    """`names`: the scores of the task, in the order of the table."""
+    """`names`: the scores of the task, in table order."""
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
     print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
           f"{summary['seconds']:.0f} s")  # fmt: skip
@@ -40,7 +40,7 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
             rows += [{"part": part, "who": "this model, float32", **whole}]
             print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
         rows += [
-            {"part": part, "who": f"{name} guess", **{k: values.get(k) for k in main}}
+            {"part": part, "who": f"{name} baseline", **{k: values.get(k) for k in main}}
             for name, values in score.get("baselines", {}).items()
         ]
     print_table(rows)
@@ -51,7 +51,7 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
 
 
 def main_scores(score: Json, names: Sequence[str]) -> Json:
-    """What a table shows of them, in this order."""
+    """The scores that a table shows, in this order."""
     return {name: score[name] for name in names if name in score}
 
 
@@ -80,7 +80,7 @@ def print_table(rows: list[Json]) -> None:
     from rich.table import Table
 
     if not rows:
-        print("nothing there")
+        print("nothing found")
         return
     table, console = Table(box=None, header_style="bold", pad_edge=False), Console()
     texts = [[_cell(value) for value in row.values()] for row in rows]
@@ -89,7 +89,7 @@ def print_table(rows: list[Json]) -> None:
              for name, number, column in zip(rows[0], numeric, zip(*texts, strict=True), strict=True)]  # fmt: skip
     shown = len(least)
     while sum(least[:shown]) + shown - 1 > console.width and numeric[shown - 1]:
-        shown -= 1  # a narrow screen: no number is cut, the last ones are left out
+        shown -= 1  # narrow terminal: drop the last columns rather than truncate numbers
     for name, number, wide in list(zip(rows[0], numeric, least, strict=True))[:shown]:
         title = name.replace("_", " ")
         table.add_column(title, justify="right" if number else "left", overflow="fold", min_width=wide)

@@ -1,4 +1,4 @@
-"""`seqloom compare`: a fair trial of several models on one set of data."""
+"""`seqloom compare`: a fair comparison of several models on one dataset."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from seqloom.cli._show import print_comparison, show
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
 Models = Annotated[
     str,
-    typer.Option(help="Contenders: lstm,gpt or, with options and names, old=gpt:preset=gpt2:train.optimizer=adamw."),
+    typer.Option(help="Models: lstm,gpt or, with names and options, old=gpt:preset=gpt2:train.optimizer=adamw."),
 ]
-OutPath = Annotated[Path, typer.Option(help="Folder of the comparison: runs, results and the report.")]
-Task = Annotated[str, typer.Option(help="What to learn (see `seqloom list tasks`).")]
-Valid = Annotated[str | None, typer.Option(help="Validation text; else a tenth of --data.")]
-Test = Annotated[str | None, typer.Option(help="Test text; else a tenth of --data.")]
+OutPath = Annotated[Path, typer.Option(help="Folder for the runs, the results and the report.")]
+Task = Annotated[str, typer.Option(help="Task to learn (see `seqloom list tasks`).")]
+Valid = Annotated[str | None, typer.Option(help="Validation data; default: a tenth of --data.")]
+Test = Annotated[str | None, typer.Option(help="Test data; default: a tenth of --data.")]
 Params = Annotated[
-    str | None, typer.Option(help="Parameters of every model, e.g. 800k; default: as many as the largest has.")
+    str | None, typer.Option(help="Parameters of every model, e.g. 800k; default: those of the largest.")
 ]
-Count = Annotated[str, typer.Option(help="all, or backbone: leave embeddings and head out of the count.")]
-Budget = Annotated[str, typer.Option(help="Of every training: tokens=2M, seconds=60 or flops=1e13.")]
-Trials = Annotated[int, typer.Option(min=0, help="Tuning trials of every model; 0: its own settings.")]
-TrialShare = Annotated[float, typer.Option("--trial-share", help="Share of the budget that a trial gets.")]
-Seeds = Annotated[
-    int, typer.Option(min=1, help="Runs of every model that count; may grow when the command is run again.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Other seeds: counted from here.")]
+Count = Annotated[str, typer.Option(help="Parameters to count: all, or backbone (without embeddings and head).")]
+Budget = Annotated[str, typer.Option(help="Budget of every training run: tokens=2M, seconds=60 or flops=1e13.")]
+Trials = Annotated[int, typer.Option(min=0, help="Tuning trials per model; 0: no tuning.")]
+TrialShare = Annotated[float, typer.Option("--trial-share", help="Share of the budget for each trial.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Final runs per model; may be raised when the command is run again.")]
+Seed = Annotated[int, typer.Option(min=0, help="First seed; the others follow it.")]
 Pretrain = Annotated[
-    str | None, typer.Option(help="Raw text: also measure what pre-training on it brings (tasks of understanding).")
+    str | None, typer.Option(help="Raw text: also measure the gain from pre-training on it (understanding tasks).")
 ]
 PretrainBudget = Annotated[
-    str | None, typer.Option("--pretrain-budget", help="Of every pre-training; default: as --budget.")
+    str | None, typer.Option("--pretrain-budget", help="Budget of every pre-training run; default: that of --budget.")
 ]
-Examples = Annotated[str, typer.Option(help="With --pretrain: numbers of labelled rows, taught with it and without.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes at once; the cores are divided among them.")]
-On = Annotated[str, typer.Option(help="local, or ray: on a Ray cluster.")]
-Prefer = Annotated[str, typer.Option(help="What matters most: quality, latency, memory or training.")]
-MaxParams = Annotated[str | None, typer.Option("--max-params", help="Recommend nothing larger.")]
+Examples = Annotated[
+    str, typer.Option(help="With --pretrain: numbers of labelled rows to train on, with and without it.")
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Parallel processes; the cores are divided among them.")]
+On = Annotated[str, typer.Option(help="Where to run: local, or ray (a Ray cluster).")]
+Prefer = Annotated[str, typer.Option(help="Priority of the recommendation: quality, latency, memory or training.")]
+MaxParams = Annotated[str | None, typer.Option("--max-params", help="Recommend nothing with more parameters, e.g. 1M.")]
 MaxLatencyMs = Annotated[
     float | None,
-    typer.Option("--max-latency-ms", help="Recommend nothing slower per token at the longest context it can read."),
+    typer.Option("--max-latency-ms", help="Recommend nothing with more latency per token at its longest context."),
 ]
-Streaming = Annotated[bool, typer.Option("--streaming", help="Recommend only what remembers in constant space.")]
-Override = Annotated[list[str] | None, typer.Option("-o", help="Any setting, for all of them.")]
+Streaming = Annotated[bool, typer.Option("--streaming", help="Recommend only models with a state of constant size.")]
+Override = Annotated[list[str] | None, typer.Option("-o", help="Any setting, for all models, e.g. -o train.batch=32.")]
 
 
 def command(
@@ -77,7 +77,7 @@ def command(
     override: Override = None,
     as_json: Json = False,
 ) -> None:
-    """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again continues it."""
+    """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it."""
     from seqloom.compare.comparing import compare
 
     found = compare(

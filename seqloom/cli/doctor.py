@@ -1,4 +1,4 @@
-"""`seqloom doctor`: what is wrong with data, before any training."""
+"""`seqloom doctor`: find problems in data before training."""
 
 from __future__ import annotations
 
@@ -15,27 +15,21 @@ from seqloom.core.errors import UserError
 
 
 def command(
-    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to look at.")],
-    task: Annotated[str, typer.Option(help="What it is for.")] = "language_model",
-    column: Annotated[str | None, typer.Option(help="Column with the text, in JSONL and CSV files.")] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Pairs: column with the source, or its number without a header.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Pairs: column with the target, or its number without a header.")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="Labelled: column with the label.")] = None,
-    second: Annotated[str | None, typer.Option(help="Labelled: column with a second text.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Labelled: what separates several labels.")] = None,
-    word: Annotated[int | None, typer.Option(help="CoNLL: column of the words; -1 is the last.")] = None,
-    tag: Annotated[int | None, typer.Option(help="CoNLL: column of the tags; -1 is the last.")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation data, to see what is in both.")] = None,
-    override: Annotated[
-        list[str] | None, typer.Option("-o", help="Any setting of the data, e.g. -o data.time=date.")
-    ] = None,
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to check.")],
+    task: Annotated[str, typer.Option(help="Task the data is for (see `seqloom list tasks`).")] = "language_model",
+    column: Annotated[str | None, typer.Option(help="JSONL, CSV: text column.")] = None,
+    source: Annotated[str | None, typer.Option(help="Pairs: source column, or its number without a header.")] = None,
+    target: Annotated[str | None, typer.Option(help="Pairs: target column, or its number without a header.")] = None,
+    label: Annotated[str | None, typer.Option(help="Labelled: label column.")] = None,
+    second: Annotated[str | None, typer.Option(help="Labelled: column of the second text.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Labelled: separator between several labels.")] = None,
+    word: Annotated[int | None, typer.Option(help="CoNLL: word column; -1: the last.")] = None,
+    tag: Annotated[int | None, typer.Option(help="CoNLL: tag column; -1: the last.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data, to look for overlap with --data.")] = None,
+    override: Annotated[list[str] | None, typer.Option("-o", help="Any data setting, e.g. -o data.time=date.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look for mistakes in a file before any training. Exit code 2 when something must be mended."""
+    """Check data for problems before training. The exit code is 2 if something must be fixed."""
     from seqloom.runs.doctor import doctor
 
     columns: dict[str, Any] = {
@@ -50,8 +44,8 @@ def command(
 
 
 def _data_settings(overrides: Iterable[str]) -> dict[str, Any]:
-    """`data.time=date` as an option; there are none of other sections."""
+    """Overrides such as `data.time=date` as keyword arguments; other sections are refused."""
     settings = parse_overrides(overrides)
     if strange := [path for path in settings if not path.startswith("data.")]:
-        raise UserError(f"-o {strange[0]}: the doctor looks at data; its settings begin with data.")
+        raise UserError(f"-o {strange[0]}: the doctor takes data settings only, which begin with `data.`")
     return {path.removeprefix("data."): value for path, value in settings.items()}

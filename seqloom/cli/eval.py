@@ -1,4 +1,4 @@
-"""`seqloom eval`: score a run on data."""
+"""`seqloom eval`: score a trained run on data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seqloom.cli._show import main_scores, print_scores, show
 
 def command(
     run: RunPath,
-    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score.")],
-    column: Annotated[str | None, typer.Option(help="Column with the text; else the one it was trained on.")] = None,
+    data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score on.")],
+    column: Annotated[str | None, typer.Option(help="Text column; default: as in training.")] = None,
     source: SourceColumn = None,
-    target: Annotated[str | None, typer.Option(help="Pairs: column of what is wanted; else as in training.")] = None,
+    target: Annotated[str | None, typer.Option(help="Pairs: target column; default: as in training.")] = None,
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
-    """Score a run on data it has not seen: its scores with their protocol, naive baselines beside."""
+    """Score a run on held-out data, next to naive baselines, and state the protocol."""
     from seqloom.runs.run import load
 
     given = (("column", column), ("source", source), ("target", target))

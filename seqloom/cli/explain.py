@@ -1,4 +1,4 @@
-"""`seqloom explain`: where a model looked."""
+"""`seqloom explain`: attention maps of a model."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from seqloom.runs.durable import make_folder, to_json, write_file
 
 def command(
     run: RunPath,
-    text: Annotated[str, typer.Option(help="The source.")],
-    target: Annotated[str | None, typer.Option(help="An output to explain; else what the model writes.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write a page with all maps here (HTML).")] = None,
-    data_out: Annotated[Path | None, typer.Option("--data-out", help="Write tokens and weights here (JSON).")] = None,
+    text: Annotated[str, typer.Option(help="Source text.")],
+    target: Annotated[str | None, typer.Option(help="Output to explain; default: what the model writes.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for a page with all maps (HTML).")] = None,
+    data_out: Annotated[Path | None, typer.Option("--data-out", help="File for tokens and weights (JSON).")] = None,
     gold: Annotated[
-        Path | None, typer.Option(help="The true alignment, one line like `0-0 1-2`; needs --target.")
+        Path | None, typer.Option(help="File with the reference alignment, one line like `0-0 1-2`; needs --target.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show where in the source a model looks while it writes: attention as maps of source against output."""
+    """Show where in the source a model looks while it writes: attention maps of source against output."""
     if not text.strip():
         raise UserError("--text: empty; there is nothing to explain")
     for path in (out, data_out):
@@ -44,14 +44,14 @@ def command(
         print(to_json(found).decode())
     else:
         written = (f"written: {path}" for path in (out, data_out) if path is not None)
-        print("\n".join([*_told(found), *written]))
+        print("\n".join([*_described(found), *written]))
 
 
-def _told(found: dict[str, Any]) -> Iterator[str]:
-    """For each output token the source token that it looked at most, and what the maps say as numbers."""
+def _described(found: dict[str, Any]) -> Iterator[str]:
+    """The source token that each output token attends to most, and the numbers of each map."""
     yield f"output: {found['target']}"
     if found["cut"]:
-        yield "the source was too long for the model, and its end was cut off"
+        yield "the source was too long for the model; its end was cut off"
     width = max(len(repr(token)) for token in found["target_tokens"])
     for token, row in zip(found["target_tokens"], found["maps"][0]["weights"], strict=True):
         most = max(range(len(row)), key=row.__getitem__)
@@ -59,4 +59,4 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     for part in found["maps"]:
         forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
         error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
-        yield f"{part['name']}: {forward} of the steps do not go back{error}"
+        yield f"{part['name']}: {forward} of the steps do not move back{error}"

@@ -15,27 +15,27 @@ from seqloom.cli._show import print_summary, show
 
 
 def command(
-    recipe: Annotated[Path | None, typer.Argument(metavar="[RECIPE.toml]", help="Settings in a file.")] = None,
-    task: Annotated[str | None, typer.Option(help="What to learn (see `seqloom list tasks`).")] = None,
-    data: Annotated[str | None, typer.Option(help="File, folder or sample:NAME to learn from.")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation text; else a part of --data.")] = None,
-    test: Annotated[str | None, typer.Option(help="Test text; scored once, at the end.")] = None,
-    model: Annotated[str | None, typer.Option(help="Architecture (see `seqloom list models`).")] = None,
+    recipe: Annotated[Path | None, typer.Argument(metavar="[RECIPE.toml]", help="File with settings.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task to learn (see `seqloom list tasks`).")] = None,
+    data: Annotated[str | None, typer.Option(help="File, folder or sample:NAME to train on.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data; default: a part of --data.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test data; scored once, at the end.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model to train (see `seqloom list models`).")] = None,
     start: Annotated[
-        str | None, typer.Option("--from", help="A run whose encoder and tokenizer it begins with.")
+        str | None, typer.Option("--from", help="Run to start from: its encoder and tokenizer are reused.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; default: a new one under runs/.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder to write; default: a new one under runs/.")] = None,
     override: Annotated[
         list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model. Running the same command again continues it, or says that nothing is left to do."""
+    """Train a model. Running the same command again resumes it, or reports that it is complete."""
     if out is not None and (out / ".lock").exists() and os.environ.get("RANK", "0") == "0":
         from seqloom.runs.folder import RunFolder
 
         with RunFolder(out).lock():
-            pass  # in use by another process? say so before loading torch
+            pass  # report a run in use by another process before loading torch
     from seqloom.runs.fit import fit
 
     run = fit(

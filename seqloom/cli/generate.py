@@ -14,16 +14,20 @@ from seqloom.cli._show import print_texts, show
 def command(
     run: RunPath,
     prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
-    max_new: Annotated[int, typer.Option("--max-new", min=0, help="Tokens to write.")] = 200,
+    max_new: Annotated[int, typer.Option("--max-new", min=0, help="Maximum number of tokens to generate.")] = 200,
     temperature: Annotated[
-        float, typer.Option(help="Below 1: bolder choices are rarer; 0: the most likely token.")
+        float, typer.Option(help="Sampling temperature; below 1: more conservative; 0: the most likely token.")
     ] = 0.8,
-    top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k most likely; 0: all.")] = 0,
-    top_p: Annotated[float, typer.Option("--top-p", help="Choose among the most likely that hold this share.")] = 1.0,
-    beams: Annotated[int, typer.Option(min=1, help="Beam search with so many beams, instead of drawing.")] = 1,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="The same seed, the same text.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="Continuations to write, as one batch.")] = 1,
-    stop: Annotated[list[str] | None, typer.Option(help="End at this text (may be given several times).")] = None,
+    top_k: Annotated[int, typer.Option("--top-k", help="Sample from the k most likely tokens; 0: all.")] = 0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="Sample from the fewest tokens with this total probability.")
+    ] = 1.0,
+    beams: Annotated[int, typer.Option(min=1, help="Number of beams; above 1: beam search instead of sampling.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Random seed; the same seed gives the same text.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of continuations, generated as one batch.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="Stop before this text (may be given several times).")] = None,
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
@@ -31,8 +35,8 @@ def command(
     from seqloom.runs.run import load
 
     loaded = load(run, int8=int8)
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else drawing)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else sampling)
     if beams == count == 1 and not as_json:
         for number, piece in enumerate(loaded.write(prompt, stop=stop or (), **how)):
             sys.stdout.write(piece if number else prompt + piece)

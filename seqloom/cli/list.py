@@ -1,4 +1,4 @@
-"""`seqloom list`: what there is to choose from."""
+"""`seqloom list`: models, tasks, samples and runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seqloom.core.errors import unknown
 
 
 def command(
-    what: Annotated[str, typer.Argument(help="models | tasks | samples | runs")],
+    what: Annotated[str, typer.Argument(help="What to list: models, tasks, samples or runs.")],
     name: Annotated[
-        str | None, typer.Argument(help="One of them: its options; for runs: the folder to look in.")
+        str | None, typer.Argument(help="Model or task: list its options; runs: the folder to look in.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what there is, and the options of a model or task."""
+    """List models, tasks, samples or runs, or the options of one model or task."""
     from seqloom.runs import listing
 
     if what not in listing.LISTS:

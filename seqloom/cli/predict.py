@@ -1,4 +1,4 @@
-"""`seqloom predict`: an answer to each source."""
+"""`seqloom predict`: predictions for new data."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
 
 from seqloom.cli._files import check_out
 from seqloom.cli._options import Int8, Json, RunPath, SourceColumn
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Row
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
 
-_PATIENCE = 5.0  # seconds between two lines about the progress
+_PATIENCE = 5.0  # seconds between two progress lines
 
-DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME with the sources.")]
-OneText = Annotated[str | None, typer.Option(help="One source, instead of --data.")]
-Passage = Annotated[str | None, typer.Option(help="Questions: what --text, the question, is about.")]
-OutPath = Annotated[Path | None, typer.Option(help="Write here (replaced when all is done); else to the screen.")]
-Beams = Annotated[int | None, typer.Option(help="Continuations kept in the search; else as in training.")]
+DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME to predict from.")]
+OneText = Annotated[str | None, typer.Option(help="One text to predict from, instead of --data.")]
+Passage = Annotated[str | None, typer.Option(help="Question answering: passage for the question in --text.")]
+OutPath = Annotated[
+    Path | None, typer.Option(help="Output file, replaced only when complete; default: standard output.")
+]
+Beams = Annotated[int | None, typer.Option(help="Number of beams; default: as in training.")]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", help="Power of the length that scores are divided by.")
+    float | None, typer.Option("--length-penalty", help="Scores are divided by the length to this power.")
 ]
-MinNew = Annotated[int | None, typer.Option("--min-new", help="Fewest tokens of an output.")]
-MaxNew = Annotated[int | None, typer.Option("--max-new", help="Most tokens of an output.")]
-NoRepeat = Annotated[int | None, typer.Option("--no-repeat", help="Length of n-grams that an output may not repeat.")]
-NBest = Annotated[int | None, typer.Option("--n-best", help="Also give so many outputs, best first.")]
-Temperature = Annotated[float | None, typer.Option(help="Above 0: draw instead of searching.")]
-TopK = Annotated[int | None, typer.Option("--top-k", help="Draw from the k most likely.")]
-TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the most likely that hold this.")]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**62, help="The same seed, the same drawing.")]
-Alignments = Annotated[bool, typer.Option("--alignments", help="Also give where it looked in the source.")]
+MinNew = Annotated[int | None, typer.Option("--min-new", help="Minimum number of output tokens.")]
+MaxNew = Annotated[int | None, typer.Option("--max-new", help="Maximum number of output tokens.")]
+NoRepeat = Annotated[int | None, typer.Option("--no-repeat", help="Length of n-grams that an output must not repeat.")]
+NBest = Annotated[int | None, typer.Option("--n-best", help="Also give this many outputs, best first.")]
+Temperature = Annotated[float | None, typer.Option(help="Sampling temperature; above 0: sample instead of searching.")]
+TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most likely tokens.")]
+TopP = Annotated[
+    float | None, typer.Option("--top-p", help="Sample from the fewest tokens with this total probability.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**62, help="Random seed; the same seed gives the same samples.")]
+Alignments = Annotated[bool, typer.Option("--alignments", help="Also give the attention weights over the source.")]
 Back = Annotated[
-    int | None, typer.Option(min=1, help="Forecasts: begin so many points before the end, with what came beside.")
+    int | None, typer.Option(min=1, help="Forecasts: start N points before the end and show the actual values.")
 ]
-Chart = Annotated[Path | None, typer.Option(help="Forecasts: also draw them here (HTML).")]
+Chart = Annotated[Path | None, typer.Option(help="Forecasts: also draw charts in this file (HTML).")]
 
 
 def command(
@@ -65,20 +70,20 @@ def command(
     int8: Int8 = False,
     as_json: Json = False,
 ) -> None:
-    """Answer each source: one JSON object per row, in order; forecasts as a table if --out ends with .csv."""
+    """Predict for each row: one JSON object per line, in order; a CSV table if --out ends in .csv."""
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
         "alignments": alignments or None, "passage": passage, "back": back,
     }  # fmt: skip
     if (data is None) == (text is None):
-        raise UserError("predict: give --data PATH or --text TEXT, one of them")
+        raise UserError("predict: give --data PATH or --text TEXT, exactly one of them")
     if text is not None and not text.strip():
         raise UserError("--text: empty; there is nothing to predict from")
     if passage is not None and text is None:
-        raise UserError("--passage: of the question in --text; in --data each question has its own")
+        raise UserError("--passage: belongs to the question in --text; in --data each question has its own passage")
     if chart is not None and data is None:
-        raise UserError("--chart: draws what is forecast from --data; a text has no chart")
+        raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
     check_out(out, data)
     check_out(chart, data)
     from seqloom.runs.run import load
@@ -91,54 +96,54 @@ def command(
         drawn = page(loaded.pictures(data, columns=columns, **how), loaded)
         make_folder(chart.parent)
         write_file(chart, drawn.encode())
-    answers = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
+    predictions = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
     if out is None:
-        _print_lines(_watched(answers))
+        _print_lines(_watched(predictions))
         return
     make_folder(out.parent)
     with new_file(out) as file:
-        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(answers), file)
+        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(predictions), file)
     if as_json:
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
-        print(f"{out}: {count:,} predictions" + (f", {cut:,} from sources that were too long and cut" if cut else ""))
+        print(f"{out}: {count:,} predictions" + (f", {cut:,} from truncated sources" if cut else ""))
 
 
-def _watched(answers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same; of many, a line now and then on standard error."""
-    started = said = time.monotonic()
-    for done, answer in enumerate(answers, 1):
-        yield answer
+def _watched(predictions: Iterable[Row]) -> Iterator[Row]:
+    """The same predictions, with a progress line on standard error now and then."""
+    started = reported = time.monotonic()
+    for done, row in enumerate(predictions, 1):
+        yield row
         now = time.monotonic()
-        if now - said >= _PATIENCE:
-            said = now
+        if now - reported >= _PATIENCE:
+            reported = now
             print(f"{done:,} predictions, {done / (now - started):,.1f} per second", file=sys.stderr, flush=True)
 
 
-def _print_lines(answers: Iterable[dict[str, Any]]) -> None:
-    for answer in answers:
-        print(to_json(answer).decode(), flush=True)
+def _print_lines(predictions: Iterable[Row]) -> None:
+    for row in predictions:
+        print(to_json(row).decode(), flush=True)
 
 
-def _write_lines(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int, int]:
-    """How many there were, and how many of them from a source that was cut."""
+def _write_lines(predictions: Iterable[Row], file: BinaryIO) -> tuple[int, int]:
+    """The number of predictions, and of those from a truncated source."""
     count = cut = 0
-    for answer in answers:
-        file.write(to_json(answer) + b"\n")
-        count, cut = count + 1, cut + bool(answer.get("cut"))
+    for row in predictions:
+        file.write(to_json(row) + b"\n")
+        count, cut = count + 1, cut + bool(row.get("cut"))
     return count, cut
 
 
-def _write_table(answers: Iterable[dict[str, Any]], file: BinaryIO) -> tuple[int, int]:
-    """The same as CSV: the keys of the first are the columns, and what is not one value is written as JSON."""
+def _write_table(predictions: Iterable[Row], file: BinaryIO) -> tuple[int, int]:
+    """The same as CSV: the keys of the first prediction are the columns; lists and objects are written as JSON."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer: csv.DictWriter | None = None
     count = 0
-    for answer in answers:
+    for row in predictions:
         if writer is None:
-            writer = csv.DictWriter(text, list(answer), extrasaction="ignore")
+            writer = csv.DictWriter(text, list(row), extrasaction="ignore")
             writer.writeheader()
-        plain = {k: to_json(v).decode() if isinstance(v, dict | list) else v for k, v in answer.items()}
+        plain = {k: to_json(v).decode() if isinstance(v, dict | list) else v for k, v in row.items()}
         writer.writerow(plain)
         count += 1
     text.detach()

@@ -1,6 +1,6 @@
-"""A fair trial of several models on one set of data: `seqloom.compare(data=..., models=..., out=...)`.
+"""A fair comparison of several models on one dataset: `seqloom.compare(data=..., models=..., out=...)`.
 
-The package is callable, because it has the name of the verb it is for.
+The package itself is callable, because it shares its name with the function.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""`compare`, from a question to a report: match sizes, tune, train over seeds, measure, judge, recommend.
+"""`compare`, from the command to the report: match sizes, tune, train over seeds, measure, test, recommend.
 
-    DIR/comparison.json     what was asked; DIR/tokenizer/: the one that all use
-    DIR/runs/ENTRY/         trial-01, ...: the search; seed-1, ...: the runs that count; each a run folder
-    DIR/result.json         all that was found; DIR/report.html and report.md show it
+    DIR/comparison.json     the plan; DIR/tokenizer/: shared by all entries
+    DIR/runs/ENTRY/         trial-01, ...: the search; seed-1, ...: the final runs; each is a run folder
+    DIR/result.json         all results; DIR/report.html and report.md present them
 
-Issued again, it keeps what is finished, continues what is not, and writes the report anew.
+Running the same command again reuses finished jobs, continues unfinished ones and rewrites the report.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
 
 PLACES = ("local", "ray")
-EXAMPLES = "100,400,1600"  # labelled rows by which transfer is measured
+EXAMPLES = "100,400,1600"  # numbers of labelled rows at which transfer is measured
 COUNTS = ("all", "backbone")
-_MEASURING = 0.01  # share of the training time that each measurement of all entries may take
+_MEASURING = 0.01  # time limit per measurement, as a share of the training time
 
 
 class Comparison:
-    """A finished comparison: `result` is all that was found, `report` the page that shows it."""
+    """A finished comparison: `result` holds all results, `report` is the path of the HTML report."""
 
     def __init__(self, folder: Path, result: dict[str, Any]) -> None:
         self.folder, self.result, self.report = folder, result, folder / "report.html"
@@ -87,15 +87,15 @@ def compare(
     quiet: bool = False,
     command: str = "",
 ) -> Comparison:
-    """A fair trial of several models on one set of data. Options as in `seqloom compare`."""
+    """Compare several models fairly on one dataset. Options as in `seqloom compare`."""
     for option, value, known_values in (("prefer", prefer, PREFERENCES), ("on", on, PLACES), ("count", count, COUNTS)):
         if value not in known_values:
             raise UserError(f"--{option} {value}: choose one of {', '.join(known_values)}")
     for option, number, least in (("trials", trials, 0), ("seeds", seeds, 1), ("jobs", jobs, 1)):
         if number < least:
-            raise UserError(f"--{option} {number}: at least {least}")
+            raise UserError(f"--{option} {number}: must be at least {least}")
     if not 0 < trial_share <= 1:
-        raise UserError(f"--trial-share {trial_share:g}: a share of the budget is wanted, above 0 and at most 1")
+        raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
     plan = Plan(
         task=task,
         data={part: spec for part, spec in (("train", data), ("valid", valid), ("test", test)) if spec},
@@ -123,9 +123,9 @@ def compare(
 def conduct(
     plan: Plan, out: Path, *, jobs: int, on: str, wishes: Mapping[str, Any], quiet: bool, command: str
 ) -> Comparison:
-    """All of it; `wishes` matter to the recommendation alone."""
+    """Run the whole comparison; `wishes` (preference and constraints) affect only the recommendation."""
     watch = watcher(quiet)
-    folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines start elsewhere
+    folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines have another working directory
     out, before = folder.path, record.known(folder)
     plan = record.agreed(plan, before.get("plan"), out)
     try:
@@ -155,7 +155,7 @@ def conduct(
 
 @dataclass(frozen=True)
 class _Course:
-    """The way of one entry through a comparison: how it was tuned, and its runs, done or to come."""
+    """One entry in a comparison: its trials, and its final runs and probe, finished or pending."""
 
     sized: Sized
     trials: list[dict[str, Any]]
@@ -165,7 +165,7 @@ class _Course:
 
 
 class _Comparing:
-    """The work itself: what is done, in which order."""
+    """Schedules the jobs of a comparison and collects their results."""
 
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
@@ -174,16 +174,16 @@ class _Comparing:
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.task.main_score.higher_is_better else min
         self.pool: Pool | None = None
-        self.stopped = 0  # number of the signal that asked for it
+        self.stopped = 0  # the signal that stopped it
 
     @contextmanager
     def working(self, on: str) -> Iterator[None]:
-        """Processes to work with; a signal lets them save what they have."""
+        """Start the worker pool; on a signal, the workers save their state."""
         pool = self.pool = Cluster(self.parallel, self.plan.threads) if on == "ray" else Local(self.parallel)
 
         def stop(number: int, frame: Any) -> None:
             self.stopped = number
-            threading.Thread(target=pool.stop, args=(signal.SIGTERM,)).start()  # its locks may be held right here
+            threading.Thread(target=pool.stop, args=(signal.SIGTERM,)).start()  # the main thread may hold its locks
 
         main = threading.current_thread() is threading.main_thread()
         before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)} if main else {}
@@ -195,35 +195,35 @@ class _Comparing:
             pool.close()
 
     def work(self) -> Found:
-        plan, entries, counting = self.plan, self.field.entries, self.field.baselines
+        plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
         more = self.transfer.count if self.transfer else 0
-        planned = len(entries) * (plan.trials + plan.seeds + 1 + more) + len(counting) + 1
+        planned = len(entries) * (plan.trials + plan.seeds + 1 + more) + len(baselines) + 1
         names = [sized.entry.name for sized in entries]
         self.watch.plan(names, planned, self.jobs.amount(len(entries), more), self.parallel)
         found = Found(self.field.task, self.jobs.seeds)
-        counted = self._submit([self.jobs.final(sized, self.jobs.seeds[0]) for sized in counting])
+        fitted = self._submit([self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines])
         with ThreadPoolExecutor(len(entries)) as threads:
-            courses = list(threads.map(self._compete, entries, range(len(entries))))
+            courses = list(threads.map(self._run_entry, entries, range(len(entries))))
         measuring = self._measure(courses)
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
-        found.baselines = dict(zip([sized.entry.name for sized in counting], self._wait(counted), strict=True))
+        found.baselines = dict(zip([sized.entry.name for sized in baselines], self._wait(fitted), strict=True))
         for done in self._wait(measuring):
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
 
-    def _compete(self, sized: Sized, place: int) -> _Course:
-        """Tune an entry, then hand its runs over; those of every entry take turns, seed by seed, so that a slow hour
-        of the machine slows all of them. Probes are for processes that have no run left."""
+    def _run_entry(self, sized: Sized, place: int) -> _Course:
+        """Tune an entry, then submit its final runs; entries alternate, seed by seed, so that a slow phase of the
+        machine affects all of them. Probes run when no final run is waiting."""
         trials = self._search(sized)
         sized = self._tuned(sized, trials)
         jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
         return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
 
     def _measure(self, courses: Sequence[_Course]) -> list[Future[Result]]:
-        """Cost and aspects of all that came through their first run, beside the runs that are left."""
+        """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""
         first = self._wait([course.runs[0] for course in courses])
         done = [(c.sized, r["summary"]["seconds"]) for c, r in zip(courses, first, strict=True) if r["state"] == "done"]
         if not done:
@@ -232,23 +232,23 @@ class _Comparing:
         return self._submit([self.jobs.measure([sized for sized, _ in done], round(min(6.0, max(1.0, room)), 1))])
 
     def _search(self, sized: Sized) -> list[dict[str, Any]]:
-        """The trials of one entry, round by round."""
+        """Run the trials of one entry, round by round."""
         if not self.plan.trials:
             return []
         trials: list[dict[str, Any]] = []
         first = search.first_settings(sized.config.train, sized.config.model)
         lower = self.better is min
         proposals = search.rounds(self.plan.trials, first, sized.pinned, sized.entry.name, lower)
-        asked = next(proposals)
+        proposed = next(proposals)
         reference: search.Curve = []
         while True:
-            jobs = [self.jobs.trial(sized, s, len(trials) + n + 1, reference) for n, s in enumerate(asked)]
-            outcomes = [self._trial(*each) for each in zip(jobs, asked, self._do(jobs), strict=True)]
+            jobs = [self.jobs.trial(sized, s, len(trials) + n + 1, reference) for n, s in enumerate(proposed)]
+            outcomes = [self._trial(*each) for each in zip(jobs, proposed, self._do(jobs), strict=True)]
             trials += [trial | {"trial": len(trials) + n} for n, trial in enumerate(outcomes)]
             whole = [trial for trial in trials if trial["state"] == "done"]
             reference = self.better(whole, key=lambda t: t["score"])["curve"] if whole else []
             try:
-                asked = proposals.send([(trial["score"], trial["curve"]) for trial in outcomes])
+                proposed = proposals.send([(trial["score"], trial["curve"]) for trial in outcomes])
             except StopIteration:
                 return trials
 
@@ -271,7 +271,7 @@ class _Comparing:
         return self._wait(self._submit(jobs))
 
     def _submit(self, jobs: Sequence[Job]) -> list[Future[Result]]:
-        """Their results to come; those that are known are not done again."""
+        """Futures of the results; stored results are reused."""
         return [self._submit_one(job) for job in jobs]
 
     def _submit_one(self, job: Job) -> Future[Result]:
@@ -296,21 +296,21 @@ class _Comparing:
             self.watch.end(job, done.result(), kept=False)
 
     def timing(self) -> dict[str, Any]:
-        """Overhead: what the processes did beside training (waiting and measuring); unknown if some was done before."""
+        """Overhead: time not spent training, relative to training time; unknown if stored results were reused."""
         wall, training = time.perf_counter() - self.started, self.watch.trained
         overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
 def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool) -> Field:
-    """Large texts are prepared with a word about it."""
-    talk = Silent() if quiet else reporter()
+    """Show progress while the data is prepared."""
+    progress = Silent() if quiet else reporter()
     try:
-        return Field(plan, folder, talk, absolute=on == "ray")
+        return Field(plan, folder, progress, absolute=on == "ray")
     finally:
-        talk.close()
+        progress.close()
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The field: who takes part, all at one size, on one set of data, read in one order."""
+"""The entries and baselines of a comparison, at matched size, on the same data in the same order."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from seqloom.runs.settings import RunConfig
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 
-_TEST_SHARE = 0.1  # of the text, where no test part is given
+_TEST_SHARE = 0.1  # of the data, if no test set is given
 
 
 class Field:
-    """`entries` are trained, tuned and compared; `baselines` count, and must be beaten."""
+    """`entries` are tuned, trained and compared; `baselines` are fitted by counting or in closed form."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, talk: Reporter, absolute: bool = False) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, progress: Reporter, absolute: bool = False) -> None:
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
         configs = [self._config(entry) for entry in named]
-        self._prepare(configs[0], folder, talk)
-        own = [self._as_it_comes(entry, config) for entry, config in zip(named, configs, strict=True)]
+        self._prepare(configs[0], folder, progress)
+        own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
         self.column = 0 if plan.count == "all" else 1
         trained = [sized for sized in own if not sized.counts]
         if not trained:
-            raise UserError("--models: all of them count; name at least one that is trained, for example lstm")
+            raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
         self.target = plan.params or max(sized.parameters[self.column] for sized in trained)
         self.entries = [self._at_size(sized) for sized in trained]
-        self.baselines = self._counting([sized for sized in own if sized.counts])
+        self.baselines = self._closed_form([sized for sized in own if sized.counts])
 
     def protocol(self) -> dict[str, Any]:
         plan, train = self.plan, self.entries[0].config.train
@@ -76,7 +76,7 @@ class Field:
 
     @property
     def _plain(self) -> Plan:
-        """The plan for models that nobody named: options of the model were meant for others."""
+        """The plan for models the user did not name: without overrides of model options."""
         plain = tuple(o for o in self.plan.overrides if not o.startswith("model."))
         return self.plan.model_copy(update={"overrides": plain})
 
@@ -87,30 +87,30 @@ class Field:
             data["test_fraction"] = _TEST_SHARE
         return config.model_copy(update={"data": _absolute(data) if self.absolute else data})
 
-    def _prepare(self, config: RunConfig, folder: RunFolder, talk: Reporter) -> None:
-        """The parts, as tokens, and one tokenizer for all."""
+    def _prepare(self, config: RunConfig, folder: RunFolder, progress: Reporter) -> None:
+        """Fit the shared tokenizer and tokenise the data."""
         material = Material(config)
         if "valid" not in material.parts:
-            raise UserError("data.valid_fraction=0 leaves nothing to tune on; a comparison needs a validation part")
+            raise UserError("data.valid_fraction=0: a comparison needs a validation set; raise it or use --valid")
         vocabulary = material.new_vocabulary()
         folder.publish("tokenizer", vocabulary.files())
-        rows = material.rows(vocabulary, talk)
+        rows = material.rows(vocabulary, progress)
         self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
         self.task = material.task(vocabulary)
         self.length, self.rows = measured(self.task).typical_length(rows["train"]), len(rows["train"])
 
-    def _as_it_comes(self, entry: Entry, config: RunConfig) -> Sized:
-        """At its own size, made for the length that all read; refused if the task cannot use it."""
+    def _at_own_size(self, entry: Entry, config: RunConfig) -> Sized:
+        """The entry at its own size, set up for the common sequence length; rejected if the task cannot use it."""
         task = task_config(config)
         model, pinned = model_config(config), entry.pinned(self.plan)
-        said = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
-        model = model.reading(task.tokens_per_row).model_copy(update=said)
+        fixed = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
+        model = model.reading(task.tokens_per_row).model_copy(update=fixed)
         sized = Sized(entry, config, model, self.task, pinned, self.length)
         try:
             self.task.check_model(sized.blueprint)
         except UserError as error:
-            would = ", ".join(name for name in names("models") if self._accepted(name))
-            raise UserError(f"{entry.name}: {error}; these would do: {would}") from None
+            usable = ", ".join(name for name in names("models") if self._accepted(name))
+            raise UserError(f"{entry.name}: {error}; usable models: {usable}") from None
         return sized
 
     def _accepted(self, name: str) -> bool:
@@ -133,22 +133,22 @@ class Field:
         matched.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
         return matched
 
-    def _counting(self, named: list[Sized]) -> list[Sized]:
-        """Every model that counts and that the task accepts, named or not: they cost next to nothing."""
+    def _closed_form(self, named: list[Sized]) -> list[Sized]:
+        """Every closed-form model that the task accepts, named by the user or not: they cost next to nothing."""
         known = {sized.entry.model for sized in named}
         others = [Entry(name, name) for name in names("models") if name not in known and self._accepted(name)]
-        sized = [self._as_it_comes(entry, self._config(entry, self._plain)) for entry in others]
+        sized = [self._at_own_size(entry, self._config(entry, self._plain)) for entry in others]
         return named + [each for each in sized if each.counts]
 
 
 def _absolute(data: Json) -> Json:
-    """The same files, wherever a process was started."""
+    """Absolute paths, valid in any working directory."""
     specs = {part: data[part] for part in ("train", "valid", "test")}
     paths = {part: _path(spec) for part, spec in specs.items() if spec and not spec.startswith("sample:")}
     return data | paths
 
 
 def _path(spec: str) -> str:
-    """Two files side by side, `train.en,train.de`, are two paths; a comma may also be part of a name."""
+    """A pair of files, `train.en,train.de`, is two paths; but a comma may also be part of a file name."""
     names = [spec] if os.path.exists(spec) else spec.split(",")
     return ",".join(os.path.abspath(name.strip()) for name in names)

@@ -1,4 +1,4 @@
-"""The plan of a comparison: what is asked, and what follows from it for each entry."""
+"""The plan of a comparison: everything that determines its results."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from seqloom.lab.rules import Budget, Rules, parse_amount
 
 
 class Pretraining(Strict):
-    """What transfer is measured by."""
+    """How transfer is measured."""
 
     text: str
     budget: Budget
-    examples: tuple[int, ...]  # numbers of labelled rows, rising
+    examples: tuple[int, ...]  # numbers of labelled rows, ascending
 
     @classmethod
     def parse(cls, text: str, budget: str, examples: str) -> Pretraining:
@@ -23,7 +23,7 @@ class Pretraining(Strict):
 
 
 class Plan(Rules):
-    """All that makes two comparisons the same one; how fast and where it is worked off is not part of it."""
+    """What identifies a comparison; where and with how many processes it runs is not part of it."""
 
     models: tuple[str, ...]
     params: int | None

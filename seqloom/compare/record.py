@@ -1,4 +1,4 @@
-"""What was asked in the folder of a comparison, and whether it is the same that is asked now."""
+"""The stored plan of a comparison, and whether a new one matches it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seqloom.core.errors import UserError
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
-_GROWING = {"seeds", "pretraining"}  # what may change when a comparison goes on
+_GROWING = {"seeds", "pretraining"}  # may change when a comparison is continued
 
 
 def known(folder: RunFolder) -> dict[str, Any]:
-    """What was asked here before; nothing in a new folder."""
+    """The stored plan and data hashes; empty for a new folder."""
     if (folder.path / "run.json").exists():
         raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
     try:
@@ -27,7 +27,7 @@ def known(folder: RunFolder) -> dict[str, Any]:
 
 
 def agreed(plan: Plan, before: dict[str, Any] | None, out: Path) -> Plan:
-    """Threads are part of a run: those of the beginning are kept. Little else may change when a comparison goes on."""
+    """The plan to continue with: threads affect the numbers, so the stored value is kept; little else may change."""
     if before is None:
         return plan
     plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
@@ -42,7 +42,7 @@ def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Pa
     changed = [part for part in now if before and before.get(part, {}).get("hash") != now[part]["hash"]]
     if changed:
         raise UserError(
-            f"{now[changed[0]]['name']}: the {changed[0]} text has changed since the comparison in {out} began; "
+            f"{now[changed[0]]['name']}: the {changed[0]} data has changed since the comparison in {out} started; "
             "restore it, or choose another --out"
         )
 

@@ -1,4 +1,4 @@
-"""From what the jobs gave to what the report shows: `result.json`, with every figure in it and nothing else."""
+"""From the results of the jobs to `result.json`, which holds every figure of the report."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ CONFIDENCE, LEVEL = 0.95, 0.01
 
 @dataclass
 class Found:
-    """The results of all jobs, by the name of the entry."""
+    """The results of all jobs, by entry name."""
 
     task: AnyTask
     seeds: list[int]
     entries: list[Sized] = field(default_factory=list)
     search: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the runs that count
+    jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
     runs: dict[str, list[Result]] = field(default_factory=dict)
     baselines: dict[str, Result] = field(default_factory=dict)
     probes: dict[str, Result] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
-    naive: dict[str, Any] = field(default_factory=dict)  # baselines that need the training part: their scores
+    naive: dict[str, Any] = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: dict[str, Any] = field(default_factory=dict)
 
     @property
     def shown(self) -> list[str]:
-        """The scores to read beside the metric."""
+        """Scores shown in addition to the metric."""
         return _shown(self.task)
 
     def add(
@@ -64,7 +64,7 @@ def assemble(
     for entry in done:
         entry["against_best"] = asdict(verdicts[entry["name"]])
     scored = {name: score for name, runs in found.runs.items() for run in runs if (score := _test(run))}
-    ways: dict[str, list[str]] = {}  # how a score was taken: by whom
+    ways: dict[str, list[str]] = {}  # scoring protocol: entries scored by it
     for name, score in scored.items():
         ways.setdefault(score["protocol"], []).append(name)
     result = {
@@ -110,7 +110,7 @@ def _entry(found: Found, sized: Sized) -> dict[str, Any]:
 
 
 def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What only an entry has whose runs all came to their end."""
+    """The fields of an entry whose runs have all finished."""
     peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
     measured = found.measured.get(name, {})
     probe = found.probes.get(name, {})
@@ -139,13 +139,13 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
 
 
 def _mean(values: Sequence[float | None]) -> dict[str, Any] | None:
-    """Over seeds; None where one of them has no such score."""
+    """Mean over seeds; None if a seed has no such score."""
     known = [value for value in values if value is not None]
     return asdict(statistics.interval(known, CONFIDENCE)) if len(known) == len(values) else None
 
 
 def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]] | None:
-    """Mean over seeds, bin by bin: where a source has several references, seeds may have chosen other ones."""
+    """Mean over seeds per bin; with several references per source, the bins may differ between seeds."""
     found = [test["forgetting"] for test in tests if test.get("forgetting")]
     if not found:
         return None
@@ -160,7 +160,7 @@ def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def _horizon(tests: Sequence[dict[str, Any]]) -> dict[str, list[float | None]] | None:
-    """Errors by the steps ahead, mean over seeds: on the test part, and before it."""
+    """Errors by forecast step, mean over seeds: on the test set, and before it."""
     found = [test["horizon"] for test in tests if test.get("horizon")]
     return {
         name: _mean_of([each[name] for each in found]) for name in ("rmse", "inside") if found and name in found[0]
@@ -206,7 +206,7 @@ def _tuned(sized: Sized) -> dict[str, Any]:
 
 
 def _baselines(found: Found) -> list[dict[str, Any]]:
-    """What one gets for nothing, and the models that count."""
+    """Naive baselines, and the models fitted by counting or in closed form."""
     everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
@@ -219,7 +219,7 @@ def _baselines(found: Found) -> list[dict[str, Any]]:
 
 
 def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
-    """A text that nobody predicted token by token has no score in the metric."""
+    """A baseline that only outputs text assigns no probabilities, so it has no loss."""
     return {
         "name": name,
         "score": scores.get(task.metric),
@@ -228,7 +228,7 @@ def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> dict[str, 
 
 
 def _recipes(found: Found) -> list[dict[str, Any]]:
-    """The best validation score of every architecture with every optimiser, all with the budget of a trial."""
+    """Best validation score of every architecture with every optimizer, at the budget of a trial."""
     best: dict[tuple[str, str], float] = {}
     better = max if found.task.main_score.higher_is_better else min
     for name, trials in found.search.items():

@@ -1,11 +1,11 @@
-"""Transfer: what pre-training brings, as the score against the number of labelled examples, with it and without.
+"""Transfer: the score by number of labelled examples, with and without pre-training.
 
-Every entry is pre-trained once on raw text, in the way its kind allows: to go on writing, or else to fill gaps. Then,
-for each number of examples and each seed, the same few rows teach a model that begins there and one that begins with
-nothing, with the same settings and the same budget.
+Every entry is pre-trained once on raw text: as a causal language model if it can be one, else as a masked one. Then,
+for each number of examples and each seed, a pre-trained model and one from scratch are trained on the same rows, with
+the same settings and budget.
 
     DIR/runs/ENTRY/pretrained            the run on raw text
-    DIR/runs/ENTRY/100-seed-1            from scratch, on 100 examples; 100-seed-1-pretrained: the same, begun there
+    DIR/runs/ENTRY/100-seed-1            from scratch, on 100 examples; 100-seed-1-pretrained: the same, pre-trained
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import TokenizerOptions
 
-_TEACHERS = ("language_model", "masked_lm")  # the first that accepts a kind of model teaches it
+_TEACHERS = ("language_model", "masked_lm")  # a model is pre-trained on the first that accepts it
 _WAYS = ("scratch", "pretrained")
 
 Submit = Callable[[Sequence[Job]], list[Future[Result]]]
@@ -39,16 +39,16 @@ Wait = Callable[[Sequence[Future[Result]]], list[Result]]
 
 class Transfer:
     def __init__(self, jobs: Jobs, pretraining: Pretraining, entries: Sequence[Sized], rows: int) -> None:
-        """Refuses what cannot be done before anything is; `rows`: of the training part."""
+        """Validate before any job starts; `rows`: number of training rows."""
         self.jobs, self.pretraining = jobs, pretraining
         if not jobs.task.encodes:
-            raise UserError(f"--pretrain: {jobs.task.name} does not begin with an encoder; tasks of understanding do")
+            raise UserError(f"--pretrain: {jobs.task.name} has no encoder to pre-train; only understanding tasks do")
         if (most := pretraining.examples[-1]) > rows:
-            raise UserError(f"--examples {most}: the training part has {rows:,} rows; give smaller numbers")
+            raise UserError(f"--examples {most}: the training set has only {rows:,} rows; use smaller numbers")
         try:
             tokenizer = Tokenizer.load(jobs.tokenizer)
         except UserError:
-            raise UserError("--pretrain: this comparison reads measurements; text teaches nothing about them") from None
+            raise UserError("--pretrain: this task reads measurements, not text; leave the option out") from None
         self.teachers = {name: find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
         self.configs = {sized.entry.name: self._configure(sized) for sized in entries}
         config = next(iter(self.configs.values()))
@@ -56,26 +56,26 @@ class Transfer:
 
     @property
     def count(self) -> int:
-        """Runs of one entry."""
+        """Number of runs per entry."""
         return 1 + len(_WAYS) * len(self.pretraining.examples) * len(self.jobs.seeds)
 
     def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, dict[str, Any]]:
-        """By name of the entry: its teacher, and its scores for each number of examples."""
-        teaching = submit([self._pretrain(sized) for sized in entries])
-        alone = [submit(self._few(sized, "scratch")) for sized in entries]
-        taught = wait(teaching)
-        begun = [
+        """By entry name: its pre-training task, and its scores for each number of examples."""
+        pretraining_runs = submit([self._pretrain(sized) for sized in entries])
+        scratch = [submit(self._few(sized, "scratch")) for sized in entries]
+        pretrained = wait(pretraining_runs)
+        finetuned = [
             submit(self._few(sized, "pretrained")) if result["state"] == "done" else []
-            for sized, result in zip(entries, taught, strict=True)
+            for sized, result in zip(entries, pretrained, strict=True)
         ]
         found = {}
-        for sized, result, *futures in zip(entries, taught, alone, begun, strict=True):
+        for sized, result, *futures in zip(entries, pretrained, scratch, finetuned, strict=True):
             ways = [wait(each) for each in futures]
             found[sized.entry.name] = self._summary(sized, result, dict(zip(_WAYS, ways, strict=True)))
         return found
 
     def _configure(self, sized: Sized) -> RunConfig:
-        """How an entry is pre-trained: its model, its tokens, and what suits the task that teaches it."""
+        """Settings for pre-training an entry: its model and tokenizer, and the defaults of the pre-training task."""
         kind, limit = sized.blueprint.kind, sized.blueprint.limit
         teacher = next(name for name, task in self.teachers.items() if kind in task.accepts)
         task = find_config("tasks", teacher)
@@ -118,12 +118,12 @@ class Transfer:
     def _folder(self, sized: Sized) -> Path:
         return self.jobs.folder(sized, "pretrained")
 
-    def _summary(self, sized: Sized, taught: Result, ways: Mapping[str, list[Result]]) -> dict[str, Any]:
+    def _summary(self, sized: Sized, pretrained: Result, ways: Mapping[str, list[Result]]) -> dict[str, Any]:
         teacher = self.configs[sized.entry.name].task["name"]
-        told = {"teacher": teacher, "teacher_title": list(self.teachers[teacher].title)}
-        every = [taught, *(result for results in ways.values() for result in results)]
+        described = {"teacher": teacher, "teacher_title": list(self.teachers[teacher].title)}
+        every = [pretrained, *(result for results in ways.values() for result in results)]
         if failed := next((result for result in every if result["state"] != "done"), None):
-            return told | {"error": failed.get("error"), "points": []}
+            return described | {"error": failed.get("error"), "points": []}
         scores = {way: [r["summary"]["scores"]["test"][self.jobs.task.metric] for r in results]
                   for way, results in ways.items()}  # fmt: skip
         points = []
@@ -132,5 +132,5 @@ class Transfer:
             gains = [after - before for before, after in zip(*by_seed.values(), strict=True)]
             known = {way: asdict(statistics.interval(found)) for way, found in by_seed.items()}
             points.append({"examples": examples} | known | {"gain": asdict(statistics.interval(gains))})
-        summary = taught["summary"]
-        return told | {"tokens": summary["tokens"], "seconds": summary["seconds"], "points": points}
+        summary = pretrained["summary"]
+        return described | {"tokens": summary["tokens"], "seconds": summary["seconds"], "points": points}

@@ -1,6 +1,6 @@
-"""Backbone: an architecture, (B, T, inputs) -> (B, T, width), and the one law it must keep:
+"""Backbone: an architecture, (B, T, inputs) -> (B, T, width), with one invariant:
 
-reading a sequence in pieces, handing the state on, gives exactly what reading it at once gives.
+processing a sequence in chunks, passing the state along, gives exactly the same output as processing it at once.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ Kind = Literal["causal", "bidirectional", "encoder-decoder"]
 
 
 def stack_of(matrices: int | list[int], weight: Tensor) -> None:
-    """Say that a weight is several matrices on top of each other, for optimisers that treat each by itself.
+    """Mark a weight as several matrices stacked by rows, for optimisers that treat each one separately.
 
-    So many alike, or with so many rows each.
+    `matrices`: the number of equal blocks, or the number of rows in each block.
     """
     weight.blocks = matrices  # type: ignore[attr-defined]
 
 
 def matrix_flops(module: nn.Module) -> float:
-    """Floating-point operations per token of its matrices, each multiplied once: two per weight.
+    """Floating-point operations per token in the module's matrix products: two per weight.
 
-    Tables are looked up, which is free; what is done value by value is little and not counted.
+    Embedding look-ups are free; element-wise operations are negligible and not counted.
     """
     parts = [part for part in module.modules() if not isinstance(part, nn.Embedding)]
     return 2.0 * sum(p.numel() for part in parts for p in part.parameters(recurse=False) if p.dim() == 2)
 
 
 def at_end(hidden: Tensor, mask: Tensor | None) -> Tensor:
-    """What stands at each row's last real step, (B, T, ...) -> (B, ...); of nothing but padding, at its first."""
+    """The vector at each row's last real position, (B, T, ...) -> (B, ...); the first one if all is padding."""
     if mask is None:
         return hidden[:, -1]
     return hidden[torch.arange(len(hidden), device=hidden.device), (mask.sum(1) - 1).clamp(min=0)]
@@ -43,35 +43,35 @@ def at_end(hidden: Tensor, mask: Tensor | None) -> Tensor:
 class Backbone(nn.Module, ABC):
     kind: Kind = "causal"
     width: int
-    inputs: int | None = None  # size of the vectors it reads; None: the width
-    limit: int | None = None  # most tokens it should read in one go; None: its state never grows, read on for ever
-    reach: int | None = None  # most tokens it can read at all; None: no end
+    inputs: int | None = None  # size of the input vectors; None: same as width
+    limit: int | None = None  # maximum context in tokens; None: unlimited, the state has a fixed size
+    reach: int | None = None  # longest sequence it can process at all, in tokens; None: any length
 
     @abstractmethod
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """Continue from a state (None: from the beginning)."""
+        """Per-position output and the new state, continuing from `state` (None: start of sequence)."""
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """See the sequence whole."""
+        """Per-position output for a complete sequence, (B, T, width)."""
         found: Tensor = self(x, None, mask)[0]
         return found
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """One vector (B, width) when all has been read: for who asks nothing else."""
+        """The final vector (B, width), for callers that need no per-position output."""
         return at_end(self.encode(x, mask), mask)
 
     def only_encode(self) -> None:
-        """Let go of all that `encode` does not need: weights that never learn should not count."""
+        """Drop everything `encode` does not use, so that untrained weights are not counted as parameters."""
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
-        """Read a context; the state from which to continue."""
+        """Process a context and return the state to continue from."""
         found: State = self(context, None, mask)[1]
         return found
 
     def stages(self) -> list[nn.Module]:
-        """Its layers, from the input to the output."""
+        """The layers, from input to output."""
         return []
 
     def flops(self, length: int) -> float:
-        """Floating-point operations per token, forward, when sequences of `length` tokens are read."""
+        """Floating-point operations per token in a forward pass over sequences of `length` tokens."""
         return matrix_flops(self)

@@ -1,4 +1,4 @@
-"""Batch: what a task hands to a model. Masks are True where a position is real; padding is on the right."""
+"""Batch: what a task passes to a model. Masks are True at real positions; padding is on the right."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-IGNORE = -100  # a target that is excluded from the loss
+IGNORE = -100  # target value excluded from the loss
 Keep = Literal["start", "end", "both"]
 
 
 @dataclass
 class Batch:
-    inputs: Tensor  # (B, T) ids, or (B, T, F) measurements
-    mask: Tensor | None  # (B, T); None when every position is real
-    targets: Tensor  # shaped by the task; IGNORE where nothing is asked
-    context: Tensor | None = None  # (B, S) what to read first: a source sentence, a prompt
+    inputs: Tensor  # (B, T) token ids, or (B, T, F) measurements
+    mask: Tensor | None  # (B, T); None if there is no padding
+    targets: Tensor  # shape depends on the task; IGNORE: excluded from the loss
+    context: Tensor | None = None  # (B, S) context read first: a source sentence, a prompt
     context_mask: Tensor | None = None
-    continues: bool = False  # row by row, this batch follows the previous one
-    origin: str = ""  # where the rows come from, for error messages
+    continues: bool = False  # each row continues the same row of the previous batch
+    origin: str = ""  # source of the rows, for error messages
 
     def to(self, device: torch.device) -> Self:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -31,7 +31,7 @@ class Batch:
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> tuple[Tensor, Tensor]:
-    """Rows of unequal length as one (B, T) tensor and its mask."""
+    """Pad rows of different lengths into one (B, T) tensor; also returns its mask."""
     tensors = [torch.as_tensor(row) for row in rows]
     lengths = torch.tensor([len(t) for t in tensors])
     padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
@@ -39,7 +39,7 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> 
 
 
 def cut(row: np.ndarray, most: int, keep: Keep) -> np.ndarray:
-    """At most `most` steps of a row: its start, its end, or half of each (both)."""
+    """Truncate a row to at most `most` steps: keep its start, its end, or half of each (both)."""
     if len(row) <= most:
         return row
     first = {"start": most, "end": 0, "both": (most + 1) // 2}[keep]

@@ -1,4 +1,4 @@
-"""Batches of rows of like length, for ever: which come when is a pure function of the order, so resuming is knowing
+"""Endless batches of rows of similar length. Their sequence is a pure function of the order, so resuming needs only
 the step."""
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from seqloom.core.task import Order
 def batches_by_length(
     rows: np.ndarray, lengths: np.ndarray, order: Order, budget: int, collate: Callable[[np.ndarray], Batch]
 ) -> Iterator[list[Batch]]:
-    """The pieces of each optimiser step that this process takes; `collate` also gets pieces of no rows.
+    """This process's micro-batches for each optimiser step; `collate` must accept an empty one.
 
-    `lengths` of all rows, of which `rows` are trained on; `budget`: tokens of a batch; 0: `order.batch` rows.
+    `lengths`: of all rows; `rows`: the indices to train on; `budget`: tokens per batch; 0: `order.batch` rows.
     """
     epoch, skip = 0, order.start
     while True:

@@ -1,6 +1,6 @@
 """Strict configuration: TOML or overrides like `train.steps=200` in, checked objects out.
 
-All mistakes are reported at once, each with its dotted path and, where one is near, what was meant.
+All mistakes are reported at once, each with its dotted path and, if there is a close match, a suggestion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqloom.core.errors import UserError
 
 
 class Strict(BaseModel):
-    """A section of the configuration: typed, frozen, and closed to names it does not know."""
+    """A section of the configuration: typed, frozen, and without unknown options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,7 +45,7 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Layers of settings, later ones win. A layer is nested ({section: {option: value}}) or dotted."""
+    """Merge layers of settings; later ones win. A layer is nested ({section: {option: value}}) or dotted."""
     merged: dict[str, dict[str, Any]] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -55,12 +55,12 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             elif isinstance(value, Mapping):
                 merged.setdefault(section, {}).update(value)
             else:
-                raise UserError(f"{key}: a setting belongs to a section, for example train.{key}")
+                raise UserError(f"{key}: not in a section; write it as section.option, for example train.{key}")
     return merged
 
 
 def validate(kinds: Mapping[str, type[Strict]], values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Check every section, then report every mistake in one line."""
+    """Validate every section and report all mistakes on one line."""
     mistakes = [_unknown(name, kinds) for name in values if name not in kinds]
     sections = {}
     for name, kind in kinds.items():
@@ -74,7 +74,7 @@ def validate(kinds: Mapping[str, type[Strict]], values: Mapping[str, Mapping[str
 
 
 def options(kind: type[Strict]) -> list[tuple[str, str, str]]:
-    """(name, default, meaning) of every option, for help and docs."""
+    """(name, default, description) of every option, for help and docs."""
     return [
         (name, "required" if field.is_required() else repr(field.default), field.description or "")
         for name, field in kind.model_fields.items()
@@ -108,4 +108,4 @@ def _unknown(path: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
     if near:
         return f"{path}: no such option; did you mean {near[0]}?"
-    return f"{path}: no such option; " + (f"known: {', '.join(known)}" if known else "this section has none here")
+    return f"{path}: no such option; " + (f"known: {', '.join(known)}" if known else "this section has no options")

@@ -1,4 +1,4 @@
-"""ModelConfig: the options of one architecture, and the network it makes for a task."""
+"""ModelConfig: the options of one architecture, and the network it builds for a task."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 
-# With few labels and many words, a rare word is seen only a few times: an embedding that starts small is soon what it
-# learned, not its random start (TREC, the same BiLSTM: 85 to 87 % from 0.03 to 0.1, 76 % from 1). Characters are seen
-# often, and embeddings that start large learn sooner (names by character, 200 steps: 40 % from 1, 25 % from 0.05).
-_MANY, _SMALL = 1000, 0.05
+# With few labels and a large vocabulary, rare words get few updates, so a large random initialisation drowns out what
+# they learn (TREC accuracy, same BiLSTM: 85 to 87 % with std 0.03 to 0.1, 76 % with 1). Characters get many updates and
+# learn faster from a large initialisation (names by character, 200 steps: 40 % with std 1, 25 % with 0.05).
+_LARGE_VOCABULARY, _SMALL_STD = 1000, 0.05
 
 
 class ModelConfig(Strict):
     """The options of one architecture; each file in models/ has one subclass, named Config."""
 
     width: int = Field(128, ge=1, description="size of every hidden vector")
-    dropout: float = Field(0.0, ge=0, lt=1, description="share of hidden values dropped in training")
-    tie: bool = Field(False, description="one table for reading and writing tokens")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability on hidden values during training")
+    tie: bool = Field(False, description="share the weights of the input embedding and the output layer")
 
-    defaults: ClassVar[Json] = {}  # other settings that suit this architecture: {"task.length": 64, ...}
-    knobs: ClassVar[tuple[str, ...]] = ("width",)  # options that are turned to reach a size, the coarse one first
-    tables: ClassVar[float | None] = None  # standard deviation of new embeddings; None: torch's default, 1
-    variants: ClassVar[tuple[Json, ...]] = ({},)  # further settings that the contract tests try
+    defaults: ClassVar[Json] = {}  # default settings for this architecture: {"task.length": 64, ...}
+    knobs: ClassVar[tuple[str, ...]] = ("width",)  # options adjusted to reach a parameter count, coarsest first
+    tables: ClassVar[float | None] = None  # standard deviation of embedding initialisation; None: torch's default, 1
+    variants: ClassVar[tuple[Json, ...]] = ({},)  # extra settings covered by the contract tests
 
     def build(self) -> Backbone:
         raise NotImplementedError
 
     def reading(self, length: int) -> Self:
-        """The same architecture, made for sequences of this length."""
+        """The same architecture, configured for sequences of this length."""
         return self
 
     def assemble(self, task: AnyTask) -> SequenceModel:
-        """The whole network for a task; refuses a kind of model the task cannot use."""
+        """Build the complete network for a task; raises if the task does not support this kind of model."""
         backbone = self.build()
         task.check_kind(backbone.kind)
         if task.encodes:
@@ -47,9 +47,9 @@ class ModelConfig(Strict):
         network = Network(
             task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie and task.ties
         )
-        tables = [part for part in network.modules() if isinstance(part, nn.Embedding)]
-        many = max((len(table.weight) for table in tables), default=0) > _MANY
-        if spread := self.tables or (_SMALL if task.encodes and many else None):
-            for table in tables:
-                nn.init.normal_(table.weight, std=spread)
+        embeddings = [part for part in network.modules() if isinstance(part, nn.Embedding)]
+        large = max((len(embedding.weight) for embedding in embeddings), default=0) > _LARGE_VOCABULARY
+        if std := self.tables or (_SMALL_STD if task.encodes and large else None):
+            for embedding in embeddings:
+                nn.init.normal_(embedding.weight, std=std)
         return network

@@ -1,4 +1,4 @@
-"""Network = embed -> backbone -> head: the backbone's three verbs, on inputs and predictions."""
+"""Network = embed -> backbone -> head: forward, encode and begin, from inputs to predictions."""
 
 from __future__ import annotations
 
@@ -16,70 +16,71 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Summary(nn.Module, ABC):
-    """A head that answers once for a whole sequence, and so must know which positions are real."""
+    """A head that makes one prediction per sequence, and therefore needs the mask."""
 
     @abstractmethod
     def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor: ...
 
 
 class SequenceModel(nn.Module, ABC):
-    """What tasks, training and decoding know of a model: the three verbs, its kind and its limit."""
+    """The model interface for tasks, training and decoding: forward, encode and begin, its kind and its limit."""
 
     kind: Kind
     limit: int | None
-    reach: int | None = None  # most tokens it can read at all; None: no end
-    descends: ClassVar[bool] = True  # it learns by gradient descent; False: `learn` does it all at once
-    grows: ClassVar[bool] = False  # its buffers are as large as what it has seen, so saved ones may differ in shape
+    reach: int | None = None  # longest sequence it can process at all, in tokens; None: any length
+    descends: ClassVar[bool] = True  # trained by gradient descent; False: `learn` fits it in one pass
+    grows: ClassVar[bool] = False  # buffer shapes depend on the training data, so saved ones may differ
 
     @abstractmethod
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """Predictions for every position, continuing from a state."""
+        """Predictions for every position and the new state, continuing from `state`."""
 
     @abstractmethod
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Predictions after seeing the sequence whole: for every position, or one for all of it."""
+        """Predictions for a complete sequence: one per position, or one for the whole sequence."""
 
     @abstractmethod
-    def begin(self, context: Tensor, mask: Tensor | None = None) -> State: ...
+    def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
+        """Process a context and return the state to continue from."""
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The vectors behind the predictions of `encode`, (B, T, width); `answer` turns them into predictions."""
+        """The hidden vectors behind the predictions of `encode`, (B, T, width); `answer` applies the head to them."""
         raise NotImplementedError
 
     def answer(self, hidden: Tensor) -> Tensor:
-        """Predictions from vectors that `represent` gave."""
+        """Predictions from the hidden vectors returned by `represent`."""
         raise NotImplementedError
 
     def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The prediction after the last real position alone, (B, ...)."""
+        """The prediction at the last real position only, (B, ...)."""
         raise NotImplementedError
 
     def learn(self, task: object, rows: object) -> int | None:
-        """Learn from all rows at once, by counting or by solving equations: how many examples there were.
+        """Fit to all rows in one pass, by counting or in closed form; returns the number of examples.
 
-        None: this model descends, which is the trainer's work.
+        None: this model is trained by gradient descent, in the training loop.
         """
         return None
 
     def part(self, kind: type[M]) -> M | None:
-        """The part of this class, for a task that put one into its head; None: there is none."""
+        """The first submodule of this class, such as a module that a task put into its head; None if there is none."""
         return next((module for module in self.modules() if isinstance(module, kind)), None)
 
     def flops(self, length: int) -> float:
-        """Floating-point operations per token, forward, when sequences of `length` tokens are read."""
+        """Floating-point operations per token in a forward pass over sequences of `length` tokens."""
         return matrix_flops(self)
 
     def head_flops(self) -> float:
-        """Those of them that only turn a vector into a prediction."""
+        """The part of `flops` spent in the output head."""
         return 0.0
 
     def stages(self) -> list[list[nn.Parameter]]:
-        """Its weights from input to output: the embedding, each layer, the head."""
+        """The weights from input to output: the embedding, each layer, the head."""
         return [list(self.parameters())]
 
     @property
     def joins(self) -> bool:
-        """Whether it reads a source and what follows it as one sequence, which share its limit."""
+        """Whether source and target are read as one sequence and share its limit."""
         return self.kind == "causal"
 
     @property
@@ -125,7 +126,7 @@ class Network(SequenceModel):
         return matrix_flops(self.head)
 
     def stages(self) -> list[list[nn.Parameter]]:
-        """What stands before the first layer belongs to the embedding, what stands after the last to the head."""
+        """Weights before the first layer belong to the embedding, weights after the last one to the head."""
         layers = [list(layer.parameters()) for layer in self.backbone.stages()]
         inside = {p for layer in layers for p in layer}
         before, after = list(self.embed.parameters()), list(self.head.parameters())
@@ -134,11 +135,11 @@ class Network(SequenceModel):
             passed = passed or p in inside
             if p not in inside:
                 (after if passed else before).append(p)
-        table = set(before)
-        return [before, *layers, [p for p in after if p not in table]]
+        tied = set(before)
+        return [before, *layers, [p for p in after if p not in tied]]
 
     def _tie(self) -> None:
-        """One matrix for reading and for writing a token (Press & Wolf 2017)."""
+        """Share one matrix between the input embedding and the output layer (Press & Wolf 2017)."""
         read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
         if read is None or write is None or read.size(1) != write.size(1):
             raise UserError(
@@ -146,8 +147,8 @@ class Network(SequenceModel):
             )
         if len(read) != len(write):
             raise UserError(
-                f"model.tie: {len(read):,} tokens are read and {len(write):,} written; one table needs one vocabulary: "
-                "tokenizer.joint=true, or model.tie=false"
+                f"model.tie: the input has {len(read):,} tokens and the output {len(write):,}, but tying needs one "
+                "vocabulary; set tokenizer.joint=true, or model.tie=false"
             )
-        nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough for an output layer too
+        nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough for the output layer as well
         self.head.weight = read

@@ -1,4 +1,4 @@
-"""Orders that cost nothing to remember: a shuffle is a function of (index, count, key), a plan of (seed, epoch)."""
+"""Stateless data order: a shuffle is a function of (index, count, key), an epoch's batches of (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _ROUNDS = 4
 
 
 def shuffled(index: np.ndarray, count: int, key: int) -> np.ndarray:
-    """Where each index of range(count) goes in a shuffle of all of them, without making the shuffle.
+    """The position of each index in a shuffle of range(count), computed without storing the permutation.
 
-    A Feistel network permutes the next power of four; whatever falls outside is sent through again.
+    A Feistel network permutes up to the next power of four; results outside the range are permuted again.
     """
     half = max(1, (max(count - 1, 1).bit_length() + 1) // 2)
     place = _permute(index.astype(np.uint64), half, key)
@@ -22,8 +22,8 @@ def shuffled(index: np.ndarray, count: int, key: int) -> np.ndarray:
 
 
 def shuffled_batches(count: int, batch: int, seed: int, start: int = 0) -> Iterator[np.ndarray]:
-    """Batches of range(count) without end, each epoch in an order of its own; `start`: batches already seen. What is
-    left at the end of an epoch waits for the next one; fewer examples than a batch has are repeated."""
+    """Endless batches of indices from range(count), reshuffled each epoch; `start`: batches to skip. An incomplete last
+    batch is dropped; if there are fewer examples than a batch holds, they are repeated."""
     steps = max(1, count // batch)
     epoch, skip = divmod(start, steps)
     while True:
@@ -34,15 +34,15 @@ def shuffled_batches(count: int, batch: int, seed: int, start: int = 0) -> Itera
 
 
 def spread(count: int, total: int) -> np.ndarray:
-    """So many places of range(total), evenly: rows of a file may be sorted by what is asked of them."""
+    """`count` evenly spaced indices of range(total), because a file may be sorted by label."""
     return np.arange(count) * total // max(1, count)
 
 
 def cut_by_length(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Rows in ascending order of length, cut so that each piece, padded, holds at most `budget` tokens."""
+    """Cut rows sorted by ascending length into batches of at most `budget` tokens, padding included."""
     sizes, pieces, start = lengths[order], [], 0
     while start < len(order):
-        size = max(1, budget // max(1, int(sizes[start])))  # were all as short as the first
+        size = max(1, budget // max(1, int(sizes[start])))  # upper bound: if all were as short as the first
         padded = sizes[start : start + size] * np.arange(1, len(sizes[start : start + size]) + 1)
         end = start + max(1, int(np.searchsorted(padded, budget, side="right")))
         pieces.append(order[start:end])
@@ -53,9 +53,9 @@ def cut_by_length(order: np.ndarray, lengths: np.ndarray, budget: int) -> list[n
 def plan_epoch(
     rows: np.ndarray, lengths: np.ndarray, seed: int, epoch: int, batch: int, budget: int
 ) -> list[np.ndarray]:
-    """The batches of an epoch: rows by length, those of one length in any order; then the batches in any order.
+    """The batches of an epoch: rows sorted by length, ties in random order, then the batches shuffled.
 
-    `budget`: tokens of a batch, padding counted; 0: `batch` rows.
+    `budget`: tokens per batch, padding included; 0: `batch` rows.
     """
     rng = np.random.default_rng((seed, epoch))
     mixed = rng.permutation(rows)
@@ -76,7 +76,7 @@ def _permute(value: np.ndarray, half: int, key: int) -> np.ndarray:
 
 
 def _mix(value: np.ndarray, key: int) -> np.ndarray:
-    """Thorough mixing of 64 bits (the finaliser of SplitMix64)."""
+    """Mix 64 bits (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         z = value + np.uint64((key * 0x9E3779B97F4A7C15) % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

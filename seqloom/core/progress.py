@@ -1,4 +1,4 @@
-"""Progress: whoever works for long tells a reporter."""
+"""Progress reporting for long operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """For processes that are not the main one, and for the library used quietly."""
+    """Reports nothing: for processes other than the main one, and for quiet use as a library."""
 
     def say(self, text: str) -> None: ...
     def update(self, share: float, facts: dict[str, Any]) -> None: ...

@@ -1,16 +1,16 @@
-"""The seam between data and tasks: what is read, as parts, rows and vocabularies. Nothing here loads torch.
+"""The interface between data and tasks: parts, rows and vocabularies. Nothing here imports torch.
 
-A *part* (train, valid, test) is data as it was opened; with a *vocabulary* it becomes *rows* that a model can learn
-from. Each shape of data (data/shapes) has its own classes of the three; these protocols are what they have in common.
+A *part* (train, valid, test) is data as opened; a *vocabulary* turns it into *rows* that a model can be trained on.
+Each shape of data (data/shapes) has its own classes for all three; these protocols are what they have in common.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-Json = dict[str, Any]  # an object as JSON has it
-Row = Json  # one row to predict from, or one prediction
-Facts = Json  # what the naive baselines remember of the training part
+Json = dict[str, Any]  # a JSON object
+Row = Json  # one input row, or one prediction
+Facts = Json  # statistics of the training part, for the naive baselines
 
 
 class Part(Protocol):
@@ -25,7 +25,7 @@ class Part(Protocol):
 
 
 class Rows(Protocol):
-    """Examples to learn from."""
+    """Training or evaluation examples."""
 
     def __len__(self) -> int: ...
     @property
@@ -33,7 +33,7 @@ class Rows(Protocol):
 
 
 class Vocabulary(Protocol):
-    """What is fitted to the training part before any training: a tokenizer, labels, a scale."""
+    """What is fitted to the training part before training starts: a tokenizer, labels, a scale."""
 
     @property
     def kind(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Score: how a number that judges a model is called, in which unit it is given, and which direction is better.
+"""Score: the name and unit of an evaluation metric, and whether higher or lower is better.
 
 Each task declares its scores once; tables, reports and the command line read them from there.
 """

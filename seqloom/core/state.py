@@ -1,7 +1,7 @@
 """State: a model's memory of what it has read. Opaque to all but the model that made it.
 
 Every tensor in a state is batch-first, so beam search can pick rows and training can cut gradients
-without knowing which model it is.
+without knowing the model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 State = Tensor | tuple["State", ...] | None
-Structure = list["Structure"] | str | None  # of a state, as JSON
+Structure = list["Structure"] | str | None  # the structure of a state, as JSON
 
 
 def map_state(fn: Callable[[Tensor], Tensor], state: State) -> State:
@@ -26,38 +26,38 @@ def map_state(fn: Callable[[Tensor], Tensor], state: State) -> State:
 
 
 def select_rows(state: State, rows: Tensor) -> State:
-    """The states of the given rows, in that order, repeats allowed."""
+    """The states of the given rows, in that order; rows may repeat."""
     return map_state(lambda t: t.index_select(0, rows.to(t.device)), state)
 
 
 def detach_state(state: State) -> State:
-    """The same memory, with no gradient into the past."""
+    """The same state, detached from the graph (truncated BPTT)."""
     return map_state(Tensor.detach, state)
 
 
 def scale_gradient(state: State, factor: float) -> State:
-    """The same memory; gradients that flow back through it are multiplied by `factor`."""
+    """The same state; gradients flowing back through it are multiplied by `factor`."""
     return map_state(lambda t: _scaled(t, factor) if t.is_floating_point() else t, state)
 
 
 def keep_last(read: Tensor, count: int, mask: Tensor | None) -> Tensor:
-    """The last `count` real steps of each row of (B, count+T, ...), of which only the last T may be padding."""
+    """The last `count` real steps of each row of (B, count+T, ...); only the last T steps may be padding."""
     if mask is None:
-        return read[:, read.size(1) - count :].clone()  # a view would keep all of it
+        return read[:, read.size(1) - count :].clone()  # a view would keep the whole tensor alive
     first = mask.sum(1, keepdim=True)  # (B, 1)
     steps = first + torch.arange(count, device=read.device)
     return read[torch.arange(read.size(0), device=read.device)[:, None], steps]
 
 
 def flatten_state(state: State, prefix: str = "state") -> dict[str, Tensor]:
-    """The tensors under dotted names, for a file; `None` parts leave no trace but their place."""
+    """The tensors by dotted name, for saving; `None` parts are omitted, but keep their index."""
     if isinstance(state, tuple):
         return {k: t for i, part in enumerate(state) for k, t in flatten_state(part, f"{prefix}.{i}").items()}
     return {} if state is None else {prefix: state}
 
 
 def describe_state(state: State) -> Structure:
-    """The structure alone, as JSON: what `unflatten_state` needs beside the tensors."""
+    """The structure as JSON, which `unflatten_state` needs in addition to the tensors."""
     if isinstance(state, tuple):
         return [describe_state(part) for part in state]
     return None if state is None else "tensor"

@@ -1,4 +1,4 @@
-"""Taps: named places where a model can be watched. A tap is the identity until someone records it."""
+"""Taps: named points where a model's activations can be recorded. Otherwise a tap is the identity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Tap(nn.Module):
-    """The identity, with a name (its path in the model). Costs one attribute look-up when nobody watches."""
+    """The identity, named by its path in the model. Costs one attribute look-up when not recording."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Tap(nn.Module):
 
 @contextmanager
 def record(model: nn.Module, pattern: str = "*") -> Iterator[dict[str, list[Tensor]]]:
-    """Watch every tap whose path matches; yields {path: tensors in the order they passed}."""
+    """Record every tap whose path matches; yields {path: tensors in the order they passed}."""
     taps = {path: m for path, m in model.named_modules() if isinstance(m, Tap) and fnmatch(path, pattern)}
     if not taps:
         raise ValueError(f"no tap matches {pattern!r}")

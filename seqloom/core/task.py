@@ -1,7 +1,7 @@
-"""Task: what is asked of a model. It turns rows into batches, predictions into a loss and into scores.
+"""Task: what a model is trained to do. It turns rows into batches, and predictions into a loss and scores.
 
-What a single feature asks of some tasks only (to align, to draw, to be measured, to be counted) is a small protocol in
-that feature's folder, not a member of this class.
+Methods that one feature needs from some tasks only (alignments, charts, timing, counting) are small protocols in that
+feature's folder, not members of this class.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ R = TypeVar("R", bound=Rows)
 
 
 class Step(NamedTuple):
-    """One training step on one piece of a batch."""
+    """The result of one forward pass on one micro-batch."""
 
-    loss: Tensor  # the *sum* over all targets
-    count: int  # type: ignore[assignment]  # how many targets there were
-    state: State = None  # to hand to the next batch
-    tokens: int | None = None  # that count towards the budget; None: as many as targets
+    loss: Tensor  # *summed* over all targets
+    count: int  # type: ignore[assignment]  # number of targets
+    state: State = None  # passed on to the next batch
+    tokens: int | None = None  # tokens counted towards the budget; None: same as `count`
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which examples come when: a pure function of these numbers, so resuming only needs the step.
+    """The order of the examples: a pure function of these numbers, so resuming only needs the step.
 
-    `batch` rows make one optimiser step over all processes; this process takes them in `accumulate`
-    pieces. The same seed gives the same global batches whatever the world size and the accumulation.
+    An optimiser step takes `batch` rows over all processes; each process splits its share into `accumulate`
+    micro-batches. The same seed gives the same global batches whatever the world size and the accumulation.
     """
 
     batch: int
@@ -47,7 +47,7 @@ class Order:
     accumulate: int = 1
     rank: int = 0
     world: int = 1
-    start: int = 0  # optimiser steps already done
+    start: int = 0  # optimiser steps already completed
 
     def __post_init__(self) -> None:
         if self.batch % (self.accumulate * self.world):
@@ -57,7 +57,7 @@ class Order:
             )
 
     def rows(self) -> list[slice]:
-        """This process's pieces of the global batch."""
+        """This process's micro-batches, as slices of the global batch."""
         size = self.batch // (self.accumulate * self.world)
         first = self.rank * self.accumulate
         return [slice((first + i) * size, (first + i + 1) * size) for i in range(self.accumulate)]
@@ -66,23 +66,23 @@ class Order:
 class TaskConfig(Strict):
     """The options of one task; each folder in tasks/ has one subclass, named Config."""
 
-    shapes: ClassVar[tuple[str, ...]]  # that its data may have, the usual one first: folders in data/shapes/
-    defaults: ClassVar[Json] = {}  # settings that suit this task, whatever the model: {"train.batch": 64, ...}
-    shared: ClassVar[Json] = {}  # settings of a comparison, so that all models read the same batches
-    whole: ClassVar[bool] = False  # rows are read whole: unless given, a model's context is that of the longest row
+    shapes: ClassVar[tuple[str, ...]]  # supported shapes of data (data/shapes/), the default one first
+    defaults: ClassVar[Json] = {}  # default settings for this task, with any model: {"train.batch": 64, ...}
+    shared: ClassVar[Json] = {}  # settings fixed in a comparison, so that all models get the same batches
+    whole: ClassVar[bool] = False  # rows are read whole: the model's context defaults to the longest row
 
     @classmethod
     def shape(cls, options: Mapping[str, object]) -> str:
-        """The shape of the data that a task with these options reads."""
+        """The shape of data that the task reads with these options."""
         return cls.shapes[0]
 
     @property
     def tokens_per_row(self) -> int:
-        """Most tokens of one row in one training step."""
+        """Maximum tokens per row in one training step."""
         return 1
 
     def tokens_per_step(self, rows: int) -> int:
-        """Most tokens of one training step with `rows` rows."""
+        """Maximum tokens in one training step of `rows` rows."""
         return rows * self.tokens_per_row
 
     def build(self, vocabulary: Any) -> AnyTask:
@@ -92,19 +92,19 @@ class TaskConfig(Strict):
 class Task(ABC, Generic[R]):
     name: ClassVar[str]
     title: ClassVar[Text]
-    verb: ClassVar[str] = "predict"  # the command that uses a trained run
-    baseline_titles: ClassVar[Mapping[str, Text]] = {}  # of the naive baselines, by name
-    perplexity: ClassVar[bool] = False  # its loss is the mean surprise of tokens in order, so exp(loss) is a perplexity
-    ties: ClassVar[bool] = False  # its head scores the tokens that are read, so one table can serve both (model.tie)
-    outputs: int = 1  # numbers that the head gives for each position
-    encodes: bool = False  # it sees every sequence whole (`encode`), and generates nothing
+    verb: ClassVar[str] = "predict"  # the command that runs a trained model
+    baseline_titles: ClassVar[Mapping[str, Text]] = {}  # titles of the naive baselines, by name
+    perplexity: ClassVar[bool] = False  # the loss is the mean token NLL, so exp(loss) is the perplexity
+    ties: ClassVar[bool] = False  # input and output share a vocabulary, so their embeddings can be tied (model.tie)
+    outputs: int = 1  # output size of the head, per position
+    encodes: bool = False  # it uses `encode` on complete sequences and generates nothing
     accepts: frozenset[Kind]
-    scores: tuple[Score, ...]  # in the order in which they are printed
-    metric: str  # the score that runs are judged by
+    scores: tuple[Score, ...]  # in printing order
+    metric: str  # name of the score that runs are ranked by
 
     @property
     def main_score(self) -> Score:
-        """The metric, as it was declared."""
+        """The declaration of the metric."""
         return next(score for score in self.scores if score.name == self.metric)
 
     def check_kind(self, kind: Kind) -> None:
@@ -113,10 +113,10 @@ class Task(ABC, Generic[R]):
             raise UserError(f"{self.name} needs a model that is {wanted}; this one is {kind}")
 
     def check_model(self, model: SequenceModel) -> None:
-        """Refuse a model whose context is shorter than what this task reads."""
+        """Raise if the model's context is too short for this task."""
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, R]) -> str | None:
-        """Refuse parts (train, valid, ...) that the model cannot read; a remark on what is cut or left out."""
+        """Raise if the model cannot read a part (train, valid, ...); returns a note on truncated or dropped rows."""
         return None
 
     @abstractmethod
@@ -127,9 +127,9 @@ class Task(ABC, Generic[R]):
 
     @abstractmethod
     def batches(self, rows: R, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        """Endlessly, from step `order.start`: the pieces of each optimiser step.
+        """Endless, from step `order.start`: the micro-batches of each optimiser step.
 
-        `carry`: the model's state may be handed from one batch to the next.
+        `carry`: the model's state may be passed from one batch to the next.
         """
 
     @abstractmethod
@@ -141,35 +141,35 @@ class Task(ABC, Generic[R]):
     ) -> Json:
         """Scores with their protocol; `self.metric` is among the keys.
 
-        `naive`: facts for the baselines; `quick`: a part only, while training; `brief`: the metric, without what takes
-        long.
+        `naive`: facts for the baselines; `quick`: a subset of the rows, during training; `brief`: the metric only,
+        without slow scores.
         """
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """For each row, in order, the model's prediction, as JSON."""
-        raise UserError(f"a {self.name} run makes no predictions; use seqloom {self.verb}")
+        """The model's prediction for each row, in order, as JSON."""
+        raise UserError(f"a {self.name} run does not predict; use seqloom {self.verb}")
 
     def naive(self, rows: R) -> Facts:
-        """Facts of the training part that the naive baselines need, as JSON."""
+        """Statistics of the training part for the naive baselines, as JSON."""
         return {}
 
     def baselines(self, train: R, parts: Mapping[str, R]) -> dict[str, dict[str, Json]]:
-        """Baselines that need the training part itself, scored on each part: {part: {name: scores}}."""
+        """Scores of baselines that need the training part itself: {part: {name: scores}}."""
         return {}
 
 
 def refuse_options(task: str, options: Mapping[str, object]) -> None:
-    """Options of `predict` that a task does not have."""
+    """Raise on options of `predict` that the task does not support."""
     if options:
         raise UserError(f"{', '.join(options)}: a {task} run has no such option")
 
 
 def check_limit(model: SequenceModel, option: str, wanted: int) -> None:
-    """A model with a limit reads windows that fit into it."""
+    """Raise if a window does not fit into the model's context."""
     if model.limit is not None and wanted > model.limit:
         raise UserError(
             f"{option}={wanted} is longer than the model's context {model.limit}; set model.context={wanted}"
         )
 
 
-AnyTask = Task[Any]  # a task of any rows
+AnyTask = Task[Any]

@@ -1,1 +1,1 @@
-"""Data: texts are read as streams, split in order, tokenised once into memory-mapped files. No torch here."""
+"""Data: reading, checking, splitting and tokenising (once, into memory-mapped files). Nothing here imports torch."""

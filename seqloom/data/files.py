@@ -1,4 +1,4 @@
-"""Reading text files, compressed or not: block by block, line by line, and every way they can be wrong."""
+"""Reading text files, compressed or not, by blocks or lines; every way they can be invalid is reported."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from seqloom.core.errors import UserError
 
 BLOCK = 1 << 18
 COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
-WIDE_MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+WIDE_BOMS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is missing, forbidden, or can be read only once (a pipe)."""
+    """Refuse what is missing, unreadable, or can be read only once (a pipe)."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode):
@@ -30,39 +30,39 @@ def check_file(path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: {_reason(error)}") from None
     except ValueError:
-        raise UserError(f"{str(path)!r}: not a file name") from None
+        raise UserError(f"{str(path)!r}: not a valid file name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise UserError(f"{path}: not a regular file; it is read more than once, so save it to a file first")
 
 
 def suffix(path: Path) -> str:
-    """What kind of file it is: `.jsonl` for both a.jsonl and a.jsonl.gz."""
+    """The kind of file: `.jsonl` for both a.jsonl and a.jsonl.gz."""
     kind = path.suffix.lower()
     return Path(path.stem).suffix.lower() if kind in COMPRESSED else kind
 
 
 def read_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
-    """The (decompressed) content as it stands."""
+    """The (decompressed) content, unchanged."""
     opener = COMPRESSED.get(path.suffix.lower(), io.FileIO)
     try:
         with opener(path) as file:
             while block := file.read(size):
                 yield block
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
-        raise UserError(f"{path}: damaged compressed file ({error}); fetch or compress it again") from None
+        raise UserError(f"{path}: damaged compressed file ({error}); download or compress it again") from None
     except OSError as error:
         raise UserError(f"{path}: {_reason(error)}") from None
 
 
 def read_text(path: Path) -> Iterator[str]:
-    """The content as text: a byte order mark is dropped, every line end becomes \\n."""
+    """The content as text, without a byte order mark and with every line ending as \\n."""
     utf8 = codecs.getincrementaldecoder("utf-8")()
     decoder = io.IncrementalNewlineDecoder(utf8, translate=True)
     offset = 0
     try:
         for block in read_blocks(path):
             check_block(path, block, offset)
-            text = decoder.decode(_without_mark(block) if offset == 0 else block)
+            text = decoder.decode(_without_bom(block) if offset == 0 else block)
             offset += len(block)
             if text:
                 yield text
@@ -73,12 +73,12 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Line by line, line ends kept, for formats whose errors name a line."""
-    pending: list[bytes] = []  # pieces of a line that is longer than a block
+    """Line by line, line endings kept, for formats whose errors name a line."""
+    pending: list[bytes] = []  # pieces of a line longer than a block
     number, offset = 1, 0
     for block in read_blocks(path):
         check_block(path, block, offset)
-        first, *lines = (_without_mark(block) if offset == 0 else block).split(b"\n")
+        first, *lines = (_without_bom(block) if offset == 0 else block).split(b"\n")
         offset += len(block)
         pending.append(first)
         for line in lines:
@@ -91,20 +91,20 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def check_block(path: Path, block: bytes, offset: int) -> None:
     if offset == 0:
-        for mark, name in WIDE_MARKS.items():
-            if block.startswith(mark):
+        for bom, name in WIDE_BOMS.items():
+            if block.startswith(bom):
                 way_out = f"iconv -f {name.lower()} -t utf-8 {path} > utf8.txt"
                 raise UserError(f"{path}: {name} text; save it as UTF-8, for example: {way_out}")
     if (at := block.find(b"\0")) >= 0:
-        raise UserError(f"{path}: a binary file (NUL byte at offset {offset + at}); a text file in UTF-8 is wanted")
+        raise UserError(f"{path}: a binary file (NUL byte at offset {offset + at}); give a text file in UTF-8")
 
 
 def looks_binary(path: Path) -> bool:
     block = next(read_blocks(path), b"")
-    return b"\0" in block and not block.startswith(tuple(WIDE_MARKS))
+    return b"\0" in block and not block.startswith(tuple(WIDE_BOMS))
 
 
-def _without_mark(block: bytes) -> bytes:
+def _without_bom(block: bytes) -> bytes:
     return block.removeprefix(codecs.BOM_UTF8)
 
 
@@ -124,7 +124,7 @@ def _decode_line(path: Path, number: int, line: bytes) -> str:
 
 
 def _not_utf8(path: Path) -> UserError:
-    """Looked for only when it is known to be there: counting lines on the way would cost every good file."""
+    """The error with its line, found by a second pass: counting lines in the first would slow down every good file."""
     try:
         for _ in read_lines(path):
             pass

@@ -1,4 +1,4 @@
-"""What a doctor has to say of data, and the lines it has seen before: in bounded memory, however many there are."""
+"""Findings of a doctor, and a record of the lines it has seen, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 Level = Literal["ok", "note", "warning", "error"]
 
-SAMPLED_LINES = 200_000  # held at once
+SAMPLED_LINES = 200_000  # checksums held at once
 
 
 @dataclass(frozen=True)
@@ -19,25 +19,25 @@ class Finding:
     advice: str = ""
 
 
-def size_finding(size: str, count: int, few: int, small: int, suits: str, what: str = "a small set") -> Finding:
-    """Whether there is enough to learn from."""
+def size_finding(size: str, count: int, few: int, small: int, remedy: str, what: str = "a small dataset") -> Finding:
+    """Whether there is enough data to learn from."""
     if count < few:
-        return Finding("warning", f"{size}: too few to learn from", "expect them to be memorised")
+        return Finding("warning", f"{size}: too few to learn from", "expect the model to memorise them")
     if count < small:
-        return Finding("note", f"{size}: {what}", f"a small model, dropout and {suits} suit it")
+        return Finding("note", f"{size}: {what}", f"use a small model, dropout and {remedy}")
     return Finding("ok", size)
 
 
 def concluded(findings: list[Finding]) -> list[Finding]:
-    """With a last word, when nothing was wrong."""
+    """The findings, ending with an all-clear if none is a warning or an error."""
     if all(finding.level in ("ok", "note") for finding in findings):
-        findings.append(Finding("ok", "nothing wrong found"))
+        findings.append(Finding("ok", "no problems found"))
     return findings
 
 
 @dataclass
 class Lines:
-    """Lines of the training and the validation part, by checksum: all of them, or an even sample when many."""
+    """Lines of the training and validation sets, by checksum: all of them, or an even sample if there are many."""
 
     train: Counter[int] = field(default_factory=Counter)
     valid: Counter[int] = field(default_factory=Counter)
@@ -56,11 +56,11 @@ class Lines:
             )
 
     def repeated(self) -> float:
-        """Share of lines that have been there before."""
+        """Share of lines that occurred before."""
         total = self.train.total() + self.valid.total()
         return 1 - len(self.train | self.valid) / total if total else 0.0
 
     def overlap(self) -> float:
-        """Share of the validation part's lines that the training part has too."""
+        """Share of the validation set's lines that are also in the training set."""
         total = self.valid.total()
         return sum(n for key, n in self.valid.items() if key in self.train) / total if total else 0.0

@@ -1,4 +1,4 @@
-"""What may be wrong with the labels of rows: too few, too many, too rare, in one part only."""
+"""Findings on labels: too few, too many, too rare, or absent from the training set."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Protocol
 
 from seqloom.data.findings import Finding
 
-FEW = 20  # rows of a label
-UNEVEN = 10  # times as many rows of one label as of another
-MANY = 200  # labels, beyond which a column is rather a text
+FEW = 20  # rows per label
+UNEVEN = 10  # ratio of the most to the least frequent label
+MANY = 200  # labels; a column with more probably holds text
 
 
 class HasLabels(Protocol):
-    """Rows with labels: how many rows there are, and how often each label occurs."""
+    """Rows with labels: the number of rows, and how often each label occurs."""
 
     @property
     def labels(self) -> Counter[str]: ...
@@ -26,23 +26,22 @@ def examine_labels(train: HasLabels, valid: HasLabels) -> Iterator[Finding]:
     counts = train.labels.most_common()
     if len(counts) < 2:
         yield Finding(
-            "error", f"only the label {counts[0][0]!r}: there is nothing to tell apart" if counts else "no labels"
+            "error", f"the only label is {counts[0][0]!r}: there is nothing to classify" if counts else "no labels"
         )
         return
     (most, often), (least, rarely) = counts[0], counts[-1]
     yield Finding("ok", f"{train.count:,} rows, {len(counts):,} labels: " + _shown(counts))
     if often >= UNEVEN * rarely:
-        advice = "read macro-F1 beside the accuracy; -o task.weights=balanced lets rare labels weigh more"
-        yield Finding("warning", f"{often:,} rows of {most!r}, {rarely:,} of {least!r}", advice)
+        advice = "look at macro-F1 besides accuracy; -o task.weights=balanced gives rare labels more weight"
+        yield Finding("warning", f"imbalanced labels: {often:,} rows of {most!r}, {rarely:,} of {least!r}", advice)
     if rare := [name for name, count in counts if count < FEW]:
-        yield Finding(
-            "warning", f"{len(rare):,} labels have fewer than {FEW} rows: {_names(rare)}", "gather more, or join them"
-        )
+        message = f"{len(rare):,} labels have fewer than {FEW} rows: {_names(rare)}"
+        yield Finding("warning", message, "collect more rows, or merge labels")
     if len(counts) > MANY:
-        yield Finding("warning", f"{len(counts):,} different labels", "is it the right column? --label NAME")
+        yield Finding("warning", f"{len(counts):,} different labels", "is it the right column? choose it by --label")
     if strange := [name for name in valid.labels if name not in train.labels]:
-        advice = "they are counted as wrong; put some of their rows into the training part"
-        yield Finding("warning", f"labels that only the validation part has: {_names(strange)}", advice)
+        advice = "they always count as errors; add some of their rows to the training set"
+        yield Finding("warning", f"labels found only in the validation set: {_names(strange)}", advice)
 
 
 def _shown(counts: list[tuple[str, int]]) -> str:

@@ -1,4 +1,4 @@
-"""Labels of rows, whatever a row holds: their file in a run folder, and what may be wrong with them."""
+"""Labels of rows: their file in a run folder, and a check that there are enough."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def read_labels(folder: Path) -> tuple[list[str], bool]:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"{path}: damaged; not labels that seqloom wrote") from None
+        raise UserError(f"{path}: damaged; not a label file written by seqloom") from None
 
 
 def check_labels(labels: list[str]) -> None:
     if len(labels) < 2:
         only = f"only the label {labels[0]!r}" if labels else "no label"
-        raise UserError(f"the training part has {only}; there is nothing to tell apart")
+        raise UserError(f"the training set has {only}; there is nothing to classify")

@@ -1,4 +1,4 @@
-"""Rows whose number, size and hash are found by one reading, the first time somebody asks."""
+"""Rows whose count, size and hash are measured in one pass, on first access."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 @dataclass(frozen=True)
 class Measures:
-    """What one reading tells of all rows."""
+    """What one pass over all rows finds."""
 
-    count: int  # rows that are kept
-    dropped: int  # rows that are left out
-    bytes: int  # length of what is kept, in UTF-8
-    hash: str  # SHA-256 of what is kept
+    count: int  # rows kept
+    dropped: int  # rows left out
+    bytes: int  # UTF-8 length of the rows kept
+    hash: str  # SHA-256 of the rows kept
 
 
 Found = TypeVar("Found", bound=Measures)

@@ -1,4 +1,4 @@
-"""Where data comes from and how it is split: the options of the `data` section that every shape of data has."""
+"""Where data comes from and how it is split: the options of the `data` section common to all shapes of data."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from seqloom.core.config import Strict
 
 
 class DataOptions(Strict):
-    """Each shape of data adds its own: which column is what, how rows are read."""
+    """Each shape of data adds its own, such as the roles of columns."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)  # a column may be a number
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # a column may be given by number
 
-    train: str = Field(min_length=1, description="file, folder or sample:NAME to learn from")
-    valid: str | None = Field(None, description="file, folder or sample:NAME to validate on; else a part of train")
-    test: str | None = Field(None, description="file, folder or sample:NAME to test on; else a part of train")
-    valid_fraction: float = Field(0.1, ge=0, lt=1, description="share of train set aside when valid is not given")
-    test_fraction: float = Field(0.0, ge=0, lt=1, description="share of train set aside when test is not given")
-    examples: int = Field(0, ge=0, description="learn from this many rows only, drawn from the training part; 0: all")
-    draw: int = Field(0, ge=0, description="which rows are drawn: another number draws others")
+    train: str = Field(min_length=1, description="file, folder or sample:NAME to train on")
+    valid: str | None = Field(None, description="file, folder or sample:NAME to validate on; default: a share of train")
+    test: str | None = Field(None, description="file, folder or sample:NAME to test on; default: a share of train")
+    valid_fraction: float = Field(0.1, ge=0, lt=1, description="share of train held out if valid is not given")
+    test_fraction: float = Field(0.0, ge=0, lt=1, description="share of train held out if test is not given")
+    examples: int = Field(0, ge=0, description="train on this many randomly drawn rows only; 0: all")
+    draw: int = Field(0, ge=0, description="random seed for drawing examples")
 
     @model_validator(mode="after")
     def _leave_something_to_learn_from(self) -> Self:
@@ -30,5 +30,5 @@ class DataOptions(Strict):
 
     @property
     def held_out(self) -> dict[str, str]:
-        """The parts that have files of their own."""
+        """The held-out sets that have files of their own."""
         return {name: spec for name, spec in (("valid", self.valid), ("test", self.test)) if spec}

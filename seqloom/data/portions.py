@@ -1,6 +1,6 @@
-"""Portions of rows: parts by a hash of what a row says, and a number of rows drawn by lot.
+"""Portions of rows: splits by a hash of their content, and random subsets.
 
-Any source of rows will do that is read from the beginning as often as needed, and can be made again with fewer rows.
+Any source of rows works that can be re-read from the beginning and rebuilt with fewer rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from seqloom.data.split import shares_of
 
 
 class Divisible(Protocol):
-    """Rows that can be read again, as a part of the data."""
+    """Rows that can be re-read and divided."""
 
-    unit: str  # what is never in two parts: pairs, passages
+    unit: str  # what is never shared by two splits: pairs, passages
 
     @property
     def name(self) -> str: ...  # what the user typed
@@ -29,20 +29,20 @@ class Divisible(Protocol):
     def rows(self) -> Iterator[Any]: ...
 
     def all(self) -> Iterator[Any]:
-        """Also those that are left out."""
+        """Including rows that are left out."""
 
     def key(self, row: Any) -> str:
-        """What decides the part of a row."""
+        """The text whose hash assigns the row to a split."""
 
     def like(self, name: str, read: Callable[[], Iterator[Any]]) -> Self:
-        """The same with other rows, of those that `all` gives."""
+        """The same source with a subset of the rows of `all`."""
 
 
 Source = TypeVar("Source", bound=Divisible)
 
 
 def split_rows(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[str, Source]:
-    """Parts of about these shares, by a hash: no row is in two; a part of share 0 is left out."""
+    """Splits of about these shares, by hash: no row is in two; a split of share 0 is left out."""
 
     def part(name: str) -> Source:
         def read() -> Iterator[Any]:
@@ -53,18 +53,18 @@ def split_rows(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[st
     parts = {name: part(name) for name in shares_of(source.unit, valid, test)}
     for name, found in parts.items():
         if next(found.rows(), None) is None:
-            there = len({source.key(row) for row in source.rows()})
-            way_out = f"give more {source.unit}, a larger share, or a file of its own"
-            raise UserError(f"{source.name}: too few {source.unit} ({there:,}) for a {name} part; {way_out}")
+            count = len({source.key(row) for row in source.rows()})
+            way_out = f"add {source.unit}, use a larger share, or give a separate file"
+            raise UserError(f"{source.name}: too few {source.unit} ({count:,}) for a {name} split; {way_out}")
     return parts
 
 
 def draw_rows(source: Source, count: int, draw: int) -> Source:
-    """So many of its rows, in their order; another `draw` gives others."""
-    there = sum(1 for _ in source.rows())
-    if count > there:
-        raise UserError(f"data.examples={count}: {source.name} has {there:,}")
-    chosen = set(Random(draw).sample(range(there), count))
+    """A random sample of `count` rows, in their order; `draw` is the seed."""
+    total = sum(1 for _ in source.rows())
+    if count > total:
+        raise UserError(f"data.examples={count}: {source.name} has only {total:,} rows; ask for fewer")
+    chosen = set(Random(draw).sample(range(total), count))
 
     def read() -> Iterator[Any]:
         return (row for number, row in enumerate(source.rows()) if number in chosen)
@@ -73,7 +73,7 @@ def draw_rows(source: Source, count: int, draw: int) -> Source:
 
 
 def part_of(key: str, valid: float, test: float) -> str:
-    """Where it belongs, whatever else is in the file: train, valid or test."""
+    """train, valid or test; depends on the key alone, not on the rest of the file."""
     place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) / 2**64
     if place < valid:
         return "valid"

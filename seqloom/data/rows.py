@@ -13,7 +13,7 @@ from typing import Any
 from seqloom.core.errors import UserError
 from seqloom.data.files import read_lines
 
-LONGEST_FIELD = 1 << 24  # characters; a quote that nobody closed would swallow the rest of the file
+LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 Fields = Iterator[tuple[int, list[str]]]
@@ -28,11 +28,11 @@ def read_jsonl(path: Path) -> Rows:
         except json.JSONDecodeError as error:
             raise UserError(f"{path}:{number}: not valid JSON: {error.msg} at column {error.colno}") from None
         except RecursionError:
-            raise UserError(f"{path}:{number}: JSON nested too deeply; one flat object per line is wanted") from None
+            raise UserError(f"{path}:{number}: JSON nested too deeply; give one flat object per line") from None
         except ValueError as error:
             raise UserError(f"{path}:{number}: not valid JSON: {error}") from None
         if not isinstance(row, dict):
-            raise UserError(f'{path}:{number}: one JSON object per line is wanted, like {{"text": "..."}}')
+            raise UserError(f'{path}:{number}: expected one JSON object per line, like {{"text": "..."}}')
         yield number, row
 
 
@@ -41,7 +41,7 @@ def read_csv(path: Path) -> Rows:
 
 
 def read_tsv(path: Path) -> Rows:
-    """Quotes hold cells together, unless the file makes no sense that way: then they are ordinary characters."""
+    """Quotes group cells as in CSV, unless rows then differ in length: in that case they are ordinary characters."""
     known = path.stat()
     quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns)
     return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path))
@@ -54,12 +54,12 @@ def _under_header(path: Path, rows: Fields) -> Rows:
             header = fields
             continue
         if len(fields) != len(header):
-            raise UserError(f"{path}:{number}: {len(fields)} fields where the header has {len(header)}")
+            raise UserError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}")
         yield number, dict(zip(header, fields, strict=True))
 
 
 def read_fields(path: Path, delimiter: str = ",") -> Fields:
-    """The fields of a CSV file as they stand, the header among them; empty lines are passed over."""
+    """The fields of each line of a CSV file, including the header; empty lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(read_lines(path), delimiter=delimiter, strict=True)
     number = 1
@@ -73,7 +73,7 @@ def read_fields(path: Path, delimiter: str = ",") -> Fields:
 
 
 def read_tabbed(path: Path) -> Fields:
-    """Lines cut at their tabs, where quotes are ordinary characters; empty lines are passed over."""
+    """Lines split at tabs, quotes being ordinary characters; empty lines are skipped."""
     for number, line in enumerate(read_lines(path), 1):
         if text := line.rstrip("\r\n"):
             yield number, text.split("\t")
@@ -81,7 +81,7 @@ def read_tabbed(path: Path) -> Fields:
 
 @lru_cache(maxsize=64)
 def _reads_as_quoted(path: Path, size: int, changed: int) -> bool:
-    """Whether every row has as many cells as the header; a file that changes is asked again."""
+    """Whether every row has as many cells as the header; cached until the file's size or time changes."""
     try:
         return len({len(fields) for _, fields in read_fields(path, "\t")}) < 2
     except UserError:
@@ -97,19 +97,19 @@ READERS: dict[str, Callable[[Path], Rows]] = {
 
 
 def read_column(path: Path, reader: Callable[[Path], Rows], column: str) -> Iterator[str]:
-    """The texts of one column, checked to be text; empty ones are passed over."""
+    """The texts of one column, checked to be text; empty ones are skipped."""
     for number, row in reader(path):
         if text := text_of(row, column, f"{path}:{number}"):
             yield text
 
 
 def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> str:
-    """What stands in a column, checked to be text; `way_out` is said when there is no such column nor one like it."""
+    """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name."""
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else way_out
-        there = ", ".join(_short(name) for name in row) or "none"
-        raise UserError(f"{place}: no column {column!r}; there are: {there}{hint}")
+        names = ", ".join(_short(name) for name in row) or "none"
+        raise UserError(f"{place}: no column {column!r}; available: {names}{hint}")
     text = row[column]
     if not isinstance(text, str):
         raise UserError(f"{place}: column {column!r} is {_named(text)}, not text")
@@ -117,12 +117,12 @@ def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> 
         text.encode()
     except UnicodeEncodeError as error:
         code = f"\\u{ord(text[error.start]):04x}"
-        raise UserError(f"{place}: column {column!r} has half a character ({code}): a lone surrogate") from None
+        raise UserError(f"{place}: column {column!r} has a lone surrogate ({code}), half a character") from None
     return text
 
 
 def _short(name: str) -> str:
-    """A column's name on one line; without a header it is a text of any length."""
+    """A column name, shortened to one line: without a header it may be any text."""
     name = " ".join(name.split())
     return name if len(name) <= 40 else name[:39] + "…"
 

@@ -1,4 +1,4 @@
-"""Splitting a text in order: the first part to train on, the next to validate, the last to test."""
+"""Splitting a text in order: first for training, then for validation, last for testing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seqloom.data.text import Marked, Source
 
 
 class Part(Source):
-    """The bytes from `begin` to `end` of another source; both are where a character begins."""
+    """The bytes from `begin` to `end` of another source, both on character boundaries."""
 
     def __init__(self, whole: Source, name: str, begin: int, end: int) -> None:
         super().__init__(f"{whole.name} ({name})", self._between, whole.documents)
@@ -35,10 +35,10 @@ class Part(Source):
 
 
 def shares_of(what: str, valid: float, test: float) -> dict[str, float]:
-    """The share of each part that there is."""
+    """The share of each split that is not empty."""
     for name, share in (("valid", valid), ("test", test)):
         if not 0 <= share < 1:
-            raise UserError(f"{name}={share}: a share of the {what} is wanted, 0 or more and less than 1")
+            raise UserError(f"{name}={share}: must be a share of the {what}, at least 0 and below 1")
     if valid + test >= 1:
         raise UserError(f"valid={valid} and test={test} leave nothing to train on")
     shares = {"train": 1 - valid - test, "valid": valid, "test": test}
@@ -46,19 +46,19 @@ def shares_of(what: str, valid: float, test: float) -> dict[str, float]:
 
 
 def split_text(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[str, Source]:
-    """Parts by share of the text's bytes, cut between two characters; a part of share 0 is left out."""
+    """Splits by share of the text's bytes, cut between characters; a split of share 0 is left out."""
     shares = shares_of("text", valid, test)
     names = list(shares)
-    wanted = [int(source.bytes * round(sum(shares[n] for n in names[:i]), 9)) for i in range(1, len(names))]
-    places = [0, *_boundaries(source, wanted), source.bytes]
+    offsets = [int(source.bytes * round(sum(shares[n] for n in names[:i]), 9)) for i in range(1, len(names))]
+    places = [0, *_boundaries(source, offsets), source.bytes]
     for name, (begin, end) in zip(names, pairwise(places), strict=True):
         if begin >= end:
-            raise UserError(f"{source.name}: too little text ({source.bytes} bytes) for a {name} part")
+            raise UserError(f"{source.name}: too little text ({source.bytes} bytes) for a {name} split; give more")
     return {name: Part(source, name, begin, end) for name, (begin, end) in zip(names, pairwise(places), strict=True)}
 
 
 def _boundaries(source: Source, places: list[int]) -> list[int]:
-    """The same places, each moved on to where a character begins."""
+    """The same offsets, each moved forward to a character boundary."""
     found: list[int] = []
     position = 0
     for text in source.pieces() if places else ():

@@ -1,6 +1,6 @@
-"""TokenStream: a text as ids in a memory-mapped file, tokenised once and found again by its content.
+"""TokenStream: a text as token ids in a memory-mapped file, tokenised once and cached by content.
 
-A file is: a header (JSON, padded to a page), the ids, how often each id occurs (int64).
+File layout: a header (JSON, padded to a page), the ids, the count of each id (int64).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from seqloom.core.errors import RunError
 from seqloom.data.text import Source
 
 PAGE = 4096
-FORMAT = 1  # raised when the layout or the way texts are read changes: old entries are then made again
-AROUND = 1 << 20  # bytes the system may map around a single read
-KEPT = 1 << 26  # bytes mapped before they are given back, so that memory does not grow with the file
-BUFFER = 1 << 18  # ids written at once
-ABANDONED = 24 * 3600.0  # seconds after which a temporary file belongs to nobody
+FORMAT = 1  # raised when the layout or the reading of texts changes, so that old entries are rebuilt
+AROUND = 1 << 20  # bytes the OS may map around a single read
+KEPT = 1 << 26  # bytes mapped before pages are released, so that memory does not grow with the file
+BUFFER = 1 << 18  # ids per write
+ABANDONED = 24 * 3600.0  # seconds after which a temporary file is considered abandoned
 
 
 class Encodes(Protocol):
-    """What is asked of a tokenizer here."""
+    """The interface of a tokenizer that is needed here."""
 
     size: int
     eos: int
@@ -42,7 +42,7 @@ class Encodes(Protocol):
 
 class TokenStream:
     def __init__(self, ids: np.ndarray, bytes: int, hash: str, counts: np.ndarray, file: mmap.mmap | None = None):
-        self.bytes = bytes  # of the text behind it, in UTF-8
+        self.bytes = bytes  # of the original text, in UTF-8
         self.hash = hash
         self.counts = counts  # how often each id occurs
         self._ids, self._file = ids, file
@@ -56,7 +56,7 @@ class TokenStream:
         return len(self)
 
     def __getitem__(self, s: slice) -> np.ndarray:
-        """An int64 copy of that slice."""
+        """An int64 copy of the slice."""
         part = self._ids[s]
         copy = part.astype(np.int64)
         if self._file is not None:
@@ -67,14 +67,14 @@ class TokenStream:
         return copy
 
     def head(self, length: int) -> TokenStream:
-        """The first ids, in memory; of the bytes, their share."""
+        """The first `length` ids, in memory, with their share of the bytes."""
         if length >= len(self):
             return self
         return TokenStream.of(self[:length], self.bytes * length // len(self), len(self.counts))
 
     @classmethod
     def of(cls, ids: np.ndarray, bytes: int, size: int) -> TokenStream:
-        """In memory, for small things."""
+        """An in-memory stream, for small data."""
         ids = np.asarray(ids, np.int64)
         small = ids.astype(id_type(size))
         hash = hashlib.sha256(f"{size} {bytes} ".encode() + small.tobytes()).hexdigest()
@@ -82,7 +82,7 @@ class TokenStream:
 
     @classmethod
     def open(cls, path: Path) -> TokenStream | None:
-        """The stream in a file; None when there is none or it is not whole."""
+        """The stream in a file; None if the file is missing or incomplete."""
         try:
             with open(path, "rb") as file:
                 header = json.loads(file.read(PAGE))
@@ -92,14 +92,14 @@ class TokenStream:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         if hasattr(mmap, "MADV_RANDOM"):
-            mapped.madvise(mmap.MADV_RANDOM)  # no reading ahead: what training reads next is elsewhere
+            mapped.madvise(mmap.MADV_RANDOM)  # no read-ahead: training reads at random
         ids = np.frombuffer(mapped, id_type(header["size"]), header["length"], PAGE)
         counts = np.frombuffer(mapped, "<i8", header["size"], len(mapped) - 8 * header["size"]).astype(np.int64)
         return cls(ids, header["bytes"], header["hash"], counts, mapped)
 
 
 def id_type(size: int) -> np.dtype:
-    """The smallest type that holds every id of a vocabulary."""
+    """The smallest type that holds every id of a vocabulary of this size."""
     return np.dtype("u1" if size <= 1 << 8 else "<u2" if size <= 1 << 16 else "<u4")
 
 
@@ -112,9 +112,9 @@ def default_cache() -> Path:
 def prepare(
     source: Source, tokenizer: Encodes, cache: Path | None = None, progress: Callable[[int], None] | None = None
 ) -> TokenStream:
-    """The text as ids, with an end-of-text id after each document; from the cache when it has been done before.
+    """The text as ids, with an end-of-text id after each document; from the cache if prepared before.
 
-    `progress` is told the bytes of text done so far.
+    `progress` is called with the bytes of text done so far.
     """
     folder = Path(cache or default_cache())
     hash = hashlib.sha256(f"{FORMAT} {source.hash} {tokenizer.hash}".encode()).hexdigest()
@@ -127,16 +127,16 @@ def prepare(
         _sweep(folder)
         _write(path, header, tokenizer.size, _encode(source, tokenizer, progress))
     except OSError as error:
-        way_out = "make room there, or set SEQLOOM_CACHE to another folder"
-        raise RunError(f"{folder}: cannot keep the prepared text ({error.strerror}); {way_out}") from None
+        way_out = "free some space, or set SEQLOOM_CACHE to another folder"
+        raise RunError(f"{folder}: cannot store the tokenised text ({error.strerror}); {way_out}") from None
     stream = TokenStream.open(path)
     if stream is None:
-        raise RunError(f"{path}: changed while it was written; run again")
+        raise RunError(f"{path}: changed while it was being written; run again")
     return stream
 
 
 def _encode(source: Source, tokenizer: Encodes, progress: Callable[[int], None] | None) -> Iterator[np.ndarray]:
-    waiting: deque[tuple[int, bool]] = deque()  # of the texts the tokenizer has taken and not yet given back
+    waiting: deque[tuple[int, bool]] = deque()  # (bytes, ends a document) of texts in the tokenizer
     end = np.array([tokenizer.eos])
 
     def texts() -> Iterator[str]:
@@ -156,7 +156,7 @@ def _encode(source: Source, tokenizer: Encodes, progress: Callable[[int], None] 
 
 
 def _write(path: Path, header: dict[str, Any], size: int, encoded: Iterable[np.ndarray]) -> None:
-    """All of it or nothing: a temporary file takes the name only when it is whole and on the disk."""
+    """All or nothing: the temporary file is renamed only when it is complete and on disk."""
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -191,7 +191,7 @@ def _write_ids(file: IO[bytes], size: int, encoded: Iterable[np.ndarray]) -> tup
 
 
 def _gather(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Arrays of any length as arrays worth a write: documents may be short."""
+    """Arrays joined until they are worth a write: documents may be short."""
     pending: list[np.ndarray] = []
     length = 0
     for array in arrays:
@@ -210,7 +210,7 @@ def _file_size(header: dict[str, Any]) -> int:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left behind."""
+    """Remove temporary files that killed processes left behind."""
     for path in folder.glob("*.tmp"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > ABANDONED:

@@ -1,4 +1,4 @@
-"""Source: a text to read from its beginning as often as needed, piece by piece, never held in memory."""
+"""Source: a text that can be re-read from its beginning, piece by piece, and is never held in memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Marked = Iterator[tuple[str, bool]]  # pieces of text, True where a document end
 
 
 class Source:
-    """A text, or many documents one after the other."""
+    """A text, or a sequence of documents."""
 
     def __init__(self, name: str, read: Callable[[], Marked], documents: bool = False) -> None:
         self.name = name  # what the user typed
-        self.documents = documents  # separate texts: an end is marked after each
+        self.documents = documents  # separate texts, each followed by an end-of-text token
         self._read = read
 
     def marked(self) -> Marked:
-        """Pieces in order, each with whether a document ends with it."""
+        """Pieces in order, each with whether it ends a document."""
         return self._read()
 
     def pieces(self) -> Iterator[str]:
@@ -52,14 +52,14 @@ class Source:
         for text, ends in self.marked():
             data = text.encode()
             length += len(data)
-            digest.update(data + b"\0" if ends else data)  # NUL: the same text cut in other documents is other data
+            digest.update(data + b"\0" if ends else data)  # NUL: other document boundaries are other data
         if not length:
-            raise UserError(f"{self.name}: no text in it")
+            raise UserError(f"{self.name}: contains no text")
         return length, digest.hexdigest()
 
 
 class _File(Source):
-    """A plain text file: its own bytes are hashed, which is several times quicker than reading it as text."""
+    """A plain text file: its raw bytes are hashed, which is several times faster than decoding it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), lambda: _unmarked(_join(read_text(path))))
@@ -78,12 +78,12 @@ class _File(Source):
             read += len(block)
             last = block[-1:]
         if read == dropped:
-            raise UserError(f"{self.name}: an empty file")
+            raise UserError(f"{self.name}: the file is empty")
         return read - dropped, digest.hexdigest()
 
 
 def open_text(spec: str, column: str = "text") -> Source:
-    """A text file (also .gz, .xz, .bz2), a directory of them, JSONL, CSV or TSV with a text column, `sample:NAME`."""
+    """A text file (also .gz, .xz, .bz2), a folder of them, JSONL, CSV or TSV with a text column, `sample:NAME`."""
     if spec.startswith("sample:"):
         return _open_sample(spec)
     path = Path(spec)
@@ -92,7 +92,7 @@ def open_text(spec: str, column: str = "text") -> Source:
         return _open_directory(path, column)
     source = _open_file(path, column)
     if next(source.pieces(), None) is None:
-        raise UserError(f"{path}: " + ("no text in it" if source.documents else "an empty file"))
+        raise UserError(f"{path}: " + ("contains no text" if source.documents else "the file is empty"))
     return source
 
 
@@ -117,12 +117,12 @@ def _open_directory(folder: Path, column: str) -> Source:
 
     found = Source(str(folder), read, documents=True)
     if next(found.pieces(), None) is None:
-        raise UserError(f"{folder}: no text file in this directory (hidden and binary files are passed over)")
+        raise UserError(f"{folder}: no text files in this folder (hidden and binary files are skipped)")
     return found
 
 
 def _files_under(folder: Path) -> list[Path]:
-    """Sorted by their path, hidden ones left out."""
+    """Sorted by path, without hidden files."""
     found = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -136,8 +136,8 @@ def _files_under(folder: Path) -> list[Path]:
 def _join(blocks: Iterable[str], size: int = BLOCK) -> Iterator[str]:
     """Blocks of any length as pieces of about `size` characters.
 
-    A piece ends before the white space at the end of a line, where no tokenizer joins what comes after;
-    a line longer than a piece is cut at a blank, or anywhere when it has none.
+    A piece ends before the white space at the end of a line, where no tokenizer merges across;
+    a line longer than a piece is cut at a space, or anywhere if it has none.
     """
     pending: list[str] = []
     length = 0
@@ -179,7 +179,7 @@ def _mark_last(pieces: Iterable[str]) -> Marked:
 
 
 def as_documents(texts: Iterable[str]) -> Marked:
-    """Each text as a document of its own, line ends of one kind."""
+    """Each text as a separate document, line endings normalised."""
     for text in texts:
         lines = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
         yield from _mark_last(_join([lines]))

@@ -1,6 +1,6 @@
-"""Where a model looks in its source while it writes: a given output is read once more, with its attention watched.
+"""Attention of each output token to the source: a given output is fed through the model again while recording it.
 
-S source tokens, T output tokens (the end is one of them), H heads. Row t is where the model looked to write token t.
+S source tokens, T output tokens (end token included), H heads. Row t holds the attention weights for output token t.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAPS = {"encoder-decoder": "*.alignment", "causal": "*.attention.weights"}
 
 @dataclass(frozen=True)
 class Map:
-    """The weights of one layer, or of one hop of it."""
+    """The attention weights of one layer, or of one hop in a layer."""
 
     name: str
     weights: Tensor  # (H, T, S)
@@ -35,30 +35,30 @@ class Alignment:
     source_tokens: list[str]
     target_tokens: list[str]
     maps: list[Map]
-    score: float | None = None  # of the search; None: the target was given
-    cut: bool = False  # the source was too long, and lost its end
+    score: float | None = None  # of the hypothesis; None: the target was given
+    cut: bool = False  # the source was too long and was truncated
 
     @property
     def mean(self) -> Tensor:
-        """Over all layers and heads, (T, S)."""
+        """Mean over all layers and heads, (T, S)."""
         return torch.stack([found.weights.mean(0) for found in self.maps]).mean(0)
 
     def summary(self) -> dict[str, Any]:
-        """Tokens and the mean map, an output token per row, as JSON."""
+        """Tokens and the mean map as JSON, one row per output token."""
         weights = [[round(weight, 4) for weight in row] for row in self.mean.tolist()]
         return {"source_tokens": self.source_tokens, "target_tokens": self.target_tokens, "weights": weights}
 
 
 @torch.inference_mode()
 def read_maps(model: SequenceModel, source: Tensor, inputs: Tensor) -> list[Map]:
-    """The maps of a source (S,) and of the inputs (T,) that wrote an output: its beginning, and all but its last token.
+    """The maps for a source (S,) and decoder inputs (T,): the start token, then the output without its last token.
 
-    Of a causal model, which reads both as one sequence, only what falls on the source: rows sum to less than one.
+    A causal model reads both as one sequence; only its attention to the source is kept, so rows sum to less than one.
     """
     check_attention(model)
     training, causal = model.training, model.joins
     model.eval()
-    state = None if causal else model.begin(source[None])  # here an encoder looks at itself: not watched
+    state = None if causal else model.begin(source[None])  # not recorded: the encoder attends to itself here
     with record(model, TAPS[model.kind]) as traces:
         model(torch.cat((source, inputs))[None] if causal else inputs[None], state)
     model.train(training)
@@ -68,14 +68,14 @@ def read_maps(model: SequenceModel, source: Tensor, inputs: Tensor) -> list[Map]
 
 
 def check_attention(model: SequenceModel) -> None:
-    """Refuse a model that has nothing to show."""
+    """Raise if the model has no attention to the source."""
     taps = (path for path, module in model.named_modules() if isinstance(module, Tap))
     if not any(fnmatch(path, TAPS[model.kind]) for path in taps):
-        raise UserError("this model keeps no alignment: it has no attention that looks at its source")
+        raise UserError("this model has no alignment: it has no attention to its source")
 
 
 def _hops(name: str, trace: list[Tensor], length: int) -> list[Map]:
-    """Several hops look one after the other: at all steps together, or step by step, all hops of a step in a row."""
+    """One map per hop. A trace holds hop after hop, either for all steps at once or for each step in turn."""
     hops = sum(weights.size(2) for weights in trace) // length
     names = [name] if hops == 1 else [f"{name}, hop {hop + 1}" for hop in range(hops)]
     return [Map(own, torch.cat(trace[hop::hops], dim=2)[0].float().cpu()) for hop, own in enumerate(names)]

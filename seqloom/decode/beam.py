@@ -1,8 +1,8 @@
 """Beam search from a state: the best few continuations of every row, all rows at once.
 
-A beam of one is greedy decoding; a beam of one whose token is drawn is sampling.
-N rows are undecided, each with W <= beams living continuations: N * W rows of the model's state. Of V tokens that could
-follow each of them, K are candidates.
+A beam of one is greedy decoding; with `pick`, it is sampling.
+N rows are unfinished, each with W <= beams active hypotheses: N * W rows of the model's state. Of the V tokens that
+could extend each of them, K are candidates.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Pick = Callable[[Tensor], Tensor]  # (B, V) -> (B,)
 
 
 class Hypothesis(NamedTuple):
-    tokens: list[int]  # what was written, without the end
-    score: float  # log probability, divided by length ** length_penalty
+    tokens: list[int]  # generated tokens, without the end token
+    score: float  # log-probability / length ** length_penalty
 
 
 @torch.inference_mode()
@@ -42,21 +42,21 @@ def beam_search(
     pick: Pick | None = None,
     refill: Refill | None = None,
 ) -> list[list[Hypothesis]]:
-    """For every row, up to `beams` continuations, best first: of a state, and of the tokens (N,) it has not read yet.
+    """For every row, up to `beams` hypotheses, best first, from a state and the tokens (N,) it has yet to read.
 
-    score = log probability / length ** length_penalty. The length counts the tokens written and the `end`, if it came.
-    max_new: the most tokens, for all rows or for each. Where they are used up, or where nothing at all can follow,
-        what is alive counts as it is, unless `beams` continuations have ended before.
-    min_new: `end` does not come before so many tokens. no_repeat: no so many tokens in a row are written twice. The
-        probabilities stay the model's own, also where something is forbidden.
-    early: a row is decided when `beams` continuations have ended and the best living one, as it stands, is behind them
-        all; if not, only when none could overtake them by its last token.
-    pick: the one candidate of a row, instead of the most likely ones.
-    refill: what a model with a limit needs (see prompts.py).
-    A row that is decided leaves the batch.
+    score = log-probability / length ** length_penalty. The length includes the `end` token, if it was generated.
+    max_new: maximum new tokens, for all rows or per row. When they are used up, or when no token can follow, active
+        hypotheses are returned as they are, unless `beams` hypotheses have already ended.
+    min_new: minimum number of tokens before `end`. no_repeat: no n-gram of this size is generated twice. Forbidding a
+        token does not renormalise the log-probabilities of the others.
+    early: a row is finished once `beams` hypotheses have ended and the best active one, at its current length, scores
+        below them all; otherwise only once no active one could overtake them within `max_new`.
+    pick: chooses the single candidate per row, instead of the most likely ones.
+    refill: for models with a limit (see prompts.py).
+    Finished rows are removed from the batch.
     """
     search = _Search(last, max_new, beams, end, length_penalty, early)
-    while search.goes_on():
+    while search.continues():
         if refill is not None and search.step >= refill.due:
             state, last = refill(search.numbers.tolist(), search.tokens)
         else:
@@ -69,32 +69,32 @@ def beam_search(
         if no_repeat:
             logits = forbid_repeats(logits, search.tokens.flatten(0, 1), no_repeat)
         values, token = _candidates(logits, 2 * beams, pick)
-        impossible = -torch.inf  # nan: -inf everywhere, or a model that is broken
+        impossible = -torch.inf  # nan: all logits are -inf, or the model is broken
         search.extend((values - total).nan_to_num(nan=impossible, neginf=impossible), token)
     return search.results()
 
 
 def _follow(state: State, origin: Tensor, count: int) -> State:
-    """The states of these of `count` rows; when decoding greedily most often all of them, and nothing is copied."""
+    """Select the rows `origin` of a state of `count` rows; no copy if that is all of them, as in greedy decoding."""
     if len(origin) == count and bool((origin == torch.arange(count, device=origin.device)).all()):
         return state
     return select_rows(state, origin)
 
 
 def _candidates(logits: Tensor, most: int, pick: Pick | None) -> tuple[Tensor, Tensor]:
-    """Tokens that may follow and their values, (B, V) -> (B, K) twice."""
+    """Candidate next tokens and their logits, (B, V) -> (B, K) each."""
     if pick is None:
         values, token = logits.topk(min(most, logits.size(1)))
         return values, token
-    stuck = ~(logits.amax(-1, keepdim=True) > -torch.inf)  # whatever is drawn there, its value stays impossible
+    stuck = ~(logits.amax(-1, keepdim=True) > -torch.inf)  # whatever is drawn here, its logit stays -inf
     token = pick(logits.masked_fill(stuck, 0.0))[:, None]
     return logits.gather(1, token), token
 
 
 class _Search:
-    """The rows that are not decided yet, and what was found for every row.
+    """The unfinished rows, and the hypotheses found for every row.
 
-    What is looked at row by row stays on the CPU.
+    Values that are inspected row by row stay on the CPU.
     """
 
     def __init__(
@@ -111,37 +111,36 @@ class _Search:
         self.found: list[list[Hypothesis]] = [[] for _ in range(count)]
         self.numbers = torch.arange(count)  # (N,)
         self.until = torch.as_tensor(max_new).expand(count).double()  # (N,)
-        self.bar = torch.full((count,), -torch.inf, dtype=torch.double)  # (N,) what a living one would have to surpass
-        self.scores = torch.zeros(count, 1, device=last.device)  # (N, W) log probabilities
+        self.bar = torch.full((count,), -torch.inf, dtype=torch.double)  # (N,) the score to beat
+        self.scores = torch.zeros(count, 1, device=last.device)  # (N, W) log-probabilities
         self.tokens = last.new_empty(count, 1, 0)  # (N, W, step)
         self.last = last[:, None]  # (N, W) not read yet
-        self.origin = torch.arange(count, device=last.device)[
-            :, None
-        ]  # (N, W) the rows of the state that read the rest
+        rows = torch.arange(count, device=last.device)
+        self.origin = rows[:, None]  # (N, W) rows of the state behind these hypotheses
 
     @property
     def step(self) -> int:
         return self.tokens.size(-1)
 
-    def goes_on(self) -> bool:
-        """Let go of the rows that are decided; whether others are left."""
+    def continues(self) -> bool:
+        """Remove finished rows; returns whether any are left."""
         length = torch.full_like(self.until, self.step) if self.early else self.until
-        hope = self.scores[:, 0].cpu().double() / length.clamp(min=1) ** self.length_penalty
-        over = (self.until <= self.step) | (hope <= self.bar)
+        potential = self.scores[:, 0].cpu().double() / length.clamp(min=1) ** self.length_penalty
+        over = (self.until <= self.step) | (potential <= self.bar)
         if over.any():
-            self._take_living(over)
+            self._take_active(over)
             self._keep((~over).nonzero()[:, 0])
         return len(self.numbers) > 0
 
-    def extend(self, chances: Tensor, token: Tensor) -> None:
-        """One token more, of candidates (N * W, K) with their log probabilities."""
+    def extend(self, log_probabilities: Tensor, token: Tensor) -> None:
+        """Append one token, given candidates (N * W, K) and their log-probabilities."""
         count, width = self.scores.shape
-        total = (self.scores[..., None] + chances.view(count, width, -1)).flatten(1)  # (N, W * K)
-        best, place = total.topk(min(2 * self.beams, total.size(1)))  # twice as many: half of them may be ends
-        parent, token = place // chances.size(1), token.view(count, -1).gather(1, place)
+        total = (self.scores[..., None] + log_probabilities.view(count, width, -1)).flatten(1)  # (N, W * K)
+        best, place = total.topk(min(2 * self.beams, total.size(1)))  # twice as many, because half may be end tokens
+        parent, token = place // log_probabilities.size(1), token.view(count, -1).gather(1, place)
         stuck = (best[:, 0] == -torch.inf).cpu()
         if stuck.any():
-            self._take_living(stuck)
+            self._take_active(stuck)
         if self.end is not None:
             ended = token == self.end
             self._take_ended(ended & (best > -torch.inf), parent, best)
@@ -156,7 +155,7 @@ class _Search:
         return [sorted(found, key=lambda h: -h.score)[: self.beams] for found in self.found]
 
     def _take_ended(self, ended: Tensor, parent: Tensor, best: Tensor) -> None:
-        """Continuations that end now, if they are among the best `beams` of their row."""
+        """Keep hypotheses that end now and are among the best `beams` of their row."""
         for row, place in ended[:, : self.beams].nonzero().tolist():
             found = self.found[int(self.numbers[row])]
             score = float(best[row, place]) / (self.step + 1) ** self.length_penalty
@@ -164,14 +163,14 @@ class _Search:
             if len(found) >= self.beams:
                 self.bar[row] = sorted((h.score for h in found), reverse=True)[self.beams - 1]
 
-    def _take_living(self, rows: Tensor) -> None:
-        """What is alive in these rows, as it is, where too few have ended."""
+    def _take_active(self, rows: Tensor) -> None:
+        """Keep the active hypotheses of these rows as they are, if fewer than `beams` have ended."""
         divisor = max(1, self.step) ** self.length_penalty
         for row in rows.nonzero()[:, 0].tolist():
             found = self.found[int(self.numbers[row])]
             if len(found) < self.beams:
-                living = zip(self.tokens[row].tolist(), self.scores[row].tolist(), strict=True)
-                found += [Hypothesis(tokens, score / divisor) for tokens, score in living if score > -torch.inf]
+                active = zip(self.tokens[row].tolist(), self.scores[row].tolist(), strict=True)
+                found += [Hypothesis(tokens, score / divisor) for tokens, score in active if score > -torch.inf]
 
     def _keep(self, rows: Tensor) -> None:
         self.numbers, self.until, self.bar = self.numbers[rows], self.until[rows], self.bar[rows]

@@ -1,4 +1,4 @@
-"""Decode from a state, as asked: greedily, by beam search, or by drawing."""
+"""Decode from a state: greedily, by beam search, or by sampling."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from seqloom.decode.pick import Choice, seeded
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How to find the continuation of a state."""
+    """Decoding options."""
 
-    beams: int = 1  # continuations kept in the search; 1: greedy
-    length_penalty: float = 1.0  # scores are divided by length ** this; more prefers longer
-    min_new: int = 0  # the end does not come before so many tokens
-    no_repeat: int = 0  # no so many tokens in a row are written twice; 0: they may be
-    temperature: float = 0.0  # above 0: draw instead of searching
-    top_k: int = 0  # draw from the k most likely; 0: all
-    top_p: float = 1.0  # draw from the most likely that hold this much probability
+    beams: int = 1  # beam width; 1: greedy
+    length_penalty: float = 1.0  # scores are divided by length ** this; larger prefers longer outputs
+    min_new: int = 0  # minimum number of new tokens
+    no_repeat: int = 0  # no n-gram of this size is generated twice; 0: no restriction
+    temperature: float = 0.0  # above 0: sample instead of searching
+    top_k: int = 0  # sample from the k most likely tokens; 0: all
+    top_p: float = 1.0  # sample from the smallest set of tokens with this much probability
 
     def __post_init__(self) -> None:
         if self.beams < 1:
@@ -38,22 +38,22 @@ class Decoding:
         if self.no_repeat < 0:
             raise UserError(f"no_repeat={self.no_repeat}: must be 0 (repeats are allowed) or more")
         if self.choice.temperature == 0 and (self.top_k, self.top_p) != (0, 1):
-            raise UserError(f"top_k={self.top_k}, top_p={self.top_p}: only apply to drawing; set temperature above 0")
+            raise UserError(f"top_k={self.top_k}, top_p={self.top_p}: only apply to sampling; set temperature above 0")
         if self.temperature > 0 and self.beams > 1:
             raise UserError(
-                f"beams={self.beams} searches for the most likely, temperature={self.temperature} draws: "
+                f"beams={self.beams} searches for the most likely output, but temperature={self.temperature} samples; "
                 "set beams=1 or temperature=0"
             )
 
     def __str__(self) -> str:
-        """As a protocol says it."""
+        """As shown in a protocol."""
         if self.temperature > 0:
-            return f"drawn with temperature {self.temperature:g}, top-k {self.top_k}, top-p {self.top_p:g}"
-        how = f"beam search with {self.beams} beams" if self.beams > 1 else "greedy search"
+            return f"sampling with temperature {self.temperature:g}, top-k {self.top_k}, top-p {self.top_p:g}"
+        how = f"beam search with {self.beams} beams" if self.beams > 1 else "greedy decoding"
         rules = {
             "length penalty": self.length_penalty,
-            "at least": self.min_new,
-            "no repeated n-gram of": self.no_repeat,
+            "minimum length": self.min_new,
+            "no repeated n-gram of size": self.no_repeat,
         }
         usual = {"length penalty": 1.0}
         return ", ".join([how, *(f"{name} {value:g}" for name, value in rules.items() if value != usual.get(name, 0))])
@@ -73,7 +73,7 @@ def decode(
     end: int | None,
     seed: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """For every row, up to `how.beams` continuations, best first, of a state and the tokens (N,) it has not read."""
+    """For every row, up to `how.beams` hypotheses, best first, from a state and the tokens (N,) it has yet to read."""
     return beam_search(
         model,
         state,

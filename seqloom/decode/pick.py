@@ -1,4 +1,4 @@
-"""Pick the next token: what may not follow; of the rest greedy, or drawn after temperature, top-k and top-p."""
+"""Pick the next token: greedy, or sampled with temperature, top-k and top-p; some tokens can be forbidden."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from seqloom.core.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How to choose among predictions."""
+    """How to pick a token from the logits."""
 
-    temperature: float = 1.0  # 0: always the most likely
-    top_k: int = 0  # keep the k most likely; 0: all
-    top_p: float = 1.0  # keep the most likely until they hold this much probability
+    temperature: float = 1.0  # 0: greedy
+    top_k: int = 0  # keep the k most likely tokens; 0: all
+    top_p: float = 1.0  # keep the smallest set of tokens with this much probability
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
@@ -25,14 +25,14 @@ class Choice:
         if self.top_k < 0:
             raise UserError(f"top_k={self.top_k}: must be 0 (all) or more")
         if not 0 < self.top_p <= 1:
-            raise UserError(f"top_p={self.top_p}: must lie in (0, 1]")
+            raise UserError(f"top_p={self.top_p}: must be above 0 and at most 1")
 
     def __call__(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(B, V) -> (B,)"""
         if self.temperature == 0 or self.top_k == 1:
             return logits.argmax(-1)
         logits = logits.float()
-        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # however cold, the best stays finite
+        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # the maximum stays finite at low T
         if 0 < self.top_k < logits.size(-1):
             least = logits.topk(self.top_k).values[:, -1:]
             logits = logits.masked_fill(logits < least, -torch.inf)
@@ -42,31 +42,31 @@ class Choice:
 
 
 def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:
-    """Where chance comes from; None: from torch's own generator."""
+    """A seeded generator; None: torch's global one."""
     return None if seed is None else torch.Generator(device).manual_seed(seed)
 
 
 def forbid_token(logits: Tensor, token: int) -> Tensor:
-    """The token never follows, (B, V) -> (B, V)."""
+    """Set the logit of a token to -inf, (B, V) -> (B, V)."""
     return logits.index_fill(1, torch.tensor([token], device=logits.device), -torch.inf)
 
 
 def forbid_repeats(logits: Tensor, written: Tensor, size: int) -> Tensor:
-    """Nothing follows that would make `size` tokens in a row stand twice in `written` (B, T); (B, V) -> (B, V)."""
+    """Forbid tokens that would repeat an n-gram of this size in `written` (B, T); (B, V) -> (B, V)."""
     length = written.size(1)
     if length < size:
         return logits
     grams = written.unfold(1, size, 1)  # (B, T-size+1, size)
-    again = (grams[..., :-1] == written[:, None, length - size + 1 :]).all(-1)  # the beginning stands there once more
+    again = (grams[..., :-1] == written[:, None, length - size + 1 :]).all(-1)  # n-grams that start like the suffix
     count = logits.size(1)
-    spare = torch.where(again, grams[..., -1], count)  # one column more takes what is not forbidden
+    spare = torch.where(again, grams[..., -1], count)  # an extra column absorbs what is allowed
     banned = torch.zeros(logits.size(0), count + 1, dtype=torch.bool, device=logits.device).scatter_(1, spare, True)
     return logits.masked_fill(banned[:, :count], -torch.inf)
 
 
 def _nucleus(logits: Tensor, share: float) -> Tensor:
-    """The smallest set of tokens that holds `share` of the probability (Holtzman et al. 2020)."""
+    """Keep the smallest set of tokens with `share` of the probability (Holtzman et al. 2020)."""
     values, places = logits.sort(descending=True)
-    chances = values.softmax(-1)
-    beyond = chances.cumsum(-1) - chances >= share  # the first token always stays
+    probabilities = values.softmax(-1)
+    beyond = probabilities.cumsum(-1) - probabilities >= share  # the first token always stays
     return values.masked_fill(beyond, -torch.inf).gather(-1, places.argsort(-1))

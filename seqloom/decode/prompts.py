@@ -1,7 +1,7 @@
-"""Prompts: how a language model comes to a state from which it goes on, and how it goes on when it is full.
+"""Prompts: how a language model gets the state to generate from, and how it continues when its context is full.
 
-A model with a `limit` is never asked for more: of a longer prompt it reads the end, and a row that is full goes on from
-the last half of what it has read. A model without one simply carries its state.
+A model with a `limit` never reads more: longer prompts are truncated from the left, and when a row's context is full,
+generation continues from its last half. A model without a limit simply carries its state.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from seqloom.core.state import State
 
 
 class Refill:
-    """What a search needs for a model with a limit: when to begin again, and how. It alone knows the prompts."""
+    """Tells decoding when and how to re-read the context of a model with a limit. Only this class knows the prompts."""
 
     def __init__(self, model: SequenceModel, prompts: Sequence[Sequence[int]], limit: int) -> None:
         self.model, self.prompts, self.limit = model, prompts, limit
         self.skipped = [max(0, len(prompt) - limit) for prompt in prompts]
-        self.due = self._next(range(len(prompts)))  # after so many new tokens the first row will be too long
+        self.due = self._next(range(len(prompts)))  # new tokens at which some row first exceeds the limit
 
     def __call__(self, rows: Sequence[int], written: Tensor) -> tuple[State, Tensor]:
-        """Read the prompts `rows` anew, and what was written after each (N, W, T): N * W states and last tokens."""
+        """Re-read the prompts `rows` and the tokens written after each (N, W, T): N * W states and last tokens."""
         step = written.size(-1)
         for row in rows:
             length = len(self.prompts[row]) + step
@@ -42,14 +42,14 @@ class Refill:
 
 
 def start(model: SequenceModel, prompts: Sequence[Sequence[int]]) -> tuple[State, Tensor, Refill | None]:
-    """The state after each prompt but its last token, those last tokens (B,), and what a model with a limit needs."""
+    """The state after all but each prompt's last token, those tokens (B,), and a `Refill` if the model has a limit."""
     if model.limit is None:
         return *read(model, prompts), None
     return *read(model, [prompt[-model.limit :] for prompt in prompts]), Refill(model, prompts, model.limit)
 
 
 def read(model: SequenceModel, texts: Sequence[Sequence[int]]) -> tuple[State, Tensor]:
-    """Read all but each row's last token: the state, and those last tokens."""
+    """Read all but the last token of each row: the state, and those last tokens."""
     device = model.device
     last = torch.tensor([text[-1] for text in texts], device=device)
     if max(map(len, texts)) == 1:

@@ -1,4 +1,4 @@
-"""Generate token by token: one path for every model, through `begin` and `forward`."""
+"""Generate token by token, for any model, through `begin` and `forward`."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def draw(
     seed: int | None = None,
     refill: Refill | None = None,
 ) -> Iterator[Tensor]:
-    """Yield the next token of every row, (B,), `max_new` times, from a state and the tokens (B,) it has not read yet.
+    """Yield the next token of every row, (B,), `max_new` times, from a state and the tokens (B,) it has yet to read.
 
-    `refill`: what a model with a limit needs (see prompts.py).
+    `refill`: for models with a limit (see prompts.py).
     """
     choose, generator = choose or Choice(temperature=0), seeded(seed, last.device)
     written: list[Tensor] = []

@@ -1,7 +1,7 @@
-"""Where in the source a model looked for each token it wrote, as data: maps, how they go forward, how often they err.
+"""Attention between source and output as data: maps, how monotonic they are, and their alignment error rate.
 
-A map has a row for each output token and a column for each source token. The first is the mean of all; then, for each
-layer, its mean and its heads.
+A map has one row per output token and one column per source token. The first is the mean of all maps, followed for each
+layer by its mean and its heads.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ Links = set[tuple[int, int]]  # (word of the source, word of the target), counte
 
 @runtime_checkable
 class AlignedTask(Protocol):
-    """What is asked of a task here: where in a source the model looks while it writes a target (None: its own)."""
+    """A task that can align a source with a target (None: the model's own output)."""
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment: ...
 
 
 class Gold(NamedTuple):
-    """Links that people have drawn."""
+    """Human-annotated links."""
 
     sure: Links
     possible: Links
 
 
 def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold | None = None) -> dict[str, Any]:
-    """Tokens and maps, as JSON. With `target` that output is explained, not the run's own; `gold` is of that one."""
+    """Tokens and maps, as JSON. `target`: explain this output instead of the model's own; `gold` refers to it."""
     if gold is not None and target is None:
-        raise UserError("true alignments belong to a given output: give --target with --gold")
+        raise UserError("--gold: reference alignments refer to a given output; give --target with --gold")
     if not isinstance(run.task, AlignedTask):
         raise UserError(
-            f"a {run.task.name} run has no source and no output to align; seqloom explain needs a run that has"
+            f"a {run.task.name} run has no source and output to align; seqloom explain needs a sequence-to-sequence run"
         )
     found = run.task.align(run.model, text, target)
     words = _words(run, found) if gold is not None else None
@@ -64,13 +64,13 @@ def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold
         "cut": found.cut,
         "source_tokens": found.source_tokens,
         "target_tokens": found.target_tokens,
-        "on_source": round(float(found.mean.sum(1).mean()), 4),  # below 1: the rest was on the output so far
+        "on_source": round(float(found.mean.sum(1).mean()), 4),  # below 1: the rest is on the output so far
         "maps": maps,
     }
 
 
 def forward_share(weights: Tensor) -> float | None:
-    """Share of steps that do not go back in the source, by the largest weight of each row; None: too few rows."""
+    """Share of steps that do not move back in the source, by the largest weight of each row; None: too few rows."""
     if len(weights) < 2:
         return None
     places = weights.argmax(1)
@@ -78,10 +78,8 @@ def forward_share(weights: Tensor) -> float | None:
 
 
 def word_links(weights: Tensor, sources: list[int | None], targets: list[int | None]) -> Links:
-    """The source word that each target word looks at most: weights (T, S) of their tokens, added up and averaged.
-
-    A token that belongs to no word (white space, the end) is left out.
-    """
+    """The source word that each target word attends to most: token weights (T, S), summed over the tokens of a source
+    word and averaged over those of a target word. Tokens outside any word (white space, end of text) are left out."""
     columns, rows = _membership(sources), _membership(targets)
     of_words = (rows / rows.sum(1, keepdim=True).clamp(min=1)) @ weights.double() @ columns.T
     links = enumerate(of_words.argmax(1).tolist()) if columns.size(0) else ()
@@ -89,7 +87,7 @@ def word_links(weights: Tensor, sources: list[int | None], targets: list[int | N
 
 
 def word_of(tokenizer: Any, text: str) -> list[int | None]:
-    """For each token of a text, which word it belongs to, words being what stands between white space."""
+    """The index of the word that each token of a text belongs to; words are separated by white space."""
     starts = [found.start() for found in re.finditer(r"\S+", text)]
     spans = tokenizer.hf.encode(text, add_special_tokens=False).offsets
     inside = ((start + len(text[start:end]) - len(text[start:end].lstrip()), end) for start, end in spans)
@@ -97,26 +95,26 @@ def word_of(tokenizer: Any, text: str) -> list[int | None]:
 
 
 def read_gold(path: Path) -> Gold:
-    """One line in Pharaoh's format, source-target: `0-0 1-2`; a link that is only possible stands as `1?2` or `1p2`."""
+    """One line in Pharaoh format, source-target: `0-0 1-2`; a merely possible link is written `1?2` or `1p2`."""
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError(f"{path}: {(reason or str(error)).lower()}") from None
     if len(lines) != 1:
-        raise UserError(f"{path}: {len(lines)} lines with links; one is wanted, like 0-0 1-2")
+        raise UserError(f"{path}: {len(lines)} lines with links; expected one, such as 0-0 1-2")
     sure: Links = set()
     possible: Links = set()
     for link in lines[0].split():
         parts = re.fullmatch(r"(\d+)([-?p])(\d+)", link)
         if parts is None:
-            raise UserError(f"{path}: {link!r} is no link; source-target, counted from 0, is wanted, like 0-0 1-2")
+            raise UserError(f"{path}: {link!r} is not a link; expected source-target, counted from 0, such as 0-0 1-2")
         (sure if parts[2] == "-" else possible).add((int(parts[1]), int(parts[3])))
     return Gold(sure, possible)
 
 
 def _maps(found: Alignment) -> list[tuple[str, Tensor]]:
-    """Each (T, S): the mean first; then the layers, heads after their mean. What there is only one of stands once."""
+    """Each (T, S): the overall mean, then for each layer its mean and its heads; single layers and heads only once."""
     maps = [("mean", found.mean)]
     for part in found.maps:
         if len(found.maps) > 1:
@@ -127,7 +125,7 @@ def _maps(found: Alignment) -> list[tuple[str, Tensor]]:
 
 
 def _words(run: Run, found: Alignment) -> tuple[list[int | None], list[int | None]]:
-    """The words of the tokens of both sides; the end belongs to none. A source that was cut has fewer tokens."""
+    """Word indices of the source and target tokens, None for the end token; a truncated source has fewer tokens."""
     sources = word_of(run.tokenizer.source, found.source)[: len(found.source_tokens) - 1]
     return [*sources, None], [*word_of(run.tokenizer.target, found.target), None]
 
@@ -138,11 +136,11 @@ def _check(gold: Gold, source: str, target: str) -> None:
         for place, count, side in zip(link, counts, ("source", "target"), strict=True):
             if place >= count:
                 shown = "-".join(map(str, link))
-                raise UserError(f"link {shown}: the {side} has {count} words, counted from 0 to {count - 1}")
+                raise UserError(f"link {shown}: the {side} has {count} words, numbered 0 to {count - 1}")
 
 
 def _membership(words: list[int | None]) -> Tensor:
-    """(words, tokens): 1 where a token belongs to a word."""
+    """(words, tokens): 1 where the token belongs to the word."""
     count = max((word + 1 for word in words if word is not None), default=0)
     members = torch.zeros(count, len(words), dtype=torch.double)
     for token, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""The page of forecasts: history, point forecasts, bands and actual values, as SVG.
+"""The forecast page: history, point forecasts, prediction intervals and actual values, as SVG.
 
 Text from users is escaped where it enters the page.
 """
@@ -17,15 +17,15 @@ import numpy as np
 from seqloom.pages import shell
 
 WIDTH, HEIGHT = 900, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26  # room for the labels
-MOST = 24  # figures; what is left out is counted
-ROWS = 400  # of the table
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26  # margins for the labels
+MOST = 24  # charts
+ROWS = 400  # rows of the table
 
-Found = dict[str, Any]  # a picture: series, times, guess, bands, actual, history, history_times
+Found = dict[str, Any]  # a chart: series, times, forecast, bands, actual, history, history_times
 
 
 def page(pictures: Iterable[Found], run: Any) -> str:
-    """`run`: whose forecasts these are."""
+    """`run`: the run that made the forecasts."""
     targets, levels = run.task.scale.targets, list(run.task.config.levels)
     found = list(islice(pictures, max(1, MOST // len(targets))))
     shown = [(one, n) for one in found for n in range(len(targets))][:MOST]
@@ -33,8 +33,8 @@ def page(pictures: Iterable[Found], run: Any) -> str:
     there = any(np.isfinite(one["actual"]).any() for one in found)
     title = f"Forecast: {run.folder.path.name}"
     body = [
-        "<main>", "<h1>What comes next</h1>", f"<dl>{_facts(run, found)}</dl>",
-        f"<p>At most {MOST} charts and {ROWS} rows are here; predict --out has all.</p>",
+        "<main>", "<h1>Forecast</h1>", f"<dl>{_facts(run, found)}</dl>",
+        f"<p>This page shows at most {MOST} charts and {ROWS} rows; predict --out writes all of them.</p>",
         _key(banded, there, levels),
         *(_figure(one, n, targets[n], levels) for one, n in shown),
         "<h2>Numbers</h2>", f'<div class="scroll">{_numbers(found, targets, levels, banded, there)}</div>', "</main>",
@@ -57,28 +57,31 @@ def _facts(run: Any, found: Sequence[Found]) -> str:
 
 
 def _key(banded: bool, there: bool, levels: Sequence[float]) -> str:
-    kinds = [("history", "history"), ("guess", "forecast")] + [("actual", "actual values")] * there
+    kinds = [("history", "history"), ("forecast", "forecast")] + [("actual", "actual values")] * there
     lines = [
         f'<span><svg viewBox="0 0 35 14"><path class="{k}" d="M0 7H35"/></svg>{escape(text)}</span>'
         for k, text in kinds
     ]
     if banded:
         text = ", ".join(f"{high - low:.0%}" for low, high in _pairs(levels))
-        lines.append(f'<span><svg viewBox="0 0 35 14"><path class="band" d="M0 1H35V13H0Z"/></svg>{text} bands</span>')
+        box = '<svg viewBox="0 0 35 14"><path class="band" d="M0 1H35V13H0Z"/></svg>'
+        lines.append(f"<span>{box}{text} prediction intervals</span>")
     return f'<p class="key">{"".join(lines)}</p>'
 
 
 def _pairs(levels: Sequence[float]) -> list[tuple[float, float]]:
-    """Levels as far below the middle as others are above it, the widest first."""
+    """Pairs of levels symmetric about the median, the widest first."""
     found = [(low, high) for low, high in zip(levels, reversed(levels), strict=True) if low < high]
     return [(low, high) for low, high in found if abs(low + high - 1) < 1e-9]
 
 
 def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
-    past, guess, actual = one["history"][:, target], one["guess"][:, target], one["actual"][:, target]
+    past, forecast, actual = one["history"][:, target], one["forecast"][:, target], one["actual"][:, target]
     bands = None if one["bands"] is None else one["bands"][:, target]
-    count, steps = len(past), len(guess)
-    every = np.concatenate([values.ravel() for values in (past, guess, actual, guess if bands is None else bands)])
+    count, steps = len(past), len(forecast)
+    every = np.concatenate(
+        [values.ravel() for values in (past, forecast, actual, forecast if bands is None else bands)]
+    )
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     room = max(0.5, 1e-6 * abs(low))
@@ -105,7 +108,7 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
             parts.append(
                 f'<text class="{where}" x="{x(place):.1f}" y="{HEIGHT - 8}">{escape(str(times[place]))}</text>'
             )
-    joined = np.concatenate((past[-1:], guess))
+    joined = np.concatenate((past[-1:], forecast))
     for below, above in _pairs(levels):
         if bands is None:
             break
@@ -114,7 +117,7 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
             (x(count + n), y(lower[n])) for n in reversed(range(steps))
         ]
         parts.append(f'<path class="band" d="{_path(edge)}Z"/>')
-    parts += [line("history", 0, past), line("guess", max(0, count - 1), joined)]
+    parts += [line("history", 0, past), line("forecast", max(0, count - 1), joined)]
     if np.isfinite(actual).any():
         parts.append(line("actual", max(0, count - 1), np.concatenate((past[-1:], actual))))
     parts.append(f'<path class="origin" d="M{x(count - 0.5):.1f} {TOP}V{HEIGHT - BOTTOM}"/></svg>')
@@ -122,7 +125,7 @@ def _figure(one: Found, target: int, name: str, levels: Sequence[float]) -> str:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """A line through what is there, broken where something is missing."""
+    """A line through the values, broken where some are missing."""
     found, pen = [], "M"
     for x, y in points:
         if not math.isfinite(y):
@@ -148,7 +151,7 @@ def _numbers(found: Sequence[Found], targets: Sequence[str], levels: Sequence[fl
     for one in found:
         for n, name in enumerate(targets):
             for step, time in enumerate(one["times"]):
-                numbers = [one["guess"][step, n], *(one["bands"][step, n] if banded else ())]
+                numbers = [one["forecast"][step, n], *(one["bands"][step, n] if banded else ())]
                 numbers += [one["actual"][step, n]] if there else []
                 cells = [one["series"] or "", name, time, *("" if not np.isfinite(v) else f"{v:,.6g}" for v in numbers)]
                 rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))

@@ -1,4 +1,4 @@
-"""The page of an explanation: its attention maps as SVG.
+"""The explanation page: attention maps as SVG.
 
 Text from users and models is escaped where it enters the page.
 """
@@ -12,13 +12,13 @@ from typing import Any
 from seqloom.pages import shell
 
 CELL = 20  # pixels
-LETTER = 7.3  # width of a letter in a label
-LONGEST = 24  # letters of a label; the rest is in its tooltip
-FAINT = 0.005  # weights below it are left blank
-MOST_CELLS = 200_000  # of all maps: beyond it the heads stay out of the page, and browsers stay quick
+CHARACTER = 7.3  # pixels, width of a character in a label
+LONGEST = 24  # characters of a label; its tooltip shows the rest
+FAINT = 0.005  # weights below this are left blank
+MOST_CELLS = 200_000  # of all maps; larger pages leave out the heads, to stay fast in browsers
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
-Found = dict[str, Any]  # what explain_alignment gives
+Found = dict[str, Any]  # the result of explain_alignment
 
 
 def page(found: Found) -> str:
@@ -28,12 +28,12 @@ def page(found: Found) -> str:
     left_out = len(others) - len(shown)
     groups = ["<h2>Layers and heads</h2>"] * bool(shown) + [_folded(group, found) for group in _layers(shown)]
     body = [
-        "<main>", "<h1>Where it looked</h1>", f"<dl>{_facts(found)}</dl>",
+        "<main>", "<h1>Attention maps</h1>", f"<dl>{_facts(found)}</dl>",
         *(f"<p>{escape(remark)}</p>" for remark in _remarks(found, left_out)),
         _figure(first, found), *groups,
         "<h2>Numbers</h2>", f'<div class="scroll">{_numbers(found["maps"])}</div>', "</main>",
     ]  # fmt: skip
-    return shell.page(f"Where it looked: {_short(found['source'], 60)}", "\n".join(body), css=shell.part("figures.css"))
+    return shell.page(f"Attention maps: {_short(found['source'], 60)}", "\n".join(body), css=shell.part("figures.css"))
 
 
 def _facts(found: Found) -> str:
@@ -45,23 +45,23 @@ def _facts(found: Found) -> str:
 
 def _remarks(found: Found, left_out: int) -> list[str]:
     remarks = [
-        "Each row is one token of the output, and shows how much the model took from each token of the source to write "
-        "it. Point at a square for its number. Weights show where a model looks; they do not prove why it wrote this."
+        "Each row is one output token and shows how much attention the model paid to each source token while writing "
+        "it. Hover over a cell for its weight. Attention shows where a model looks, not why it wrote this output."
     ]
     if found["cut"]:
-        remarks.append("The source is too long for this model: its end was cut off, and is not here.")
+        remarks.append("The source is too long for this model: its end was cut off and is not shown.")
     if found["on_source"] < 0.999:
         share = f"{found['on_source']:.0%}"
         remarks.append(
-            f"On average {share} of the weight lies on the source; the rest, on the output so far, is not shown."
+            f"On average, {share} of the weight lies on the source; the rest, on the output so far, is not shown."
         )
     if left_out:
-        remarks.append(f"{left_out} maps of single heads are left out of so large a page; --data-out has them.")
+        remarks.append(f"{left_out} maps of single heads are left out to keep the page small; --data-out writes them.")
     return remarks
 
 
 def _layers(maps: list[Found]) -> list[list[Found]]:
-    """Maps of one layer together: heads follow their mean."""
+    """Maps grouped by layer: the mean, then the heads."""
     groups: dict[str, list[Found]] = {}
     for found in maps:
         groups.setdefault(_layer(found["name"]), []).append(found)
@@ -79,7 +79,7 @@ def _folded(group: list[Found], found: Found) -> str:
 
 def _figure(part: Found, found: Found) -> str:
     largest = max((max(row) for row in part["weights"]), default=0.0) or 1.0
-    caption = f"{escape(part['name'])} <span>strongest colour: {largest:.2f}</span>"
+    caption = f"{escape(part['name'])} <span>largest weight: {largest:.2f}</span>"
     label = escape(f"{part['name']}: weights of source tokens (columns) for output tokens (rows)")
     drawing = _svg(part["weights"], found["source_tokens"], found["target_tokens"], largest, label)
     return f'<figure><figcaption>{caption}</figcaption><div class="scroll" tabindex="0">{drawing}</div></figure>'
@@ -87,9 +87,9 @@ def _figure(part: Found, found: Found) -> str:
 
 def _svg(weights: list[list[float]], sources: list[str], targets: list[str], largest: float, label: str) -> str:
     across, down = [_label(token) for token in sources], [_label(token) for token in targets]
-    left = 14 + LETTER * max(map(_width, down))
-    top = 14 + 0.87 * LETTER * max(map(_width, across))  # the columns' labels lean by 60 degrees
-    width = left + CELL * len(sources) + 14 + 0.5 * LETTER * max(map(_width, across))
+    left = 14 + CHARACTER * max(map(_width, down))
+    top = 14 + 0.87 * CHARACTER * max(map(_width, across))  # column labels are rotated by 60 degrees
+    width = left + CELL * len(sources) + 14 + 0.5 * CHARACTER * max(map(_width, across))
     height = top + CELL * len(targets) + 6
     parts = [
         f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
@@ -106,17 +106,17 @@ def _svg(weights: list[list[float]], sources: list[str], targets: list[str], lar
     for t, row in enumerate(weights):
         for s, weight in enumerate(row):
             if weight >= FAINT:
-                told = escape(f"{down[t]} ← {across[s]}: {weight:.3f}")
+                tooltip = escape(f"{down[t]} ← {across[s]}: {weight:.3f}")
                 parts.append(
                     f'<rect class="cell" x="{left + CELL * s:.1f}" y="{top + CELL * t:.1f}" width="{CELL}" '
-                    f'height="{CELL}" fill-opacity="{weight / largest:.3f}"><title>{told}</title></rect>'
+                    f'height="{CELL}" fill-opacity="{weight / largest:.3f}"><title>{tooltip}</title></rect>'
                 )
     return "\n".join([*parts, "</svg>"])
 
 
 def _numbers(maps: list[Found]) -> str:
     with_error = "error_rate" in maps[0]
-    head = "<th>map</th><th>steps that do not go back</th>" + ("<th>alignment error rate</th>" if with_error else "")
+    head = "<th>map</th><th>steps that do not move back</th>" + ("<th>alignment error rate</th>" if with_error else "")
     rows = []
     for part in maps:
         forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
@@ -126,7 +126,7 @@ def _numbers(maps: list[Found]) -> str:
 
 
 def _label(token: str) -> str:
-    """A token in one visible line; white space is drawn, and what is long is cut."""
+    """A token on one line, with visible white space, shortened if too long."""
     return _short("".join(VISIBLE.get(c, c if c.isprintable() else f"\\u{ord(c):04x}") for c in token), LONGEST)
 
 
@@ -135,5 +135,5 @@ def _short(text: str, most: int) -> str:
 
 
 def _width(text: str) -> int:
-    """In letters; Chinese and the like take two."""
+    """In characters; wide ones, such as Chinese, count as two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

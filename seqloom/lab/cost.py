@@ -1,7 +1,7 @@
-"""What a model costs: the time and memory of one more token, or of a whole output; the speed of training, the peak.
+"""The cost of a model: latency and state size, training throughput, and peak memory.
 
-All models are measured in one process, in turns of a few hundredths of a second, so that a busy moment of the machine
-hurts all alike; what is reported is the quietest turn.
+All models are measured in one process, in short alternating turns, so that background load affects them alike;
+the fastest turn is reported.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from seqloom.train.memory import keep_memory
 _SHORT = (8, 16, 32, 64, 128, 256)
 CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": _SHORT, "row": _SHORT}
 LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": _SHORT, "row": _SHORT}
-TOKENS = 2048  # of one training step, however long its sequences
-TURNS = 8  # of each model at each context
-STEPS = 3  # tokens in one turn; of whole outputs one
-_AFTER = 1 + TURNS * STEPS  # tokens read one by one after a context; the first makes room for the others
-_GROWTH = 4  # reading twice as much takes at most so many times longer
+TOKENS = 2048  # per training step, whatever the sequence length
+TURNS = 8  # per model and context length
+STEPS = 3  # timed steps per turn; one where a whole output is timed
+_AFTER = 1 + TURNS * STEPS  # tokens read one by one after a context; the first is a warm-up
+_GROWTH = 4  # upper bound on the slowdown when the context doubles
 
 Points = list[dict[str, Any]]
 
@@ -43,25 +43,25 @@ Points = list[dict[str, Any]]
 def measure_costs(
     models: Mapping[str, SequenceModel], task: AnyTask, contexts: Sequence[int] = (), seconds: float = 6.0
 ) -> dict[str, dict[str, Points]]:
-    """For every model, by the tokens it has read: `latency`, seconds for what one waits for, and `state`, the bytes it
-    remembers. One waits for one more token; where a source is read first, for an output as long as the source; or for
-    the answer to a row that is seen whole, of which nothing is kept.
+    """Per model and context length: `latency` in seconds, and the size of the `state` in bytes.
 
-    No figure where a model cannot read so much, or where reading would take it more than `seconds` altogether.
+    Latency is the time for the next token; for tasks that read a source, for an output as long as the source; for
+    tasks that read whole rows, for one row, and there is no state. A context is skipped where it exceeds what the model
+    can read, or where reading would take more than `seconds` in total.
     """
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
-    readers: dict[tuple[str, int], _Timed] = {}
+    timers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
         for context in sorted(contexts or CONTEXTS[measured(task).latency_unit]):
             for name, model in models.items():
-                past = [reader.seconds for (other, _), reader in readers.items() if other == name]
-                if _affordable(past, seconds) and (reader := _begin(model, task, context)):
-                    readers[name, context] = reader
-        times = _take_turns(readers)
-    for (name, context), reader in readers.items():
+                past = [timer.seconds for (other, _), timer in timers.items() if other == name]
+                if _affordable(past, seconds) and (timer := _timer(model, task, context)):
+                    timers[name, context] = timer
+        times = _take_turns(timers)
+    for (name, context), timer in timers.items():
         found[name]["latency"].append({"context": context, "seconds": min(times[name, context])})
-        if reader.bytes is not None:
-            found[name]["state"].append({"context": context, "bytes": reader.bytes})
+        if timer.bytes is not None:
+            found[name]["state"].append({"context": context, "bytes": timer.bytes})
     return found
 
 
@@ -72,10 +72,10 @@ def throughput(
     tokens: int = TOKENS,
     seconds: float = 3.0,
 ) -> dict[str, Points]:
-    """Tokens per second in training (forward and backward) by the length of the sequences, of which as many as make
-    up `tokens` are read side by side. No figure for models that only count, or cannot read so much.
+    """Training throughput (forward and backward) in tokens per second, by sequence length, in batches of `tokens`.
 
-    A model takes turns while they fit into its `seconds`, at least one.
+    Models without gradient descent and lengths that a model cannot read are skipped. Every model gets at least one
+    turn, and more while they fit into its `seconds`.
     """
     keep_memory()  # as in training
     found: dict[str, Points] = {name: [] for name in models}
@@ -88,7 +88,7 @@ def throughput(
             for length in sorted(lengths or LENGTHS[measured(task).latency_unit]):
                 batch = measured(task).example(max(1, tokens // length), length)
                 for name in chosen:
-                    if batch is not None and _can_read(trained[name], _read_in_a_row(trained[name], batch)):
+                    if batch is not None and _can_read(trained[name], _longest_sequence(trained[name], batch)):
                         took = _training_step(trained[name], task, batch)
                         spent[name] += took
                         best[name, length] = min(took, best.get((name, length), took))
@@ -98,45 +98,45 @@ def throughput(
 
 
 def state_bytes(state: State) -> int:
-    """Of a state fresh from `begin`, which holds what was read and no room for more."""
+    """Size of a state just returned by `begin`, before any buffers for further tokens are allocated."""
     return sum(t.numel() * t.element_size() for t in flatten_state(state).values())
 
 
 class Peak:
-    """`bytes`: the most that was taken inside the block above what was taken before it; None: not known."""
+    """`bytes`: peak memory of the block above the level before it; None if unknown."""
 
     bytes: int | None = None
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """How much memory a block takes at most, in a process that has done other things before.
+    """Peak memory of a block, in a process that may have used more before.
 
-    Linux lets a process start its record anew. Elsewhere only a new record shows: what the process took before
-    hides a part, or all (None).
+    Linux can reset the peak counter of a process. Elsewhere only a new process-wide peak is visible: the result may be
+    too low, or None.
     """
     peak = Peak()
-    _give_back()
-    resettable = _forget_record()
-    before = _resident("VmRSS:") if resettable else _record()
+    _trim_heap()
+    resettable = _reset_peak()
+    before = _resident("VmRSS:") if resettable else _process_peak()
     yield peak
-    taken = (_resident("VmHWM:") if resettable else _record()) - before
+    taken = (_resident("VmHWM:") if resettable else _process_peak()) - before
     peak.bytes = taken if taken > 0 else None
 
 
 class _Timed(ABC):
-    """What is timed, and has been timed once."""
+    """A model at one context length, ready to be timed; it has already run one step."""
 
-    steps: int  # in one turn
-    seconds: float  # that it takes before, or altogether
-    bytes: int | None  # of state
+    steps: int  # per turn
+    seconds: float  # time to read the context, or estimated time for all turns
+    bytes: int | None  # size of the state
 
     @abstractmethod
     def step(self) -> float: ...
 
 
-class _Reader(_Timed):
-    """A model that has read a context and goes on, a token at a time."""
+class _TokenTimer(_Timed):
+    """Generation: after reading a context, one token per step."""
 
     steps = STEPS
 
@@ -147,7 +147,7 @@ class _Reader(_Timed):
         _finish(model)
         self.seconds = time.perf_counter() - started
         self.bytes = state_bytes(self.state)
-        if not _can_read(model, context + _AFTER):  # it ends here: time the last tokens that it can read
+        if not _can_read(model, context + _AFTER):  # at its maximum context: time the last tokens it can read
             assert model.reach is not None
             context = model.reach - _AFTER
             self.state = model.begin(inputs[:, :context])
@@ -162,15 +162,15 @@ class _Reader(_Timed):
         return time.perf_counter() - started
 
 
-class _Writer(_Timed):
-    """A model that reads a source and writes as many tokens, the likeliest each time: one row, as a user waits."""
+class _OutputTimer(_Timed):
+    """Sequence to sequence: read a source and decode greedily an output of the same length, with batch size 1."""
 
     steps = 1
 
     def __init__(self, model: SequenceModel, source: Tensor, first: Tensor) -> None:
         self.model, self.source, self.first = model, source, first
         self.bytes = state_bytes(model.begin(source))
-        self.seconds = (1 + TURNS) * self.step()  # all that it will take
+        self.seconds = (1 + TURNS) * self.step()  # estimate for all turns
 
     def step(self) -> float:
         started = time.perf_counter()
@@ -182,8 +182,8 @@ class _Writer(_Timed):
         return time.perf_counter() - started
 
 
-class _Answerer(_Timed):
-    """A model that sees a row whole and answers: one row, as a user waits."""
+class _RowTimer(_Timed):
+    """Understanding: encode a whole row, with batch size 1."""
 
     steps, bytes = STEPS, None
 
@@ -198,36 +198,36 @@ class _Answerer(_Timed):
         return time.perf_counter() - started
 
 
-def _begin(model: SequenceModel, task: AnyTask, context: int) -> _Timed | None:
-    """None: it cannot read so much, or there is nothing to read."""
+def _timer(model: SequenceModel, task: AnyTask, context: int) -> _Timed | None:
+    """None if the model cannot read that much, or the task has no example."""
     if measured(task).latency_unit == "row":
         batch = measured(task).example(1, context)
         if batch is None or not _can_read(model, context):
             return None
-        return _Answerer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
+        return _RowTimer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
     if measured(task).latency_unit == "source":
         batch = measured(task).example(1, context)
-        if batch is None or batch.context is None or not _can_read(model, _read_in_a_row(model, batch)):
+        if batch is None or batch.context is None or not _can_read(model, _longest_sequence(model, batch)):
             return None
-        return _Writer(model, batch.context.to(model.device), batch.inputs[:, :1].to(model.device))
+        return _OutputTimer(model, batch.context.to(model.device), batch.inputs[:, :1].to(model.device))
     batch = measured(task).example(1, context + _AFTER)
     if batch is None or not _can_read(model, max(context, _AFTER + 1)):
         return None
-    return _Reader(model, batch.inputs.to(model.device), context)
+    return _TokenTimer(model, batch.inputs.to(model.device), context)
 
 
-def _read_in_a_row(model: SequenceModel, batch: Batch) -> int:
-    """Tokens: a causal model goes on from what it was given first, an encoder-decoder begins anew."""
+def _longest_sequence(model: SequenceModel, batch: Batch) -> int:
+    """Longest sequence in tokens: a causal model continues from the context, an encoder-decoder starts afresh."""
     given = 0 if batch.context is None else batch.context.size(1)
     return batch.inputs.size(1) + given if model.joins else max(batch.inputs.size(1), given)
 
 
-def _take_turns(readers: Mapping[tuple[str, int], _Timed]) -> dict[tuple[str, int], list[float]]:
-    """The median time of a step in every turn."""
-    times: dict[tuple[str, int], list[float]] = {key: [] for key in readers}
+def _take_turns(timers: Mapping[tuple[str, int], _Timed]) -> dict[tuple[str, int], list[float]]:
+    """The median step time of every turn."""
+    times: dict[tuple[str, int], list[float]] = {key: [] for key in timers}
     for _ in range(TURNS):
-        for key, reader in readers.items():
-            times[key].append(median(reader.step() for _ in range(reader.steps)))
+        for key, timer in timers.items():
+            times[key].append(median(timer.step() for _ in range(timer.steps)))
     return times
 
 
@@ -250,7 +250,7 @@ def _can_read(model: SequenceModel, tokens: int) -> bool:
 
 
 def _finish(model: SequenceModel) -> None:
-    """Other devices compute while Python goes on."""
+    """Accelerators run asynchronously: wait for them."""
     if model.device.type != "cpu":
         torch.accelerator.synchronize()
 
@@ -267,16 +267,16 @@ def _modes(models: Mapping[str, SequenceModel], training: bool) -> Iterator[None
             model.train(before[name])
 
 
-def _give_back() -> None:
-    """What was freed goes back to the system, so that it does not count as taken."""
+def _trim_heap() -> None:
+    """Return freed memory to the system, so that it does not count as used."""
     gc.collect()
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library: it has rules of its own
+        with suppress(OSError, AttributeError):  # not glibc
             ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def _forget_record() -> bool:
-    """Let the highest memory of this process so far be the present one; False where the system does not."""
+def _reset_peak() -> bool:
+    """Reset the peak counter of this process to its current use; False where the system cannot."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -289,6 +289,6 @@ def _resident(key: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
 
 
-def _record() -> int:
+def _process_peak() -> int:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

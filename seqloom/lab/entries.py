@@ -21,16 +21,16 @@ from seqloom.runs.configure import BUDGETS, configure
 from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig
 
-_LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # ten validations in a run
+_LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # a run is validated ten times
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender: a model with options of its own, under a name."""
+    """A named model with its own options."""
 
     name: str
     model: str
-    options: tuple[str, ...] = ()  # overrides that only this entry has
+    options: tuple[str, ...] = ()  # overrides for this entry only
 
     @classmethod
     def parse(cls, text: str) -> Entry:
@@ -48,49 +48,50 @@ class Entry:
         return re.sub(r"[^\w.-]+", "-", self.name)
 
     def config(self, rules: Rules) -> RunConfig:
-        """Its complete settings: what suits the model, then what all share, then what the user said."""
+        """Complete settings: defaults of the model, then those shared by all entries, then the user's."""
         flags = {"task.name": rules.task, "model.name": self.model}
         flags |= {f"data.{k}": v for k, v in rules.data.items()}
         shared = find_config("tasks", rules.task).shared
         return configure(None, shared | flags, [*rules.overrides, *self.options])
 
     def pinned(self, rules: Rules) -> set[str]:
-        """The options that the user set and a search must leave alone."""
-        said = merge(parse_overrides([*rules.overrides, *self.options]))
-        return {f"{section}.{option}" for section, options in said.items() for option in options}
+        """Options set by the user, which the search must not change."""
+        chosen = merge(parse_overrides([*rules.overrides, *self.options]))
+        return {f"{section}.{option}" for section, options in chosen.items() for option in options}
 
 
 def parse_entries(models: Iterable[str]) -> list[Entry]:
     entries = [Entry.parse(text) for text in models if text.strip()]
     if not entries:
-        raise UserError("--models: name at least one, for example --models rnn,lstm,gpt")
+        raise UserError("--models: name at least one model, for example --models rnn,lstm,gpt")
     for entry in entries:
         if not re.fullmatch(r"\w[\w .=+-]*", entry.name) or entry.name in set(names("models")) - {entry.model}:
             raise UserError(
-                f"--models: {entry.name!r} is no name for {entry.model}; use letters and digits, and no other model's"
+                f"--models: {entry.name!r} is not a valid name for {entry.model}; use letters and digits, and not the "
+                "name of another model"
             )
     for seen in ([entry.name for entry in entries], [entry.folder.casefold() for entry in entries]):
         if double := next((name for name in seen if seen.count(name) > 1), None):
-            raise UserError(f"--models: {double!r} stands there twice; name them, for example a=lstm,b=lstm:depth=2")
+            raise UserError(f"--models: {double!r} is listed twice; use names, for example a=lstm,b=lstm:depth=2")
     return entries
 
 
 def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
-    """Refuse what would make a comparison unfair, or what it sets itself."""
+    """Reject options that would make the comparison unfair or that it sets itself."""
     for text in overrides:
         (path,) = parse_overrides([text])
         if path in _OURS:
-            raise UserError(f"-o {path}: a comparison sets it; use {_OURS[path]}")
+            raise UserError(f"-o {path}: set by the comparison; use {_OURS[path]}")
         if path.startswith("model."):
             _check_all_have(text, entries)
         if any(path == _size_knob(entry) for entry in entries):
-            raise UserError(f"-o {path}: it is what makes the models equally large; use --params")
+            raise UserError(f"-o {path}: used to match the sizes of the models; use --params")
     for entry in entries:
         for path in parse_overrides(entry.options):
             if not path.startswith("model.") and path not in _OWN:
-                raise UserError(f"{entry.name}: {path} must be the same for all; give it with -o")
+                raise UserError(f"{entry.name}: {path} must be the same for all models; set it with -o")
             if path == _size_knob(entry):
-                raise UserError(f"{entry.name}: {path} is what makes it as large as the others; use --params")
+                raise UserError(f"{entry.name}: {path} is used to match the size of the other models; use --params")
 
 
 def _size_knob(entry: Entry) -> str:
@@ -98,14 +99,14 @@ def _size_knob(entry: Entry) -> str:
 
 
 def _check_all_have(override: str, entries: Sequence[Entry]) -> None:
-    """`-o` is for all; what only some models know is given to those. (What none knows is refused where it is read.)"""
+    """`-o` applies to all models; an option that only some have belongs in --models. (Unknown ones fail elsewhere.)"""
     setting = override.removeprefix("model.")
     option = setting.partition("=")[0].strip()
     have = {e.model: option in find_config("models", e.model).model_fields for e in entries}
     if any(have.values()) and not all(have.values()):
         lack = ", ".join(model for model, has in have.items() if not has)
         way = " and ".join(f"{model}:{setting}" for model, has in have.items() if has)
-        raise UserError(f"-o {override}: not an option of {lack}; -o is for all models, so write {way} in --models")
+        raise UserError(f"-o {override}: not an option of {lack}; -o applies to all models, so write {way} in --models")
 
 
 _OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budget") | {
@@ -114,7 +115,7 @@ _OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budge
 }
 
 
-_RECIPE = [  # what an entry may have for itself
+_RECIPE = [  # training options that an entry may set for itself
     "optimizer",
     "rate",
     "matrix_rate",
@@ -134,12 +135,12 @@ _OWN = {f"train.{option}" for option in _RECIPE}
 
 
 class Sized:
-    """An entry at the size it is compared at."""
+    """An entry at its matched size."""
 
     def __init__(
         self, entry: Entry, config: RunConfig, model: ModelConfig, task: AnyTask, pinned: set[str], length: int
     ) -> None:
-        """`length`: of the sequences at which its work is counted."""
+        """`length`: sequence length at which FLOPs are counted."""
         self.entry, self.task, self.model, self.pinned, self.length = entry, task, model, pinned, length
         self.config = config.model_copy(update={"model": {"name": entry.model} | model.model_dump()})
 
@@ -152,12 +153,12 @@ class Sized:
 
     @property
     def counts(self) -> bool:
-        """It learns by counting, or by solving equations: nothing to size, to tune or to repeat."""
+        """Fitted by counting or in closed form: nothing to match, tune or repeat over seeds."""
         return not self.blueprint.descends
 
     @cached_property
     def parameters(self) -> tuple[int, int]:
-        """All of them, and those of the backbone."""
+        """Total, and in the backbone."""
         return sizes(self.blueprint)
 
     @cached_property
@@ -165,7 +166,7 @@ class Sized:
         return flops(self.task, self.blueprint, self.length)
 
     def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
-        """The options of `train` that give it its budget."""
+        """The `train` options that set the budget."""
         free: dict[str, Any] = dict.fromkeys(BUDGETS)
         if budget.kind == "seconds":
             return free | {"seconds": max(0.1, budget.amount * share)}
@@ -173,12 +174,12 @@ class Sized:
         return free | {"tokens": max(1, round(tokens * share))}
 
     def check_budget(self, budget: Budget, share: float) -> None:
-        """Enough for what a run must do, in the shortest of its runs."""
+        """The shortest run must be long enough to be evaluated."""
         if budget.kind == "seconds":
             if budget.amount * share < _LEAST_SECONDS:
                 raise UserError(
                     f"--budget seconds={budget.amount:g} leaves {budget.amount * share:g} s for a trial, too little "
-                    f"for one evaluation; at least {_LEAST_SECONDS / share:g} are needed"
+                    f"for one evaluation; use at least seconds={_LEAST_SECONDS / share:g}"
                 )
             return
         step = task_config(self.config).tokens_per_step(self.config.train.batch)
@@ -186,12 +187,12 @@ class Sized:
         if tokens < least:
             need = math.ceil(budget.amount * least / tokens)
             raise UserError(
-                f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens in a run, too few "
-                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); at least {budget.kind}={need} are needed"
+                f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens per run, too few "
+                f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); use at least {budget.kind}={need}"
             )
 
 
 def sizes(model: SequenceModel) -> tuple[int, int]:
-    """Parameters in all, and in the backbone."""
+    """Number of parameters in total, and in the backbone."""
     inside = sum(p.numel() for name, p in model.named_parameters() if name.startswith("backbone."))
     return count_parameters(model), inside

@@ -1,4 +1,4 @@
-"""A piece of a comparison's work and what came of it, both JSON-like: any process can do it."""
+"""A unit of work in a comparison and its result, both JSON-like, so that any process can run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of work of a comparison, as jobs that any process can do: trials, runs that count, probes, measuring."""
+"""The jobs of a comparison, which any process can run: trials, final runs, recall probes and measurements."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from seqloom.runs import durable
 from seqloom.runs.configure import configure
 from seqloom.runs.settings import RunConfig
 
-PROBE_STEPS = 240  # seconds for each architecture
-TRIALS, MEASURES, FINALS, PROBES = range(4)  # of the jobs that wait, the lowest is done first
-_SMALL = 0.1  # of the work of a whole run, to guess the time that is left
+PROBE_STEPS = 240  # takes seconds per architecture
+TRIALS, MEASURES, FINALS, PROBES = range(4)  # priorities of waiting jobs, lowest first
+_SMALL = 0.1  # size of a short job in full runs, for estimating the remaining time
 
 
 class Jobs:
     def __init__(self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int) -> None:
-        """`entries`: how many take turns."""
+        """`entries`: number of entries that take turns."""
         self.rules, self.out, self.task, self.entries = rules, out, task, entries
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
-        self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # the search has rules.seed for itself
+        self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # rules.seed itself is for the search
 
     def amount(self, entries: int, others: int = 0) -> float:
-        """All the work there is, in whole runs; `others`: further runs of each entry, as long as a trial."""
+        """Total work in full runs; `others`: further runs per entry, as long as a trial."""
         short = (self.rules.trials + others) * self.rules.trial_share
         return entries * (short + self.rules.seeds + _SMALL) + _SMALL
 
     def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
-        """One of the search: scored on validation alone, given up when behind `reference`."""
+        """A trial of the search: scored on the validation set only, pruned when behind `reference`."""
         tried = override(sized, search.as_overrides(settings, sized.config.train))
         config = self.configured(tried, self.rules.seed, self.rules.trial_share)
         job = self.fit(config, sized, f"trial-{number:02d}", ["valid"], self.hashes)
@@ -43,12 +43,12 @@ class Jobs:
         return job | {"title": title, "size": self.rules.trial_share, "reference": reference, "turn": [TRIALS, number]}
 
     def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
-        """One that counts: scored on the test part too. Its place among the entries moves on with every seed: not
-        always the same one has the machine for itself at the end."""
+        """A final run, scored on the test set too. The order of the entries rotates with the seed, so that it is not
+        always the same one that runs last, alone on the machine."""
         config = self.configured(sized, seed, 1.0)
         job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
-            return job | {"title": "counting", "size": 0.0, "turn": [TRIALS]}
+            return job | {"title": "fitting", "size": 0.0, "turn": [TRIALS]}
         round_ = self.seeds.index(seed)
         turn = [FINALS, round_, (place - round_) % self.entries]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
@@ -68,7 +68,7 @@ class Jobs:
         }
 
     def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
-        """Cost and aspects of all of them, in one process, by turns; about so many seconds for each."""
+        """Cost and aspects of all entries, in alternating turns in one process; about `seconds` per measurement."""
         folders = {s.entry.name: self.folder(s, f"seed-{self.seeds[0]}") for s in sized}
         return {
             "kind": "measure",
@@ -86,20 +86,20 @@ class Jobs:
 
     @property
     def tokenizer(self) -> Path:
-        """That of all of them."""
+        """Shared by all entries."""
         return durable.locate(self.out / "tokenizer")
 
     def folder(self, sized: Sized, name: str) -> Path:
         return self.out / "runs" / sized.entry.folder / name
 
     def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
-        """All settings of one of its runs, with that share of the budget."""
+        """Complete settings of one run, with this share of the budget."""
         budget = {} if sized.counts else sized.budget(self.rules.budget, share)
         train = changed(sized.config.train, seed=seed, threads=self.rules.threads, keep=1, **budget)
         return sized.config.model_copy(update={"train": train})
 
     def fit(self, config: RunConfig, sized: Sized, name: str, scored: list[str], data: Mapping[str, str]) -> Job:
-        """`data`: hashes of the parts; one that is not named may be any."""
+        """`data`: hashes of the splits; a split that is not listed is not checked."""
         folder = self.folder(sized, name)
         return {
             "kind": "fit",
@@ -116,7 +116,7 @@ class Jobs:
 
 
 def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
-    """The same entry with some options of `train` and `model` changed; those it does not have are left out."""
+    """The same entry with other `train` and `model` options; model options that it does not have are dropped."""
     sections: dict[str, dict[str, Any]] = {"train": {}, "model": {}}
     for path, value in changes.items():
         section, _, option = path.partition(".")
@@ -128,19 +128,19 @@ def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
 
 
 def changed(section: Any, **changes: Any) -> Any:
-    """A section of the configuration with other values, checked."""
+    """A validated copy of a configuration section with other values."""
     return type(section).model_validate(section.model_dump() | changes)
 
 
 def fit_command(config: RunConfig, folder: Path) -> str:
-    """The `seqloom fit` that does the same as this run."""
+    """The `seqloom fit` command that reproduces this run."""
     plain = {"task.name": config.task["name"], "model.name": config.model["name"], "data.train": config.data["train"]}
-    usual = json.loads(configure(None, plain).model_dump_json())
-    asked = json.loads(config.model_dump_json())
+    defaults = json.loads(configure(None, plain).model_dump_json())
+    chosen = json.loads(config.model_dump_json())
     parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data["train"]]
     parts += ["--model", config.model["name"], "--out", str(folder)]
-    for section, options in asked.items():
+    for section, options in chosen.items():
         for option, value in options.items():
-            if value is not None and value != usual[section].get(option):
+            if value is not None and value != defaults[section].get(option):
                 parts += ["-o", f"{section}.{option}={json.dumps(value) if isinstance(value, bool) else value}"]
     return shlex.join(parts)

@@ -1,7 +1,7 @@
-"""Matched size: turn an architecture's knobs until it has as many parameters as the others.
+"""Size matching: adjust an architecture's knobs until it has the target number of parameters.
 
-The coarse knob (the width) comes as near as its steps allow; a finer one (the feed-forward of a Transformer,
-the embedding of an RNN) makes up the rest. Depth and heads stay what the architecture says.
+The coarse knob (the width) gets as close as its step size allows; finer ones (the feed-forward width of a Transformer,
+the embedding width of an RNN) make up the rest. Depth and heads keep their configured values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 
 TOLERANCE = 0.02
-_CLOSE = 0.002  # near enough to leave the finer knobs alone
+_CLOSE = 0.002  # close enough to leave the finer knobs alone
 _LARGEST = 1 << 20
 
 Count = Callable[[ModelConfig], int]
@@ -26,7 +26,7 @@ def match_size(config: ModelConfig, target: int, count: Count, name: str) -> Mod
     if best is None:
         least = _first_valid(config, config.knobs[0])
         raise UserError(
-            f"{name} has at least {count(least):,} parameters with this vocabulary, --params asks for {target:,}; "
+            f"{name} has at least {count(least):,} parameters with this vocabulary, more than --params {target:,}; "
             "raise --params, or use a smaller tokenizer.vocabulary"
         )
     for knob in config.knobs[1:]:
@@ -35,7 +35,8 @@ def match_size(config: ModelConfig, target: int, count: Count, name: str) -> Mod
             best = min((c for c in (best, finer) if c is not None), key=lambda c: _off(c, target, count))
     if _off(best, target, count) > TOLERANCE:
         raise UserError(
-            f"{name} cannot come within {TOLERANCE:.0%} of {target:,} parameters; the nearest it has is {count(best):,}"
+            f"{name} cannot match {target:,} parameters within {TOLERANCE:.0%}; the closest size is {count(best):,}, "
+            "so use another --params"
         )
     return best
 
@@ -45,7 +46,7 @@ def _off(config: ModelConfig, target: int, count: Count) -> float:
 
 
 def _turn(config: ModelConfig, knob: str, target: int, count: Count) -> ModelConfig | None:
-    """The value of one knob that comes nearest to the target; None if even the least is more than 2 % too large."""
+    """With the knob value closest to the target; None if even the smallest is more than 2 % too large."""
     low, high = 1, 1
     while high < _LARGEST and ((tried := _at_most(config, knob, high)) is None or count(tried) < target):
         low, high = high, 2 * high
@@ -60,7 +61,7 @@ def _turn(config: ModelConfig, knob: str, target: int, count: Count) -> ModelCon
 
 
 def _at_most(config: ModelConfig, knob: str, value: int) -> ModelConfig | None:
-    """With the largest value that the architecture allows, not above this one (widths divide into heads)."""
+    """With the largest valid value up to this one (a width must be divisible by the heads)."""
     return next((c for v in range(value, max(0, value - 512), -1) if (c := _with(config, knob, v))), None)
 
 

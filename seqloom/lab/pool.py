@@ -1,4 +1,4 @@
-"""Who does the work: processes of this machine, or a Ray cluster. Both give the same results for the same jobs."""
+"""Where jobs run: in processes on this machine, or on a Ray cluster. The same job gives the same result on both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pool(Protocol):
 
 
 class _Queue:
-    """Jobs that wait: of those at hand the one with the lowest `turn` is done first, by whoever is free."""
+    """Waiting jobs: a free worker takes the one with the lowest `turn`."""
 
     def __init__(self, jobs: int) -> None:
         self.threads = ThreadPoolExecutor(jobs)
@@ -47,7 +47,7 @@ class _Queue:
     def _next(self) -> None:
         try:
             _, _, job, started, future = self.waiting.get_nowait()
-        except Empty:  # dropped just now
+        except Empty:  # dropped in the meantime
             return
         if future.set_running_or_notify_cancel():
             try:
@@ -59,7 +59,7 @@ class _Queue:
         raise NotImplementedError
 
     def _end(self, wait: bool) -> None:
-        """Nothing more is begun."""
+        """Start no more jobs."""
         self.threads.shutdown(wait=False, cancel_futures=True)
         self._drop()
         self.threads.shutdown(wait=wait)
@@ -73,7 +73,7 @@ class _Queue:
 
 
 class Local(_Queue):
-    """Processes that live as long as the comparison, one job each at a time; one that dies takes only its job along."""
+    """Processes that last as long as the comparison, one job at a time; if one dies, only its job fails."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs)
@@ -91,7 +91,7 @@ class Local(_Queue):
             self.slots.put(slot)
 
     def stop(self, number: int) -> None:
-        """Ask every process to save what it has and end."""
+        """Ask every process to save its work and exit."""
         self._end(wait=False)
         for slot in self.all:
             slot.signal(number)
@@ -103,7 +103,7 @@ class Local(_Queue):
 
 
 class _Slot:
-    """One process, made anew when it has died."""
+    """One worker process, restarted if it dies."""
 
     def __init__(self) -> None:
         self.executor: ProcessPoolExecutor | None = None
@@ -117,7 +117,7 @@ class _Slot:
             return future.result()
         except BrokenProcessPool:
             self.close()
-            return {"state": "failed", "error": "its process died (out of memory?)", "wall": 0.0}
+            return {"state": "failed", "error": "the worker process died (out of memory?)", "wall": 0.0}
 
     def signal(self, number: int) -> None:
         for process in list((self.executor._processes or {}).values()) if self.executor else ():
@@ -135,7 +135,7 @@ _hiding = threading.Lock()
 
 @contextmanager
 def _main_hidden() -> Iterator[None]:
-    """A new process would import the script that calls `compare`, and so call it again; it needs nothing of it."""
+    """Keep a new process from importing the script that calls `compare`, and so from calling it again."""
     with _hiding:
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
@@ -146,7 +146,7 @@ def _main_hidden() -> Iterator[None]:
 
 
 class Cluster(_Queue):
-    """A Ray cluster whose machines share the comparison's folder; RAY_ADDRESS says which, else the one at hand."""
+    """A Ray cluster whose machines share the comparison's folder: the one at RAY_ADDRESS, else a local one."""
 
     def __init__(self, jobs: int, threads: int) -> None:
         try:
@@ -172,7 +172,7 @@ class Cluster(_Queue):
         try:
             return self.ray.get(reference)
         except (self.ray.exceptions.WorkerCrashedError, self.ray.exceptions.OutOfMemoryError) as error:
-            return {"state": "failed", "error": f"its process died ({type(error).__name__})", "wall": 0.0}
+            return {"state": "failed", "error": f"the worker process died ({type(error).__name__})", "wall": 0.0}
         except self.ray.exceptions.TaskCancelledError:
             return {"state": "interrupted", "error": "stopped", "wall": 0.0}
         finally:

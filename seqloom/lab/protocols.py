@@ -1,4 +1,4 @@
-"""What is asked of a task so that a comparison can measure models on it. Tasks have it without knowing of it."""
+"""What a task must provide for a comparison to measure models on it; tasks implement it structurally."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ LatencyUnit = Literal["token", "source", "row"]
 
 @runtime_checkable
 class MeasuredTask(Protocol):
-    latency_unit: LatencyUnit  # latency is per generated token, per whole output of a source, or per row
+    latency_unit: LatencyUnit  # latency is per generated token, per output for a source, or per row
 
     def typical_length(self, rows: Any) -> int:
-        """Tokens of a typical training row: the length at which operations are counted."""
+        """Tokens in a typical training row: the length at which FLOPs are counted."""
 
     def example(self, rows: int, length: int) -> Batch:
-        """Inputs of that size with targets, always the same."""
+        """A batch of this size with targets, always the same."""
 
 
 @runtime_checkable
 class CountsWork(Protocol):
-    """A task in which a token that counts costs other than one that is read."""
+    """A task with its own FLOPs per training token, for example where source tokens are read too."""
 
     def flops(self, model: SequenceModel, length: int) -> float: ...
 
 
 @runtime_checkable
 class Shows(Protocol):
-    """A task that can show what a model makes of a row: prompt, text and wanted; None: nothing to show."""
+    """A task that can show a model's output for a row: prompt, text (output) and wanted (reference); None: nothing."""
 
     def sample(self, model: SequenceModel, rows: Any) -> dict[str, str] | None: ...
 
 
 @runtime_checkable
 class ByPosition(Protocol):
-    """A task whose loss depends on how much was read: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
+    """A task whose loss can be measured by position: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
 
     def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[Json]: ...
 
@@ -50,5 +50,5 @@ def measured(task: AnyTask) -> MeasuredTask:
 
 
 def flops(task: AnyTask, model: SequenceModel, length: int) -> float:
-    """Forward operations for one token that counts in training, in rows of that length."""
+    """Forward FLOPs per training token, in rows of this length."""
     return task.flops(model, length) if isinstance(task, CountsWork) else model.flops(length)

@@ -1,9 +1,9 @@
-"""A probe of memory: how far back can an architecture, made small and trained for seconds, recall one thing?
+"""A recall probe: how far back can a small version of an architecture, trained for seconds, recall one item?
 
-    f f MARK item f f f QUERY f f f f QUERY f ...       at every QUERY the answer is the item; how far back is it?
+    f f MARK item f f f QUERY f f f f QUERY f ...       the target at every QUERY is the item that followed MARK
 
-The fillers are items too, so that only the mark says which one to keep. Every architecture gets the same number of
-parameters, the same batches and the same settings: those of `fit`, a little faster.
+The fillers f are items too, so that only MARK tells which one to remember. Every architecture gets the same number of
+parameters, the same batches and the same settings: those of `fit` with higher learning rates.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ CHANCE = 1 / ITEMS
 PARAMETERS = 40_000
 _BATCH = 20
 _MARK, _QUERY = ITEMS, ITEMS + 1
-_START = 8  # the mark is one of the first so many tokens
+_START = 8  # MARK is one of the first eight tokens
 _LENGTH = _START + 1 + max(DISTANCES)
-_TESTED = 256  # rows of every distance
-_FRESH = 2**62  # a step that no training reaches
+_TESTED = 256  # test rows per distance
+_FRESH = 2**62  # a step beyond any training run: its rows are held out
 
-Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # with so many parameters, for this task
+Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # match the number of parameters for a task
 
 
 def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
-    """[{"distance": 2, "accuracy": 0.99}, ...], as far as the model can read. CHANCE is what guessing gives."""
+    """[{"distance": 2, "accuracy": 0.99}, ...], up to the longest distance that the model can read."""
     task = RecallTask()
     config = model_config.model_copy(update={"dropout": 0.0})
     with torch.device("meta"):
@@ -49,14 +49,14 @@ def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = (resize(config, task, PARAMETERS) if descends else config).assemble(task)
-        _teach(model, task, seed, steps)
+        _train(model, task, seed, steps)
     found: list[Json] = task.evaluate(model, Drawn(seed, steps))["recall"]
     return found
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Rows that are made as they are needed: `steps` batches of them."""
+    """Rows generated on the fly: `steps` batches of them."""
 
     seed: int
     steps: int
@@ -70,7 +70,7 @@ class Drawn:
 
 
 class RecallTask(Task[Drawn]):
-    """Which item came after the mark?"""
+    """Predict the item that followed MARK."""
 
     name = "recall"
     title = ("recall", "回忆")
@@ -89,8 +89,8 @@ class RecallTask(Task[Drawn]):
     def batches(self, rows: Drawn, order: Order, carry: bool) -> Iterator[list[Batch]]:
         for step in range(order.start, _FRESH):
             generator = _generator(order.seed, step)
-            asked = torch.rand(order.batch, len(DISTANCES), generator=generator) < 0.5
-            whole = draw(asked, generator)
+            queried = torch.rand(order.batch, len(DISTANCES), generator=generator) < 0.5
+            whole = draw(queried, generator)
             yield [Batch(whole.inputs[mine], None, whole.targets[mine], origin="recall") for mine in order.rows()]
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
@@ -100,19 +100,19 @@ class RecallTask(Task[Drawn]):
         return Step(total, int((targets >= 0).sum()), state)
 
     def drawn(self, rows: Drawn) -> Iterator[Batch]:
-        """All batches, one after the other."""
+        """All batches in order."""
         batches = self.batches(rows, Order(_BATCH, rows.seed), carry=False)
         return (piece for _, (piece,) in zip(range(rows.steps), batches, strict=False))
 
     def stream(self, rows: Drawn) -> np.ndarray:
-        """What a model that counts reads: each row up to a query, then the answer."""
+        """Training text for count-based models: each row up to a query, then the target."""
         return torch.cat([text for batch in self.drawn(rows) for text in _as_text(batch)]).numpy()
 
     @torch.inference_mode()
     def evaluate(
         self, model: SequenceModel, rows: Drawn, *, naive: Facts | None = None, quick: bool = False, brief: bool = False
     ) -> Json:
-        """New rows, in each of which one distance is asked for."""
+        """Accuracy on held-out rows, each with a query at a single distance."""
         generator = _generator(rows.seed, _FRESH)
         model.eval()
         found = []
@@ -124,19 +124,19 @@ class RecallTask(Task[Drawn]):
             right = model(batch.inputs[:, :length])[0].argmax(-1) == batch.targets[:, :length]
             found.append({"distance": distance, "accuracy": float(right.sum()) / _TESTED})
         mean = sum(f["accuracy"] for f in found) / max(1, len(found))
-        return {"accuracy": mean, "recall": found, "protocol": f"share of items recalled, {_TESTED} of each distance"}
+        return {"accuracy": mean, "recall": found, "protocol": f"share of items recalled, {_TESTED} rows per distance"}
 
 
-def draw(asked: Tensor, generator: torch.Generator) -> Batch:
-    """Rows in which the chosen distances are asked for; `asked` is (rows, distances)."""
-    rows = torch.arange(len(asked))
-    inputs = torch.randint(ITEMS, (len(asked), _LENGTH), generator=generator)
+def draw(queried: Tensor, generator: torch.Generator) -> Batch:
+    """Rows with a query at the selected distances; `queried` is (rows, distances)."""
+    rows = torch.arange(len(queried))
+    inputs = torch.randint(ITEMS, (len(queried), _LENGTH), generator=generator)
     targets = torch.full_like(inputs, IGNORE)
-    mark = torch.randint(_START, (len(asked),), generator=generator)
+    mark = torch.randint(_START, (len(queried),), generator=generator)
     inputs[rows, mark] = _MARK
     items = inputs[rows, mark + 1]
     for n, distance in enumerate(DISTANCES):
-        row = rows[asked[:, n]]
+        row = rows[queried[:, n]]
         query = mark[row] + 1 + distance
         inputs[row, query] = _QUERY
         targets[row, query] = items[row]
@@ -147,7 +147,7 @@ def _generator(seed: int, step: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.default_rng((seed, step)).integers(2**62)))
 
 
-def _teach(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> None:
+def _train(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> None:
     config = TrainConfig.model_validate({"steps": steps, "rate": 8e-3, "matrix_rate": 0.03})
     drawn = Drawn(seed, steps)
     if model.learn(task, drawn) is not None:

@@ -1,4 +1,4 @@
-"""The rules that every run of a comparison is under: what is learned from what, with which budget, how often."""
+"""The settings common to every run of a comparison: task, data, budget, trials and seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
 class Budget(Strict):
-    """What every training gets."""
+    """The training budget of every run."""
 
     kind: Kind
     amount: float = Field(gt=0)
@@ -37,14 +37,14 @@ def parse_amount(text: str, option: str) -> float:
     except ValueError:
         amount = 0.0
     if not 0 < amount < math.inf:
-        raise UserError(f"{option} {text}: a number is wanted, for example 800k, 2M or 1e9")
+        raise UserError(f"{option} {text}: not a positive number; write for example 800k, 2M or 1e9")
     return amount
 
 
 class Rules(Strict):
     task: str
     data: dict[str, Any]
-    overrides: tuple[str, ...]  # settings for all of them
+    overrides: tuple[str, ...]  # settings for all entries
     budget: Budget
     trials: int = Field(ge=0)
     trial_share: float = Field(gt=0, le=1)

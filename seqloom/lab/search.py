@@ -1,9 +1,9 @@
-"""Matched tuning: every architecture gets the same number of trials in the same space, judged on validation alone.
+"""Matched tuning: every architecture gets the same number of trials in the same search space, scored on validation.
 
-The first trial is what suits the architecture by itself. Then the learning rates are scaled, then optimiser and
-dropout are varied at the best scale; optuna proposes. Trials come in rounds whose size depends on nothing but the
-number of trials, and each proposal on what earlier rounds found: so the search is the same however many
-processes work it off, and whether or not it was interrupted.
+The first trial uses the architecture's own settings. The next round varies the learning-rate multiplier, the last one
+optimizer and dropout at the best multiplier; Optuna proposes the values. The size of a round depends only on the
+number of trials, and a proposal only on the results of earlier rounds, so the search is the same for any number of
+processes and after an interruption.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ SCALES = (0.25, 4.0)
 OPTIMIZERS = ("muon", "adamw")
 DROPOUTS = (0.0, 0.3)
 SPACE = {"scale of the learning rates": list(SCALES), "optimizer": list(OPTIMIZERS), "dropout": list(DROPOUTS)}
-_FIRST_SCALES = (0.5, 2.0)  # before optuna has anything to go by
-_MERCY = 0.3  # share of the budget before which no trial is given up
+_FIRST_SCALES = (0.5, 2.0)  # tried before Optuna proposes any
+_GRACE = 0.3  # share of the budget before which no trial is pruned
 
 Settings = dict[str, Any]
-Curve = list[tuple[float, float]]  # (share of the budget, validation score), as it went
-Outcome = tuple[float | None, Curve]  # final score (None: failed or given up), and the curve
+Curve = list[tuple[float, float]]  # (share of the budget, validation score) during training
+Outcome = tuple[float | None, Curve]  # final score (None: failed or pruned), and the curve
 
 
 def rounds(trials: int, first: Settings, pinned: set[str], name: str, lower: bool) -> Generator[
     list[Settings], Sequence[Outcome], None
 ]:  # fmt: skip
-    """Yields the settings of one round after another; is sent their outcomes, in the same order."""
+    """Yield the settings of each round; receive their outcomes in the same order."""
     study = _Study(first, name, lower)
     outcomes = yield [first]
     study.tell([first], outcomes)
@@ -55,12 +55,12 @@ _OPTIONS = {
 
 
 def first_settings(train: Any, model: Mapping[str, Any]) -> Settings:
-    """What the architecture does by itself."""
+    """The architecture's own settings."""
     return {"scale": 1.0, "optimizer": train.optimizer, "dropout": model.get("dropout", 0.0)}
 
 
 def as_overrides(settings: Settings, train: Any) -> dict[str, Any]:
-    """Settings as options of a run whose own are `train`."""
+    """Settings as run options, with learning rates relative to those in `train`."""
     return {
         "train.rate": train.rate * settings["scale"],
         "train.matrix_rate": train.matrix_rate * settings["scale"],
@@ -70,14 +70,14 @@ def as_overrides(settings: Settings, train: Any) -> dict[str, Any]:
 
 
 def hopeful(share: float, score: float, reference: Curve, lower: bool) -> bool:
-    """No hope: past three tenths of its budget, still behind where the best one so far was at half of that."""
+    """False prunes a trial: past 30 % of its budget, it is behind the best trial so far at half that share."""
     sign = 1.0 if lower else -1.0
     reached = [known for at, known in reference if at <= share / 2 + 1e-9]
-    return share < _MERCY or not reached or sign * score <= sign * reached[-1]
+    return share < _GRACE or not reached or sign * score <= sign * reached[-1]
 
 
 class _Study:
-    """optuna's memory of the trials so far, and its proposals; the same for the same outcomes."""
+    """The trials so far and Optuna's proposals, deterministic given the outcomes."""
 
     def __init__(self, first: Settings, name: str, lower: bool) -> None:
         import optuna
@@ -85,22 +85,22 @@ class _Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.optuna, self.name, self.sign = optuna, name, 1.0 if lower else -1.0
         self.done: list[tuple[Settings, float]] = []
-        self.best, self.lowest = first, math.inf  # of those that came to their end
+        self.best, self.lowest = first, math.inf  # among completed trials
 
     def tell(self, asked: Sequence[Settings], outcomes: Sequence[Outcome]) -> None:
         for settings, (score, curve) in zip(asked, outcomes, strict=True):
-            last = curve[-1][1] if curve else score  # of all by the same protocol, also of those given up
+            last = curve[-1][1] if curve else score  # the last validation score, also of pruned trials
             if last is not None and math.isfinite(last):
                 self.done.append((settings, self.sign * last))
             if score is not None and self.sign * score < self.lowest:
                 self.best, self.lowest = settings, self.sign * score
 
     def ask(self, count: int, vary: Sequence[str]) -> list[Settings]:
-        ready = self._obvious(self.best, vary)[:count]
+        ready = self._fixed_proposals(self.best, vary)[:count]
         return ready + [self._propose(self.best, vary, n) for n in range(len(ready), count)]
 
-    def _obvious(self, best: Settings, vary: Sequence[str]) -> list[Settings]:
-        """What anyone would try first."""
+    def _fixed_proposals(self, best: Settings, vary: Sequence[str]) -> list[Settings]:
+        """Fixed proposals that come before Optuna's."""
         if "scale" in vary:
             return [best | {"scale": scale} for scale in _FIRST_SCALES]
         if "optimizer" in vary:

@@ -1,11 +1,11 @@
-"""Which differences between models are more than luck: luck of the seed, and luck of the test text.
+"""Which differences between models are significant, given the variation over seeds and over the test data.
 
 Scores are lists over seeds of lists over test pieces; all models are scored on the same pieces, in the same order.
 The difference of two models is the difference of their means. Its variance has three parts:
 
     var over seeds of A / seeds of A + var over seeds of B / seeds of B + var over pieces of the difference / pieces
 
-The difference per piece, averaged over seeds, makes the test a paired one: what is hard for both models cancels.
+The test is paired by piece: the difference per piece, averaged over seeds, cancels what is hard for both models.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from scipy import stats
 
 Scores = Sequence[Sequence[float]] | np.ndarray  # seeds, then pieces
 
-ROUNDING = 1e-12  # of a score's size: what is smaller is rounding
-POWER = 0.8  # chance of finding the difference with the number of seeds that is asked for
+ROUNDING = 1e-12  # relative size below which a difference is rounding error
+POWER = 0.8  # probability of detecting the difference with the estimated number of seeds
 MOST_SEEDS = 1000
-BLOCKS = 10  # of neighbouring pieces, that stand for themselves
+BLOCKS = 10  # blocks of neighbouring pieces, treated as independent
 
 
 @dataclass(frozen=True)
 class Interval:
     mean: float
-    low: float | None  # None with one seed, which says nothing about others
+    low: float | None  # None with one seed: no variance estimate
     high: float | None
     seeds: int
 
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One model against the best. The difference says how much worse it is: positive, whichever way the metric goes."""
+    """One model against the best. A positive difference means worse, whatever the metric's direction."""
 
     difference: float | None
     low: float | None
@@ -55,7 +55,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The parts of the variance of a difference, and how many values each was estimated from, less one."""
+    """The parts of the variance of a difference, with the degrees of freedom of each."""
 
     difference: float
     variances: tuple[float, float, float]  # seeds of A, seeds of B, pieces
@@ -67,12 +67,12 @@ class _Parts:
 
     @property
     def freedom(self) -> float:
-        """Welch's and Satterthwaite's, yet never more than the seeds give.
+        """Welch-Satterthwaite degrees of freedom, capped by those of the seeds.
 
-        Two seeds that happen to agree would otherwise leave the error to the many pieces, which know nothing about
-        seeds: of equal models every tenth comparison of eight with two seeds would then find a difference.
+        Otherwise, when two seeds happen to agree, the error would rest on the many pieces, which say nothing about
+        seeds: comparing eight equal models with two seeds each would then find a difference one time in ten.
         """
-        # as shares, because squares of tiny variances vanish
+        # as shares, because squares of tiny variances underflow
         shares = [variance / sum(self.variances) for variance in self.variances]
         welch = 1 / sum(share**2 / max(freedom, 1) for share, freedom in zip(shares, self.freedoms, strict=True))
         seeds = sum(freedom for share, freedom in zip(shares[:2], self.freedoms[:2], strict=True) if share)
@@ -80,7 +80,7 @@ class _Parts:
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Mean over seeds, and where the mean of many seeds would lie, by Student's t."""
+    """Mean over seeds with its confidence interval, by Student's t."""
     mean = float(np.mean(values))
     if len(values) < 2 or not math.isfinite(mean):
         return Interval(mean, None, None, len(values))
@@ -90,7 +90,7 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
 
 
 def compare_pair(pieces_a: Scores, pieces_b: Scores, confidence: float = 0.95) -> Difference:
-    """A minus B, with its interval and the chance of so large a difference between equal models (two-sided)."""
+    """A minus B, with its confidence interval and two-sided p-value."""
     a, b = _table(pieces_a), _table(pieces_b)
     parts = _parts(a, b)
     if min(len(a), len(b)) < 2:
@@ -105,9 +105,9 @@ def compare_pair(pieces_a: Scores, pieces_b: Scores, confidence: float = 0.95) -
 def verdicts(
     entries: Mapping[str, Scores], higher_is_better: bool, level: float = 0.01, confidence: float = 0.95
 ) -> dict[str, Verdict]:
-    """The best by its mean, and every other against it: a tie unless p, corrected by Holm, is below the level.
+    """The best by its mean, and every other model against it: a tie unless the Holm-corrected p is below the level.
 
-    With one seed, or with scores that are no numbers, a model cannot be judged: unclear.
+    A model with one seed or with scores that are not finite cannot be tested: unclear.
     """
     found = {name: Verdict(None, None, None, None, "unclear") for name in entries}
     sign = -1.0 if higher_is_better else 1.0
@@ -126,11 +126,11 @@ def verdicts(
     return found
 
 
-def holm(chances: Mapping[str, float]) -> dict[str, float]:
-    """Holm's correction: all together find a difference between equals no more often than one alone would."""
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Holm's correction, which controls the family-wise error rate."""
     corrected, highest = {}, 0.0
-    for rank, name in enumerate(sorted(chances, key=chances.__getitem__)):
-        highest = max(highest, min(1.0, chances[name] * (len(chances) - rank)))
+    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, p_values[name] * (len(p_values) - rank)))
         corrected[name] = highest
     return corrected
 
@@ -138,24 +138,24 @@ def holm(chances: Mapping[str, float]) -> dict[str, float]:
 def seeds_needed(
     pieces_a: Scores, pieces_b: Scores, level: float = 0.01, comparisons: int = 1, most: int = MOST_SEEDS
 ) -> int | None:
-    """About how many seeds for each would tell these two apart, if they differ by as much as they seem to.
+    """Approximate number of seeds per model for a significant difference, if the true one is as large as measured.
 
-    None if no number up to `most` would: they do not differ at all, or what the pieces of the test text alone leave
-    open is too much. `comparisons` is how many the level is shared by. Needs two seeds of each.
+    None if no number up to `most` is enough: there is no difference, or the variation over test pieces alone is too
+    large. `comparisons`: number of tests that share the level. Needs two seeds of each model.
     """
     a, b = _table(pieces_a), _table(pieces_b)
     parts = _parts(a, b)
     if min(len(a), len(b)) < 2 or not parts.difference:
         return None
     a, b = _blocks(a), _blocks(b)
-    seeds = parts.variances[0] * len(a) + parts.variances[1] * len(b)  # of one seed
-    chance = _chance_per_piece(a) + _chance_per_piece(b)
-    lasting = max(0.0, parts.variances[2] - _chance_per_piece(a) / len(a) - _chance_per_piece(b) / len(b))
+    seeds = parts.variances[0] * len(a) + parts.variances[1] * len(b)  # of a single seed
+    interaction = _interaction(a) + _interaction(b)
+    irreducible = max(0.0, parts.variances[2] - _interaction(a) / len(a) - _interaction(b) / len(b))
     for count in range(2, most + 1):
-        error = math.sqrt((seeds + chance) / count + lasting)
+        error = math.sqrt((seeds + interaction) / count + irreducible)
         freedom = 2 * count - 2
-        wanted = stats.t.ppf(1 - level / comparisons / 2, freedom) + stats.t.ppf(POWER, freedom)
-        if abs(parts.difference) >= wanted * error:
+        quantiles = stats.t.ppf(1 - level / comparisons / 2, freedom) + stats.t.ppf(POWER, freedom)
+        if abs(parts.difference) >= quantiles * error:
             return count
     return None
 
@@ -169,7 +169,7 @@ def _table(scores: Scores) -> np.ndarray:
 
 def _parts(a: np.ndarray, b: np.ndarray) -> _Parts:
     if a.shape[1] != b.shape[1]:
-        raise ValueError(f"both models must be scored on the same pieces; one has {a.shape[1]}, one {b.shape[1]}")
+        raise ValueError(f"both models must be scored on the same pieces; one has {a.shape[1]}, the other {b.shape[1]}")
     size = float(max(np.abs(a).max(), np.abs(b).max()))
     difference = float(a.mean() - b.mean())
     a, b = _blocks(a), _blocks(b)
@@ -184,22 +184,22 @@ def _parts(a: np.ndarray, b: np.ndarray) -> _Parts:
 
 
 def _blocks(table: np.ndarray) -> np.ndarray:
-    """Neighbouring pieces of a text are alike, so that a hundred of them say less than a hundred; ten blocks do not."""
+    """Means over blocks: neighbouring pieces of a text are correlated, blocks of them hardly."""
     if table.shape[1] < 2 * BLOCKS:
         return table
     return np.stack([block.mean(axis=1) for block in np.array_split(table, BLOCKS, axis=1)], axis=1)
 
 
 def _spread(values: np.ndarray, size: float = 0.0) -> float:
-    """Standard deviation, and exactly 0 for values that are the same but for rounding."""
+    """Standard deviation, exactly 0 for values that differ only by rounding."""
     if len(values) < 2:
         return 0.0
     spread = float(np.std(values, ddof=1))
     return spread if spread > ROUNDING * max(size, float(np.abs(values).max())) else 0.0
 
 
-def _chance_per_piece(table: np.ndarray) -> float:
-    """What one seed adds to the variance of the mean over pieces by doing well on some and badly on others."""
+def _interaction(table: np.ndarray) -> float:
+    """Contribution of the seed-by-piece interaction to the variance of one seed's mean over pieces."""
     seeds, pieces = table.shape
     if pieces < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a person sees while a comparison runs: a live table in a terminal, a line for every finished job elsewhere."""
+"""Progress of a running comparison: a live table in a terminal, otherwise a line for every finished job."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seqloom.runs.log import read_lines
 
 
 class Watch:
-    """Counts what is done; says nothing by itself."""
+    """Tracks progress; prints nothing itself."""
 
     def __init__(self) -> None:
-        self.started, self.planned, self.done, self.kept = time.perf_counter(), 0, 0, 0  # of jobs; kept from before
-        self.amount, self.worked = 0.0, 0.0  # the work to do and done, in whole runs
-        self.seconds, self.trained = 0.0, 0.0  # that jobs took here, and those of them that trained
+        self.started, self.planned, self.done, self.kept = time.perf_counter(), 0, 0, 0  # in jobs; kept: reused
+        self.amount, self.worked = 0.0, 0.0  # total and finished work, in full runs
+        self.seconds, self.trained = 0.0, 0.0  # time spent on jobs, and on training jobs
         self.running: dict[str, tuple[Job, float]] = {}
         self.notes: dict[str, dict[str, Any]] = {}
         self.jobs = 1
@@ -53,7 +53,7 @@ class Watch:
         self.show_end(job, result, kept)
 
     def left(self) -> float | None:
-        """Seconds until all is done, as far as one can tell."""
+        """Estimated seconds until everything is done."""
         if not self.worked:
             return None
         return self.seconds / self.worked * max(0.0, self.amount - self.worked) / self.jobs
@@ -64,7 +64,7 @@ class Watch:
 
 
 class Lines(Watch):
-    """A line on standard error for every job that ends."""
+    """One line on standard error for every finished job."""
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -76,7 +76,7 @@ class Lines(Watch):
 
 
 class Table(Watch):
-    """The same, renewed in place: an entry's stage, its progress and its best validation so far."""
+    """A live table: stage, progress and best validation score of every entry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Table(Watch):
             running = {job["entry"]: (job, started) for job, started in self.running.values()}
             done, notes = self.done, {name: dict(note) for name, note in self.notes.items()}
         clock = time.perf_counter() - self.started
-        title = f"{done} of {self.planned} jobs done, {_clock(clock)} gone{_left(self.left())}"
+        title = f"{done} of {self.planned} jobs done, {_clock(clock)} elapsed{_left(self.left())}"
         table = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         for column in ("model", "stage", "progress", "best validation"):
             table.add_column(column)
@@ -131,17 +131,17 @@ def watcher(quiet: bool) -> Watch:
 
 
 def describe(job: Job, result: Result) -> str:
-    """`trial 2 of 4 (rates x 0.5): valid 1.5312, 34 s`"""
+    """`trial 2 of 4: valid 1.5312, 34 s`"""
     if result["state"] in ("failed", "interrupted"):
         return f"{job['title']}: {result['state']}: {result['error']}"
     scores = [point["valid"] for point in result.get("curve") or ()]
     score = f" valid {scores[-1]:.4f}," if scores else ""
-    given_up = " given up," if result["state"] == "pruned" else ""
-    return f"{job['title']}:{given_up}{score} {result['wall']:.0f} s"
+    pruned = " pruned," if result["state"] == "pruned" else ""
+    return f"{job['title']}:{pruned}{score} {result['wall']:.0f} s"
 
 
 def _progress(job: Job) -> str:
-    """How far a training is, by the newest line of its metrics (read from the file: it may run anywhere)."""
+    """Training progress from the last line of the metrics file (the job may run on another machine)."""
     path = Path(job["folder"]) / "metrics.jsonl"
     train = job.get("config", {}).get("train", {})
     try:

@@ -1,6 +1,6 @@
-"""One piece of a comparison's work, in whatever process does it: a JSON-like job in, a JSON-like result out.
+"""Runs one job of a comparison, in any process: a JSON-like job in, a JSON-like result out.
 
-A finished job leaves `result.json` in its folder: asked again, it is read and not done.
+A finished job leaves `result.json` in its folder; the same job is then read from there instead of run again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
 
-_OUTSIDE = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
+_NOT_IDENTITY = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
 
 
 def work(job: Job) -> Result:
-    """Do a job, whatever comes of it: a failure is a result too."""
+    """Run a job; a failure is a result too."""
     from seqloom.train.loop import Diverged, GivenUp, Interrupted
 
-    started, lasting = time.perf_counter(), True
+    started, permanent = time.perf_counter(), True
     try:
         result = JOBS[job["kind"]](job)
     except Interrupted as stop:
@@ -35,19 +35,19 @@ def work(job: Job) -> Result:
         result = {"state": "pruned", "error": str(end), "curve": _curve(job)}
     except Exception as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        lasting = isinstance(error, Diverged)  # a full disk may be empty next time
+        permanent = isinstance(error, Diverged)  # other errors, such as a full disk, may be gone next time
         result = {
             "state": "failed",
             "error": message if isinstance(error, UserError) else f"{type(error).__name__}: {message}",
         }
     result["wall"] = time.perf_counter() - started
-    if lasting:
+    if permanent:
         keep(job, result)
     return result
 
 
 def known(job: Job) -> Result | None:
-    """The result of the same job, if it was finished before."""
+    """The stored result of the same job, if it has finished before."""
     path = Path(job["folder"]) / "result.json"
     try:
         kept = json.loads(path.read_bytes())
@@ -64,8 +64,8 @@ def keep(job: Job, result: Result) -> None:
 
 
 def _identity(job: Job) -> Job:
-    """What makes it the same job: neither where it lies nor how it is shown."""
-    found: Job = json.loads(json.dumps({key: value for key, value in job.items() if key not in _OUTSIDE}))
+    """What identifies a job: everything except its location and how it is displayed."""
+    found: Job = json.loads(json.dumps({key: value for key, value in job.items() if key not in _NOT_IDENTITY}))
     return found
 
 
@@ -80,11 +80,11 @@ def _fit(job: Job) -> Result:
     from seqloom.train.engine import Engine
     from seqloom.train.loop import Diverged
 
-    _clear_another(job)
+    _delete_outdated(job)
     config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
     torch.set_num_threads(config.train.threads)
     reference = [(at, score) for at, score in job.get("reference") or ()]
-    whole = folder.summary() is not None
+    ready = folder.summary() is not None
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],
@@ -94,13 +94,13 @@ def _fit(job: Job) -> Result:
             judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
         )  # fmt: skip
     scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
-    if strange := [part for part, score in scores.items() if not math.isfinite(score)]:
-        raise Diverged(f"diverged: its {job['metric']} on the {strange[0]} part is not finite")
-    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": None if whole else peak.bytes}
+    if infinite := [part for part, score in scores.items() if not math.isfinite(score)]:
+        raise Diverged(f"diverged: {job['metric']} on the {infinite[0]} set is not finite")
+    return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": None if ready else peak.bytes}
 
 
-def _clear_another(job: Job) -> None:
-    """The folders belong to the comparison: what another version of it left here is in the way."""
+def _delete_outdated(job: Job) -> None:
+    """Delete the run of another version of this job: the folders belong to the comparison."""
     folder = RunFolder(Path(job["folder"]))
     try:
         record = folder.record()
@@ -113,7 +113,7 @@ def _clear_another(job: Job) -> None:
 
 
 def _curve(job: Job) -> list[dict[str, float]]:
-    """Validation as training went."""
+    """Validation scores during training."""
     entries = [entry for entry in RunFolder(Path(job["folder"])).metrics() if "valid" in entry]
     budgets = {k: v for k in ("tokens", "seconds") if (v := job["config"]["train"][k])}
     return [
@@ -139,15 +139,15 @@ JOBS = {"fit": _fit, "probe": _probe, "measure": _measure}
 
 
 def begin(parent: int) -> None:
-    """In a new process: torch now, so that the first job's time is its own; and no life beyond the parent's.
+    """Initialise a worker process: import torch before the first job is timed, and exit when the parent exits.
 
-    It leaves the terminal's group: Ctrl-C reaches the parent, which tells its processes once."""
+    It leaves the terminal's process group, so that Ctrl-C reaches only the parent, which signals its workers once."""
     os.setpgid(0, 0)
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     import seqloom.runs.fit  # noqa: F401
 
 
-def _die_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)

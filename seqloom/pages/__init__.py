@@ -1,1 +1,1 @@
-"""Every page we write: one HTML shell, one style sheet, chart helpers, numbers and words in English and Chinese."""
+"""Shared by all pages: the HTML shell, style sheets, charts, number formats and texts in English and Chinese."""

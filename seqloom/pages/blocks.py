@@ -1,4 +1,4 @@
-"""What a report is made of, before it is HTML or Markdown. All texts are plain: whoever renders them escapes them."""
+"""The building blocks of a report, before rendering as HTML or Markdown. Texts are plain: renderers escape them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Cell:
     text: str
-    small: str = ""  # second line: an interval, a p value
+    small: str = ""  # second line: an interval or a p-value
     mark: str = ""  # a verdict, shown as a coloured word: best, tie, worse, unclear, failed
-    entry: int | None = None  # the entry whose colour stands before it
-    rank: str = ""  # its place, before everything
+    entry: int | None = None  # shown with the colour of this entry
+    rank: str = ""  # shown before everything else
     span: int = 1  # columns it takes
 
 
 @dataclass(frozen=True)
 class Row:
     cells: list[Cell]
-    kind: str = ""  # chosen: the one to look at; failed; muted: a baseline
+    kind: str = ""  # chosen: the recommended entry; failed; muted: a baseline
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Table:
     caption: str
     columns: list[Column]
     rows: list[Row]
-    even: bool = False  # all columns but the first equally wide
+    even: bool = False  # all columns but the first have the same width
 
 
 @dataclass(frozen=True)
 class Text:
     text: str
-    kind: str = ""  # lead: the sentence to remember; muted: a remark
+    kind: str = ""  # lead: the key message; muted: a remark
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Answer:
 class Axis:
     title: str
     log: bool = False
-    ticks: list[tuple[float, str]] = field(default_factory=list)  # none: left to the chart
-    format: str = ".4~r"  # of a value under the pointer (d3-format)
+    ticks: list[tuple[float, str]] = field(default_factory=list)  # empty: left to the chart
+    format: str = ".4~r"  # of values in tooltips (d3-format)
     unit: str = ""
-    range: tuple[float, float] | None = None  # None: what the data needs
+    range: tuple[float, float] | None = None  # None: fitted to the data
     named: bool = False  # the ticks are names, one row each
 
 
@@ -70,7 +70,7 @@ class Series:
     x: list[float]
     y: list[float]
     entry: int | None = None  # None: belongs to no entry
-    low: list[float | None] = field(default_factory=list)  # interval along x
+    low: list[float | None] = field(default_factory=list)  # limits of an interval along x
     high: list[float | None] = field(default_factory=list)
     draw: str = "both"  # line | points | both | thin | faint | front
     open: list[bool] = field(default_factory=list)  # hollow markers
@@ -100,7 +100,7 @@ class Chart:
     title: str
     panels: list[Panel]
     legend: list[tuple[int, str]]
-    tables: list[Table] = field(default_factory=list)  # the same numbers, to read
+    tables: list[Table] = field(default_factory=list)  # the same numbers as tables
     remark: str = ""
 
 

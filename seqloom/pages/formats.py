@@ -1,4 +1,4 @@
-"""Numbers as people read them: a few significant digits, thousands separated, powers of a thousand by their letter."""
+"""Readable numbers: a few significant digits, thousands separators, SI prefixes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-NONE = "–"  # what stands where nothing was measured
+NONE = "–"  # shown where nothing was measured
 MINUS = "−"
 _LARGE = ("", "k", "M", "G", "T", "P", "E")
 
 
 def places(values: Iterable[Any], spans: Iterable[Any] = ()) -> int:
-    """Decimals for a column: four digits of its largest value, and enough to see its narrowest interval."""
+    """Decimals for a column: four digits of its largest value, and enough to resolve its narrowest interval."""
     largest = max((abs(value) for value in values if _real(value)), default=0.0)
     narrowest = min((span for span in spans if _real(span) and span > 0), default=math.inf)
-    wanted = 3 - math.floor(math.log10(largest)) if largest else 3
+    decimals = 3 - math.floor(math.log10(largest)) if largest else 3
     if narrowest < math.inf:
-        wanted = max(wanted, -math.floor(math.log10(narrowest)))
-    return min(max(wanted, 0), 5)
+        decimals = max(decimals, -math.floor(math.log10(narrowest)))
+    return min(max(decimals, 0), 5)
 
 
 def fixed(value: Any, decimals: int, *, sign: bool = False) -> str:
@@ -27,14 +27,14 @@ def fixed(value: Any, decimals: int, *, sign: bool = False) -> str:
         return NONE
     text = f"{value:,.{decimals}f}"
     if float(text.replace(",", "")) == 0:
-        text = text.lstrip("-")  # no "minus nothing"
+        text = text.lstrip("-")  # no negative zero
     elif sign and value > 0:
         text = "+" + text
     return text.replace("-", MINUS)
 
 
 def short(value: Any, digits: int = 4) -> str:
-    """So many significant digits, without trailing zeros."""
+    """`digits` significant digits, without trailing zeros."""
     if not _real(value):
         return NONE
     if value == 0:
@@ -51,7 +51,7 @@ def count(value: Any) -> str:
 
 
 def scaled(value: Any, unit: str = "") -> str:
-    """Three digits and a letter: 1.23 M; with a unit, 1.23 MB."""
+    """Three digits and an SI prefix: 1.23 M; with a unit, 1.23 MB."""
     if not _real(value):
         return NONE
     power = 0
@@ -61,7 +61,7 @@ def scaled(value: Any, unit: str = "") -> str:
 
 
 def span(seconds: Any) -> str:
-    """A short time: milliseconds, or microseconds below a tenth of one."""
+    """A short duration, in milliseconds; below 0.1 ms in microseconds, from 1 s in seconds."""
     if not _real(seconds):
         return NONE
     if seconds < 1e-4:
@@ -84,14 +84,14 @@ def percent(share: Any) -> str:
 
 
 def chance(p: Any) -> str:
-    """A p value: never zero, never more digits than it deserves."""
+    """A p-value with two digits, never shown as zero."""
     if not _real(p):
         return ""
     return "p < 0.0001" if p < 1e-4 else f"p = {short(p, 2)}"
 
 
 def day(moment: Any) -> str:
-    """2026-01-01 10:00 +00:00 as `2026-01-01 10:00 UTC`; anything else as it stands."""
+    """2026-01-01 10:00 +00:00 as `2026-01-01 10:00 UTC`; anything but a date is returned unchanged."""
     try:
         when = datetime.fromisoformat(str(moment))
     except ValueError:
@@ -102,7 +102,7 @@ def day(moment: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Any setting on one line."""
+    """Any setting, on one line."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: NONE}[value]
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""A document as one HTML page, with charts by plotly and a switch between its languages."""
+"""A document as one HTML page, with plotly charts and a language switch."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from seqloom.pages.blocks import (
 from seqloom.pages.shell import embedded, page, part
 from seqloom.pages.words import LANGUAGES, TAGS, Speaker
 
-HUES = 7  # colours in report.css; further entries use them again, with another shape and dash
-SHAPES = [  # plotly's name, and the same shape around 0,0
+HUES = 7  # colours in base.css; further entries reuse them with another shape and dash
+SHAPES = [  # plotly's name, and the same shape as an SVG path around 0,0
     ("circle", "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z"),
     ("square", "M-4-4h8v8h-8Z"),
     ("diamond", "M0-5.5L5.5 0L0 5.5L-5.5 0Z"),
@@ -51,7 +51,7 @@ _BAR = """<header class="bar">
 
 
 def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
-    """The same document in each language; `entries`: how many things its charts compare."""
+    """`documents`: the same content in each language; `entries`: the number of entries that its charts compare."""
     from plotly.offline import get_plotlyjs
 
     panels: dict[str, Panel] = {}
@@ -67,12 +67,12 @@ def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
 
 
 class _Article:
-    """One language of the page. Charts are collected in `panels`, under the id of the element they are drawn in."""
+    """The page in one language. Charts are collected in `panels`, keyed by the id of the element to draw them in."""
 
     def __init__(self, content: Document, panels: dict[str, Panel], version: str) -> None:
         self.content, self.panels, self.version = content, panels, version
         self.say = Speaker(content.language)
-        self.titles = {section.title for section in content.sections}  # a chart that is its section repeats no title
+        self.titles = {section.title for section in content.sections}  # charts do not repeat them
 
     def html(self) -> str:
         content, say = self.content, self.say
@@ -85,7 +85,7 @@ class _Article:
             f'<p class="date">{escape(content.date)}</p>',
             f'<dl class="headline">{facts}</dl>',
             f'<noscript><p class="muted">{escape(say("no script"))}</p></noscript>',
-            *map(self.section, content.sections[:1]),  # the answer, before the way to everything else
+            *map(self.section, content.sections[:1]),  # the recommendation, before the table of contents
             f'<nav class="contents" aria-label="{escape(say("contents"))}"><ul>{"".join(links)}</ul></nav>',
             *map(self.section, content.sections[1:]),
             f'<footer class="muted">{escape(say("made by", version=self.version))}</footer>',
@@ -100,7 +100,7 @@ class _Article:
     def block(self, block: Block) -> str:
         match block:
             case Text():
-                return f'<p class="{block.kind}">{_held(block.text)}</p>'
+                return f'<p class="{block.kind}">{_nonbreaking(block.text)}</p>'
             case Table():
                 return self.table(block)
             case Chart():
@@ -118,7 +118,7 @@ class _Article:
 
     def answer(self, block: Answer) -> str:
         groups = "".join(
-            f"<div><h3>{escape(title)}</h3><ul>{''.join(f'<li>{_held(item)}</li>' for item in items)}</ul></div>"
+            f"<div><h3>{escape(title)}</h3><ul>{''.join(f'<li>{_nonbreaking(item)}</li>' for item in items)}</ul></div>"
             for title, items in block.groups
         )
         return (
@@ -188,15 +188,15 @@ class _Article:
         return f"{self.content.language}-{key}"
 
 
-def _held(text: str) -> str:
-    """Escaped, with numbers held to their units at the end of a line."""
+def _nonbreaking(text: str) -> str:
+    """Escaped, with non-breaking spaces between numbers and units."""
     return re.sub(
         r"(?<=\d) (?=(?:[kMGT]?B|[mµ]?s|[kMGT]|nats)\b|%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)", "\u00a0", escape(text)
     )
 
 
 def _breakable(text: str) -> str:
-    """Escaped, with room for a line to end inside a long dotted name."""
+    """Escaped, with line breaks allowed inside long dotted names."""
     return re.sub(r"(?<=\w)[._](?=[A-Za-z])", lambda found: found[0] + "<wbr>", escape(text))
 
 
@@ -228,7 +228,7 @@ def _swatch(entry: int) -> str:
 
 
 def _key(entry: int, name: str) -> str:
-    """A button of the legend: the entry's line and mark as the charts draw them."""
+    """A legend button with the line and marker of the entry, as the charts draw them."""
     dash = DASHES[entry % len(DASHES)].replace("px", "").replace("solid", "none")
     return (
         f'<button type="button" aria-pressed="true" data-entry="{entry}" class="{_hue(entry)}">'

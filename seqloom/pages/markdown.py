@@ -45,7 +45,7 @@ def _answer(block: Answer) -> str:
 
 
 def _chart(block: Chart, say: Speaker, section: str) -> str:
-    """Its tables; a chart without one shows what another table has."""
+    """The tables of the chart; without one, its numbers are in another table."""
     title = [f"### {_text(block.title)}"] if block.tables and block.title != section else []
     return "\n\n".join([*title, *(_table(table, say) for table in block.tables)])
 
@@ -73,12 +73,12 @@ def _cell(cell: Cell, say: Speaker) -> str:
 
 
 def _text(text: str) -> str:
-    """On one line, with nothing in it that Markdown or HTML would take for its own."""
+    """On one line, with the special characters of Markdown and HTML escaped."""
     return _SPECIAL.sub(lambda found: "&amp;" if found[0] == "&" else "\\" + found[0], " ".join(text.split()))
 
 
 def _fence(text: str, language: str = "text") -> str:
-    """A block that no run of backticks in the text can end."""
+    """A code block that no run of backticks in the text can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,4 +1,4 @@
-// Draws the charts, switches the language, follows light and dark, and prepares the page for paper.
+// Draws the charts, switches the language, follows the colour scheme, and prepares the page for printing.
 "use strict";
 (() => {
   const { styles, panels } = JSON.parse(document.getElementById("charts").textContent);
@@ -8,7 +8,7 @@
   let language = "en";
   let paper = false;
 
-  // Chart texts know a little HTML of their own: a name must stay a name.
+  // Plotly interprets some HTML in texts, so names are escaped.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
   function colours() {
@@ -48,7 +48,7 @@
     return drawn;
   }
 
-  // Ticks need room: with too little, every second or third stays.
+  // Where ticks do not fit, only every second or third is drawn.
   function axis(given, colour, room) {
     const made = {
       type: given.log ? "log" : "linear", gridcolor: colour.line, linecolor: colour.strong, zeroline: false, fixedrange: true,
@@ -104,11 +104,11 @@
     }
   }
 
-  function show(wanted, scroll) {
+  function show(chosen, scroll) {
     const before = articles.find((article) => !article.hidden);
     const sections = [...before.querySelectorAll("section")];
     const above = sections.findLast((section) => section.getBoundingClientRect().top < 80);
-    language = wanted;
+    language = chosen;
     for (const article of articles) {
       article.hidden = article.dataset.language !== language;
       if (!article.hidden) {
@@ -123,7 +123,7 @@
     if (scroll && above) document.getElementById(above.id.replace(/^(en|zh)/, language)).scrollIntoView();
   }
 
-  const asked = () => (/^#(en|zh)(-|$)/.exec(location.hash) || [])[1];
+  const requested = () => (/^#(en|zh)(-|$)/.exec(location.hash) || [])[1];
 
   for (const button of document.querySelectorAll(".languages button")) {
     button.addEventListener("click", () => {
@@ -154,7 +154,7 @@
 
   window.addEventListener("beforeprint", () => print(true));
   window.addEventListener("afterprint", () => print(false));
-  window.addEventListener("hashchange", () => asked() && asked() !== language && show(asked(), false));
+  window.addEventListener("hashchange", () => requested() && requested() !== language && show(requested(), false));
   dark.addEventListener("change", draw);
-  show(asked() || (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en"), false);
+  show(requested() || (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en"), false);
 })();

@@ -1,6 +1,6 @@
-"""The HTML shell of every page: one file that needs nothing else, makes no request, and runs only its own scripts.
+"""The HTML shell of every page: self-contained, makes no requests, and runs only its own scripts.
 
-Texts from users and models must be escaped where they enter the body.
+Text from users and models must be escaped where it enters the body.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 
 def page(title: str, body: str, *, css: str = "", scripts: Sequence[str] = ()) -> str:
-    """`css`: after that of every page; `scripts`: the only ones that its policy allows, at the end of the body."""
+    """`css`: added to base.css; `scripts`: added at the end of the body, the only ones that the policy allows."""
     inside = [body, *(f"<script>{script}</script>" for script in scripts)]
     return Template(part("shell.html")).substitute(
-        policy=escape(_policy(scripts)), title=escape(title), css=f"{part('base.css')}\n{css}", body="\n".join(inside)
+        policy=escape(_policy(scripts), quote=False), title=escape(title), css=f"{part('base.css')}\n{css}", body="\n".join(inside)
     )
 
 
@@ -30,7 +30,7 @@ def facts(found: Mapping[str, object]) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot close the element it is embedded in."""
     text = json.dumps(_finite(value), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -38,7 +38,7 @@ def embedded(value: Any) -> str:
 
 
 def part(name: str) -> str:
-    """A file of this folder, as text."""
+    """The text of a file in this folder."""
     return files("seqloom.pages").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -49,7 +49,7 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN: what is not finite is null."""
+    """JSON has no NaN: numbers that are not finite become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Models from settings: assembled for a task, or as a blueprint without memory for its weights."""
+"""Models from settings, without allocating their weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.runs.settings import RunConfig
 
 
 def blueprint(config: RunConfig, task: AnyTask) -> SequenceModel:
-    """The model without memory for its weights, to count them before they are allocated."""
+    """The model on the meta device, to count its weights before they are allocated."""
     with torch.device("meta"):
         return model_config(config).assemble(task)
 

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with data that is meant for a task, before any training."""
+"""`doctor`: check data for a task before training on it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.registry import find_config
 
-_PROBED = ("gru", "transformer")  # a model that reads one way, and one that sees the history whole
+_PROBED = ("gru", "transformer")  # one causal model, and one with a bidirectional encoder
 
 
 class Leak(Protocol):
-    """How many forecasts were made again with another future, and how many of them moved."""
+    """How many forecasts were repeated with a different future, and how many of them changed."""
 
     forecasts: int
     moved: int
 
 
 class ProbedTask(Protocol):
-    """What is asked of a task whose data has a future that predictions must not see."""
+    """A task whose data has a future that predictions must not use."""
 
     def probe(self, model: SequenceModel, rows: Any) -> Leak: ...
 
@@ -33,10 +33,10 @@ class ProbedTask(Protocol):
 def doctor(
     data: str, *, task: str = "language_model", valid: str | None = None, **columns: str | int | float | None
 ) -> list[Finding]:
-    """Look for mistakes in data before any training.
+    """Check data for mistakes before training on it.
 
-    `valid`: a file to validate on, to see what is in both; `columns`: further options of the data section, such as
-    `label="stars"`.
+    `valid`: a validation file, to find overlap with the training data; `columns`: other options of the data section,
+    such as `label="stars"`.
     """
     config = find_config("tasks", task)
     shape = _shape(config, data)
@@ -50,15 +50,15 @@ def doctor(
 
 
 def _shape(config: type[TaskConfig], data: str) -> AnyShape:
-    """The shape that this data has without doubt, or else the task's usual one."""
-    usual, *others = [find_shape(name) for name in config.shapes]
-    return next((shape for shape in others if shape.holds(data)), usual)
+    """The shape that this data clearly has, or else the task's default one."""
+    default, *others = [find_shape(name) for name in config.shapes]
+    return next((shape for shape in others if shape.holds(data)), default)
 
 
 def probe(config: type[TaskConfig], probes: tuple[Json, ...], shape: AnyShape, options: DataOptions) -> Finding:
-    """Whether predictions of this data see the future, under any of these settings.
+    """Check whether predictions on this data depend on the future, under any of these settings.
 
-    Models are not trained: whether the future can reach a prediction does not depend on the weights.
+    Models are not trained: whether the future can leak into a prediction does not depend on the weights.
     """
     train = shape.open_parts(options)["train"]
     vocabulary = shape.make_vocabulary(shape.tokenizer(), train)
@@ -70,8 +70,8 @@ def probe(config: type[TaskConfig], probes: tuple[Json, ...], shape: AnyShape, o
             model = find_config("models", name).model_validate({"width": 16}).assemble(built)
             found = task.probe(model, rows)
             if found.moved:
-                return Finding("error", f"{name}, {settings}: {found}", "please report it")
+                return Finding("error", f"{name}, {settings}: {found}", "this is a bug: please report it")
             made += found.forecasts
     return Finding(
-        "ok", f"leakage probe: {made:,} forecasts in {len(probes)} ways, made again with another future; none moved"
+        "ok", f"leakage probe: {made:,} forecasts in {len(probes)} setups, repeated with another future; none changed"
     )

@@ -1,11 +1,11 @@
-"""Durable writes: every file of the product is written here, so that a kill, a power cut or a full disk at any
-moment leaves the old version or the new one, whole.
+"""Durable writes: every file is written through this module, so that a kill, a power cut or a full disk at any
+moment leaves either the old version or the new one intact.
 
 A file:    temporary file beside it, fsync, rename, fsync of the directory.
 A folder:  temporary folder beside it, each file written and fsynced, a manifest last (size and SHA-256 of each file,
            and a digest of itself), fsync of the temporary folder, rename, fsync of the parent.
 
-A folder that is published again is first set aside under another name, where `locate` and `published` still find it.
+When a folder is replaced, the old one is first renamed aside, where `locate` and `published` still find it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 from seqloom.core.errors import RunError
 
-Content = bytes | memoryview | Callable[[BinaryIO], None]  # a callable may be called again, to count its bytes
+Content = bytes | memoryview | Callable[[BinaryIO], None]  # a callable may be called twice, to count its bytes
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
@@ -38,24 +38,24 @@ _WAYS_OUT = {
     errno.EACCES: "; choose a folder that you may write to",
     errno.EPERM: "; choose a folder that you may write to",
     errno.ENAMETOOLONG: "; choose a shorter name",
-    errno.ENOTDIR: "; a file is in the way of a folder, choose another name",
-    errno.EISDIR: "; a folder is in the way of a file, choose another name",
+    errno.ENOTDIR: "; a file exists where a folder is needed, choose another name",
+    errno.EISDIR: "; a folder exists where a file is needed, choose another name",
 }
 
 
 class Damaged(RunError):
-    """A published folder that is not what was written: says which file and why."""
+    """A published folder whose content is not what was written; the message names the file and the reason."""
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """The file holds all of `data`, or what it held before."""
+    """Replace the file atomically: it holds all of `data`, or its old content."""
     with new_file(path, lambda: len(data)) as file:
         file.write(data)
 
 
 @contextmanager
 def new_file(path: Path, needed: Callable[[], int] | None = None) -> Iterator[BinaryIO]:
-    """Write a file piece by piece: it takes its place when the block ends well, else what was there stays."""
+    """Write a file incrementally: it replaces the old one when the block succeeds; on an error the old one stays."""
     with writing(path, needed):
         temporary = _temporary_name(path.parent)
         try:
@@ -70,10 +70,10 @@ def new_file(path: Path, needed: Callable[[], int] | None = None) -> Iterator[Bi
 
 
 def publish(folder: Path, files: Mapping[str, Content]) -> None:
-    """`folder` holds exactly `files` and their manifest, or what it held before."""
+    """Replace the folder atomically: it holds exactly `files` and their manifest, or its old content."""
     for name in files:
         if name == MANIFEST or name.startswith(".") or "/" in name or not name:
-            raise ValueError(f"{name!r} cannot be published: a plain file name is needed")
+            raise ValueError(f"{name!r} cannot be published: use a plain file name")
     with writing(folder, lambda: sum(map(_count, files.values()))):
         make_folder(folder.parent)
         temporary = _temporary_name(folder.parent)
@@ -92,10 +92,10 @@ def publish(folder: Path, files: Mapping[str, Content]) -> None:
 
 
 def verify(folder: Path) -> None:
-    """Raise Damaged unless the folder holds exactly the bytes that were published."""
+    """Raise Damaged unless the folder contains exactly the files and bytes that were published."""
     listed = _read_manifest(folder)
     for name in sorted(_names(folder) - set(listed) - {MANIFEST}):
-        raise Damaged(f"{shown(folder / name)}: not part of what was written here")
+        raise Damaged(f"{shown(folder / name)}: unexpected file, not listed in the manifest")
     for name, written in listed.items():
         try:
             with open(folder / name, "rb") as file:
@@ -104,26 +104,26 @@ def verify(folder: Path) -> None:
         except OSError as error:
             raise Damaged(f"{shown(folder / name)}: {reason(error)}") from None
         if size != written["bytes"]:
-            raise Damaged(f"{shown(folder / name)}: {size} bytes, but {written['bytes']} were written")
+            raise Damaged(f"{shown(folder / name)}: {size} bytes, but the manifest says {written['bytes']}")
         if digest != written["sha256"]:
             raise Damaged(f"{shown(folder / name)}: its content changed after it was written (SHA-256 differs)")
 
 
 def locate(folder: Path) -> Path:
-    """Where a published folder is at this moment: in its place, or set aside while a new version moves in."""
+    """Where a published folder currently is: in place, or renamed aside while a new version is moved in."""
     return next((place for place in (folder, _aside(folder), folder) if os.path.isdir(place)), folder)
 
 
 def published(parent: Path) -> dict[str, Path]:
-    """Every published folder of `parent`, by name; not verified."""
+    """All published folders in `parent`, by name; not verified."""
     names = {name.removeprefix(_ASIDE) for name in _names(parent) if not _TEMPORARY.fullmatch(name)}
     places = {name: locate(parent / name) for name in sorted(names)}
     return {name: place for name, place in places.items() if os.path.isdir(place)}
 
 
 def remove(folder: Path) -> None:
-    """Remove a published folder. It is renamed first, so that nobody ever sees half of it."""
-    with writing(folder), suppress(FileNotFoundError):  # another process was quicker
+    """Remove a published folder. It is renamed first, so that no process sees it half removed."""
+    with writing(folder), suppress(FileNotFoundError):  # another process removed it first
         doomed = _temporary_name(folder.parent)
         os.rename(folder, doomed)
         sync_folder(folder.parent)
@@ -131,7 +131,7 @@ def remove(folder: Path) -> None:
 
 
 def sweep(parent: Path) -> None:
-    """Clear what a killed process left here: temporary files and folders go, a folder set aside returns."""
+    """Clean up after a killed process: remove temporary files and folders, restore a folder renamed aside."""
     with writing(parent):
         for name in sorted(_names(parent)):
             if _TEMPORARY.fullmatch(name):
@@ -146,16 +146,16 @@ def sweep(parent: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """The folder and its parents exist, durably."""
+    """Create the folder and its parents, durably."""
     if os.path.isdir(folder) or folder == folder.parent:
         return
     make_folder(folder.parent)
     if not make_new_folder(folder) and not os.path.isdir(folder):
-        raise RunError(f"cannot write {shown(folder)}: a file of that name is in the way; choose another")
+        raise RunError(f"cannot write {shown(folder)}: a file of that name exists; choose another name")
 
 
 def make_new_folder(folder: Path) -> bool:
-    """Make the folder, durably; False if there is something of that name already."""
+    """Create the folder, durably; False if the name is already taken."""
     with writing(folder):
         try:
             os.mkdir(folder)
@@ -166,31 +166,31 @@ def make_new_folder(folder: Path) -> bool:
 
 
 def to_json(value: Any) -> bytes:
-    """One line of standard JSON, which has no NaN and no infinity: they become null."""
+    """One line of standard JSON; NaN and infinity become null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
 
 
 def shown(path: Path | str) -> str:
-    """A path for a message of one line, whatever characters it has."""
+    """A path for a one-line message, whatever characters it contains."""
     text = str(path)
     return text if text.isprintable() else repr(text)
 
 
 @contextmanager
 def writing(path: Path, needed: Callable[[], int] | None = None) -> Iterator[None]:
-    """Say in one line what could not be written and what to do about it."""
+    """Turn an OSError into one line that says what could not be written and what to do about it."""
     try:
         yield
     except OSError as error:
         message = f"cannot write {shown(path)}: {reason(error)}"
         if error.errno in _NO_SPACE:
             bytes_needed = f" ({needed()} bytes needed)" if needed else ""
-            raise RunError(f"{message}{bytes_needed}; free some space and issue the same command again") from error
+            raise RunError(f"{message}{bytes_needed}; free some space and run the same command again") from error
         raise RunError(message + _WAYS_OUT.get(error.errno or 0, "")) from error
 
 
 class _Hashed(io.RawIOBase):
-    """Writes to a file descriptor (None: nowhere), counting and hashing on the way."""
+    """Writes to a file descriptor (None: discards), counting and hashing the bytes."""
 
     def __init__(self, fd: int | None) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ def _write_new(path: Path, content: Content) -> dict[str, Any]:
 
 @contextmanager
 def _created(path: Path) -> Iterator[_Hashed]:
-    """A file that was not there, on the disk when the block ends."""
+    """Create a new file, synced to disk when the block ends."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         out = _Hashed(fd)
@@ -255,14 +255,14 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(fd)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some network file systems cannot, and need not
+        if error.errno != errno.EINVAL:  # not supported, nor needed, on some network file systems
             raise
     finally:
         os.close(fd)
 
 
 def _move_into_place(temporary: Path, folder: Path) -> None:
-    """Several processes may publish the same folder at once: the last one stays."""
+    """Several processes may publish the same folder at once: the last one wins."""
     while True:
         try:
             os.rename(temporary, folder)
@@ -270,7 +270,7 @@ def _move_into_place(temporary: Path, folder: Path) -> None:
         except OSError as error:
             if error.errno not in _OCCUPIED:
                 raise
-        remove(_aside(folder))  # redundant: the folder itself is there
+        remove(_aside(folder))  # redundant: the folder itself exists
         try:
             os.rename(folder, _aside(folder))
         except OSError as error:
@@ -322,7 +322,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
         files = json.loads(data)["files"]
-        unchanged = data == _render_manifest(files)  # byte for byte: a flipped bit cannot hide in the layout
+        unchanged = data == _render_manifest(files)  # byte for byte: catches a flipped bit in white space too
     except OSError as error:
         raise Damaged(f"{shown(path)}: {reason(error)}") from None
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -1,4 +1,4 @@
-"""`fit`, from data to a finished run: prepare, train (or continue training), evaluate, write it all down.
+"""`fit`, from data to a finished run: prepare, train (or continue training), evaluate and record.
 
 Running the same command again continues an interrupted run bit for bit, and does nothing on a finished one.
 """
@@ -39,14 +39,14 @@ from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
 from seqloom.train.transfer import freeze, transfer
 
-# What may change when a run continues; anything else would make it another run.
+# Options that may change when a run continues; any other change makes it a different run.
 _BUDGET = {"steps", "tokens", "seconds", "patience"}
 _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
 
 
 @runtime_checkable
 class SettledTask(Protocol):
-    """What is asked of a task that fits something on the validation part after training, beside the weights."""
+    """A task that calibrates something on the validation part after training, in addition to the weights."""
 
     def settle(self, model: SequenceModel, valid: Any) -> None: ...
 
@@ -67,8 +67,8 @@ def fit(
 ) -> Run:
     """Train a model, or continue training it.
 
-    `recipe`: settings in a TOML file; `start`: a run to begin with (--from); `out`: the run folder, else a new one
-    under runs/; `overrides`: any other setting, like "train.steps=200"; `command`: recorded with the run.
+    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
+    one under runs/; `overrides`: any other setting, like "train.steps=200"; `command`: recorded with the run.
     """
     flags = {
         "task.name": task, "model.name": model, "data.train": data, "data.valid": valid, "data.test": test,
@@ -79,9 +79,9 @@ def fit(
     given = {path: value for path, value in flags.items() if value is not None}
     config = configure(Path(recipe) if recipe else None, given, overrides, talk.say)
     engine = Engine(config.train)
-    Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # can it be divided?
+    Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # checks divisibility
     if out is None and engine.world > 1:
-        raise UserError("several processes need one folder: give --out")
+        raise UserError("several processes need a common run folder; set --out")
     stem = f"{config.task['name']}-{config.model['name']}"
     folder = RunFolder(Path(out)) if out else RunFolder.new(Path("runs"), stem)
     return conduct(config, folder, engine, talk, command)
@@ -99,22 +99,22 @@ def conduct(
     judge: Judge | None = None,
     compared: bool = False,
 ) -> Run:
-    """One run in its folder, from the beginning or from where it was left.
+    """Start or continue the run in this folder.
 
-    `vocabulary`: one that was made before; `scored`: the parts it is scored on at the end; `judge`: asked at every
-    validation whether to continue; `compared`: it is one of many, so validation is scored by the metric alone, and the
-    comparison runs the slow baselines once for all.
+    `vocabulary`: an existing one; `scored`: the parts to score at the end; `judge`: decides at every validation whether
+    to continue; `compared`: part of a comparison, so the validation part is scored by the metric only, and the
+    comparison runs the slow baselines once for all runs.
     """
     job = _Fit(config, folder, engine, talk, command, vocabulary, scored, judge, compared)
     if job.finished():
-        talk.say(f"{folder.path}: finished already, nothing to do")
+        talk.say(f"{folder.path}: already finished, nothing to do")
         return load(folder.path)
     try:
         with engine.running():
             if engine.main:
                 with folder.lock():
                     return job.run()
-            engine.wait()  # the main process holds the folder, prepares the data and writes the record
+            engine.wait()  # the main process locks the folder, prepares the data and writes the record
             return job.run()
     finally:
         talk.close()
@@ -137,7 +137,7 @@ class _Fit:
         self.given, self.scored, self.judge, self.compared = vocabulary, scored, judge, compared
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.before = current(folder.config()) if self.previous else None
-        self.config = self._agreed(config)
+        self.config = self._reconcile(config)
         self.material = Material(self.config)
         self.progress = Progress()
 
@@ -146,36 +146,36 @@ class _Fit:
 
     def run(self) -> Run:
         parts = self.material.parts
-        self._same_data(parts)
+        self._check_data(parts)
         vocabulary = self._vocabulary()
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
         model = self._model(task)
-        if remark := task.check_rows(model, rows):
-            self.talk.say(remark)
+        if note := task.check_rows(model, rows):
+            self.talk.say(note)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(vocabulary, model))
-            self.engine.wait()  # now the others find everything in place
+            self.engine.wait()  # lets the other processes continue
         self._train(model, task, rows, vocabulary)
         return self._finish(model, task, vocabulary, rows)
 
-    def _agreed(self, config: RunConfig) -> RunConfig:
-        """The thread count is part of a run: the recorded one is kept. Little else may change when a run continues."""
+    def _reconcile(self, config: RunConfig) -> RunConfig:
+        """Check that only `_FREE` options have changed; keep the recorded thread count, which affects results."""
         before = self.before
         threads = config.train.threads or (before.train.threads if before else torch.get_num_threads())
         torch.set_num_threads(threads)
         now = config.model_copy(update={"train": config.train.model_copy(update={"threads": threads})})
         changed = _differences(before.model_dump(), now.model_dump()) if before else []
         if blocked := [c for c in changed if c.partition("=")[0].removeprefix("train.") not in _FREE]:
-            raise UserError(f"{self.folder.path} is another run ({'; '.join(blocked)}); choose another --out")
+            raise UserError(f"{self.folder.path} is a different run ({'; '.join(blocked)}); choose another --out")
         if self.previous and self.previous["versions"] != versions():
             changed.append("versions")
         if changed:
             self.talk.say(f"changed: {'; '.join(changed)}: no longer bit-identical to an uninterrupted run")
         return now
 
-    def _same_data(self, parts: Mapping[str, Part]) -> None:
+    def _check_data(self, parts: Mapping[str, Part]) -> None:
         for part, known in (self.previous or {}).get("data", {}).items():
             if part in parts and parts[part].hash != known["hash"]:
                 raise UserError(
@@ -184,7 +184,7 @@ class _Fit:
                 )
 
     def _vocabulary(self) -> Vocabulary:
-        """Made by the main process of a new run; found in the folder by all others."""
+        """Built by the main process of a new run; loaded from the folder by all others."""
         if self.engine.main and self.previous is None:
             vocabulary = self.given or self._new_vocabulary()
             self.folder.publish("tokenizer", vocabulary.files())
@@ -199,7 +199,7 @@ class _Fit:
         return vocabulary
 
     def _new_vocabulary(self) -> Vocabulary:
-        """Fitted to this data; its tokenizer is that of the run it begins with, if there is one."""
+        """Fitted to this data, with the tokenizer of the run it starts from, if any."""
         start = self.config.train.start
         return self.material.new_vocabulary(Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None)
 
@@ -217,9 +217,9 @@ class _Fit:
     def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
         parameters = count_parameters(model)
-        size = f"{parameters:,} parameters" if parameters else "counts"
-        told = f"{self.config.model['name']}: {size}, {shape.describe(train, vocabulary)}"
-        self.talk.say(f"{told}, {self.engine.device}, seed {self.config.train.seed}")
+        size = f"{parameters:,} parameters" if parameters else "count-based"
+        described = f"{self.config.model['name']}: {size}, {shape.describe(train, vocabulary)}"
+        self.talk.say(f"{described}, {self.engine.device}, seed {self.config.train.seed}")
         started = time.perf_counter()
         if (read := model.learn(task, train)) is not None:
             self.progress = Progress(tokens=read, seconds=time.perf_counter() - started)
@@ -242,7 +242,7 @@ class _Fit:
             load_weights(trainer.model, load_file(saved), self.engine)
 
     def _finish(self, model: SequenceModel, task: AnyTask, vocabulary: Vocabulary, rows: Mapping[str, Rows]) -> Run:
-        """Publish the best weights, score them on every part, and write the summary last: it marks the end."""
+        """Publish the best weights, score them on every part, and write the summary last, which marks the end."""
         if "valid" in rows and isinstance(task, SettledTask):
             task.settle(model, rows["valid"])
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
@@ -289,7 +289,7 @@ class _Fit:
 
 
 def _plain(config: RunConfig) -> Json:
-    """As it stands in run.json."""
+    """As written to run.json."""
     plain: Json = json.loads(config.model_dump_json())
     return plain
 

@@ -1,13 +1,13 @@
-"""A run, as files: its complete configuration, and the folder where everything about it meets.
+"""The folder of a run, which holds everything about it.
 
-    RUN/run.json            what was asked: configuration, seed, versions, hash of the data
-    RUN/metrics.jsonl       what was measured on the way, one JSON object per line
-    RUN/checkpoints/        step-00001234/: all that is needed to continue from that step, with a manifest
+    RUN/run.json            configuration, command, versions, hashes of the data
+    RUN/metrics.jsonl       metrics during training, one JSON object per line
+    RUN/checkpoints/        step-00001234/: everything needed to continue from that step, with a manifest
     RUN/model/              the trained model, with a manifest
-    RUN/summary.json        how it ended; exists once the run is finished
-    RUN/.lock               who is writing here
+    RUN/summary.json        final results; exists once the run is finished
+    RUN/.lock               the process that is writing here
 
-One process writes at a time. Nothing here loads torch.
+One process writes at a time. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         _check_name(path)
         self.path = path
-        self._whole: set[int] = set()  # checkpoints that this process has written or verified
+        self._intact: set[int] = set()  # checkpoints written or verified by this process
 
     @classmethod
     def new(cls, root: Path, stem: str) -> RunFolder:
-        """A fresh folder `root/stem-0001`, `-0002`, ...: as many callers at once as there are, each gets its own."""
+        """A new folder `root/stem-0001`, `-0002`, ...; concurrent callers each get their own."""
         _check_name(root / stem)
         if not stem or "/" in stem:
-            raise UserError(f"{stem!r}: not a name for a run; it must be something, and without a slash")
+            raise UserError(f"{stem!r}: not a valid name for a run; it must not be empty or contain a slash")
         durable.make_folder(root)
         numbered = re.compile(re.escape(stem) + r"-(\d{4,})", re.DOTALL)
         taken = [int(match[1]) for name in os.listdir(root) if (match := numbered.fullmatch(name))]
@@ -53,7 +53,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the one writer of this folder, which is made if need be; what a killed process left is cleared."""
+        """Lock this folder for writing, creating it if needed; cleans up after a killed process."""
         with locked(self.path):
             for parent in (self.path, self._checkpoints):
                 durable.sweep(parent)
@@ -65,18 +65,18 @@ class RunFolder:
     def record(self) -> dict[str, Any]:
         record = self._read_json("run.json")
         if record is None:
-            raise UserError(f"{shown(self.path)}: not a run folder (no run.json); seqloom fit makes one")
+            raise UserError(f"{shown(self.path)}: not a run folder (no run.json); create one with seqloom fit")
         return record
 
     def config(self) -> RunConfig:
-        """The configuration it was made with."""
+        """The configuration of the run."""
         try:
             return RunConfig.model_validate(self.record()["config"])
         except (KeyError, ValueError):
-            raise UserError(f"{shown(self.path)}: its run.json is not one that this version understands") from None
+            raise UserError(f"{shown(self.path)}: run.json is invalid, or from another version of seqloom") from None
 
     def forget_summary(self) -> None:
-        """A finished run that goes on is not finished."""
+        """Mark a finished run that continues as unfinished."""
         with durable.writing(self.path), suppress(FileNotFoundError):
             os.unlink(self.path / "summary.json")
 
@@ -84,7 +84,7 @@ class RunFolder:
         self._write_json("summary.json", summary)
 
     def summary(self) -> dict[str, Any] | None:
-        """How the run ended; None while it is not finished."""
+        """The final results; None while the run is unfinished."""
         return self._read_json("summary.json")
 
     def log(self, entry: Mapping[str, Any]) -> None:
@@ -94,33 +94,33 @@ class RunFolder:
         return log.read_lines(self._metrics)
 
     def trim_metrics(self, step: int) -> None:
-        """Forget what was measured after `step`, so that no step appears twice once training goes on from there."""
+        """Drop metrics after `step`, so that no step appears twice when training resumes from there."""
         if self._metrics.exists():
             kept = [entry for entry in self.metrics() if entry.get("step", 0) <= step]
             durable.write_file(self._metrics, b"".join(durable.to_json(entry) + b"\n" for entry in kept))
 
     def save_checkpoint(self, step: int, files: Mapping[str, Content], keep: int, best: int | None) -> None:
-        """Publish a checkpoint, then remove all but the newest `keep` whole ones and the best."""
+        """Publish a checkpoint, then remove all but the latest `keep` intact ones and the best."""
         log.sync_file(self._metrics)
         durable.publish(self._step_folder(step), files)
-        self._whole.add(step)
+        self._intact.add(step)
         self._prune(max(1, keep), best)
 
     def checkpoints(self) -> list[tuple[int, Path]]:
-        """By step, newest first; not verified."""
+        """All checkpoints by step, latest first; not verified."""
         folders = durable.published(self._checkpoints).items()
         steps = [(int(match[1]), path) for name, path in folders if (match := _STEP.fullmatch(name))]
         return sorted(steps, reverse=True)
 
     def newest_whole(self, say: Callable[[str], None]) -> tuple[int, Path] | None:
-        """The newest checkpoint that is as it was written; says which ones were passed over, and why."""
+        """The latest intact checkpoint; reports which ones were skipped, and why."""
         for step, path in self.checkpoints():
             try:
                 durable.verify(path)
             except Damaged as damage:
-                say(f"{damage}; passing over the checkpoint of step {step}")
+                say(f"{damage}; skipping the checkpoint of step {step}")
                 continue
-            self._whole.add(step)
+            self._intact.add(step)
             return step, path
         return None
 
@@ -128,7 +128,7 @@ class RunFolder:
         return self._verified(self._step_folder(step))
 
     def publish(self, name: str, files: Mapping[str, Content]) -> None:
-        """A folder of the run with a manifest: `tokenizer`, `model`."""
+        """Publish a folder of the run with a manifest: `tokenizer`, `model`."""
         durable.publish(self.path / name, files)
 
     def published(self, name: str) -> Path:
@@ -140,7 +140,7 @@ class RunFolder:
     def model_files(self) -> Path:
         self.record()
         if not os.path.isdir(durable.locate(self.path / "model")):
-            raise UserError(f"{shown(self.path)}: no trained model yet; issue its fit command again to finish it")
+            raise UserError(f"{shown(self.path)}: no trained model yet; run its fit command again to finish it")
         return self._verified(self.path / "model")
 
     @property
@@ -160,23 +160,23 @@ class RunFolder:
         return place
 
     def _prune(self, keep: int, best: int | None) -> None:
-        whole, excess = 0, []
+        intact, excess = 0, []
         for step, path in self.checkpoints():
-            if whole < keep:
-                whole += self._is_whole(step, path)
+            if intact < keep:
+                intact += self._is_intact(step, path)
             elif step != best:
                 excess.append((step, path))
         for step, path in reversed(excess):
             durable.remove(path)
-            self._whole.discard(step)
+            self._intact.discard(step)
 
-    def _is_whole(self, step: int, path: Path) -> bool:
-        if step not in self._whole:
+    def _is_intact(self, step: int, path: Path) -> bool:
+        if step not in self._intact:
             try:
                 durable.verify(path)
             except Damaged:
                 return False
-            self._whole.add(step)
+            self._intact.add(step)
         return True
 
     def _write_json(self, name: str, value: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ class RunFolder:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise Damaged(f"{shown(path)}: not the JSON object that was written there")
+            raise Damaged(f"{shown(path)}: not a valid JSON object; restore the file, or start a new run")
         return value
 
 
@@ -204,4 +204,4 @@ def _check_name(path: Path) -> None:
     except UnicodeEncodeError:
         usable = False
     if not usable:
-        raise UserError(f"{shown(path)}: not a name that a folder can have; choose another")
+        raise UserError(f"{shown(path)}: not a valid folder name; choose another")

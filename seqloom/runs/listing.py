@@ -1,4 +1,4 @@
-"""What there is to choose from: models, tasks, samples, and the runs made so far."""
+"""Lists of models, tasks, samples and existing runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LISTS: dict[str, Callable[[str | None], Rows]] = {"models": models, "tasks": tas
 
 
 def _summaries(kind: str) -> Rows:
-    """The first line of each file's docstring, without importing it (and torch)."""
+    """The first line of each module's docstring, without importing it (and torch)."""
     folder = Path(str(find_spec(f"seqloom.{kind}").origin)).parent  # type: ignore[union-attr]
     rows = []
     for name in names(kind):
@@ -68,7 +68,7 @@ def _summaries(kind: str) -> Rows:
 
 
 def _options(kind: str, name: str) -> Rows:
-    """Of a task, also those of its data and its tokenizer; defaults that suit the task are shown as such."""
+    """The options of a model or task; for a task also those of its data and tokenizer, with the task's defaults."""
     from seqloom.data.shapes import find_shape
 
     config = find_config(kind, name)
@@ -76,6 +76,6 @@ def _options(kind: str, name: str) -> Rows:
     if kind == "tasks":
         shape = find_shape(config.shapes[0])
         sections = {"data": shape.options, "tokenizer": shape.tokenizer} | sections
-    suits = {path: repr(value) for path, value in config.defaults.items()} if kind == "tasks" else {}
+    defaults = {path: repr(value) for path, value in config.defaults.items()} if kind == "tasks" else {}
     every = [(f"{section}.{option}", *facts) for section, own in sections.items() for option, *facts in options(own)]
-    return [{"option": path, "default": suits.get(path, default), "meaning": text} for path, default, text in every]
+    return [{"option": path, "default": defaults.get(path, default), "meaning": text} for path, default, text in every]

@@ -1,4 +1,4 @@
-"""The lock of a run folder: one process writes at a time, and the kernel frees it however that process ends."""
+"""The lock of a run folder: one process writes at a time, and the kernel releases it however that process ends."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from seqloom.core.rows import Json
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
 
-_PATIENCE = 1.0  # seconds to wait for the name of a lock's holder that has just taken it
+_PATIENCE = 1.0  # seconds to wait for a new holder to write its name
 _held: set[int] = set()
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the one writer of this folder, which is made if need be."""
+    """Lock this folder for writing, creating it if needed."""
     durable.make_folder(folder)
     with durable.writing(folder):
         fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -49,11 +49,11 @@ def _acquire(fd: int, folder: Path) -> None:
         holder = _read_holder(fd)
         if holder or time.monotonic() - started > _PATIENCE:
             user = f"in use by {holder or 'another process'}"
-            raise RunError(f"{shown(folder)}: {user}; wait for it to end, or choose another folder")
+            raise RunError(f"{shown(folder)}: {user}; wait for it to finish, or choose another folder")
         time.sleep(0.01)
 
 
-def _let_go() -> None:
+def _release() -> None:
     """A forked child must not keep its parent's folders locked."""
     for fd in _held:
         with suppress(OSError):
@@ -61,7 +61,7 @@ def _let_go() -> None:
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_release)
 
 
 def _holder() -> Json:
@@ -70,7 +70,7 @@ def _holder() -> Json:
 
 
 def _read_holder(fd: int) -> str | None:
-    """`process 17 on host since ...`; None if it has not written its name yet and the file names an older one."""
+    """`process 17 on host since ...`; None if the holder has not written its name yet."""
     try:
         holder = json.loads(os.pread(fd, 4096, 0))
         pid, host, since = holder["pid"], holder["host"], holder["since"]

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line, appended; a torn last line is dropped by whoever reads or appends next."""
+"""Logs: one JSON object per line, appended; an incomplete last line is dropped by the next read or append."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqloom.runs.durable import CHUNK, Damaged, reason, shown, sync_folder, to_
 
 
 def append_line(path: Path, entry: Mapping[str, Any]) -> None:
-    """Add one JSON object. Not fsynced: see `sync_file`."""
+    """Append one JSON object. Not fsynced: see `sync_file`."""
     line = to_json(entry) + b"\n"
     with writing(path, lambda: len(line)):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -31,7 +31,7 @@ def append_line(path: Path, entry: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a log; a torn last line is dropped, a log that does not exist is empty."""
+    """The objects of a log, without an incomplete last line; a missing log is empty."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def sync_file(path: Path) -> None:
-    """What was appended so far survives a power cut."""
+    """Flush to disk, so that everything appended so far survives a power cut."""
     with writing(path), suppress(FileNotFoundError):
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -63,7 +63,7 @@ def sync_file(path: Path) -> None:
 
 
 def _end_of_whole_lines(fd: int) -> int:
-    """Drop what a killed process left after the last newline; the size that remains."""
+    """Truncate what a killed process left after the last newline; returns the new size."""
     end = size = os.fstat(fd).st_size
     while end and os.pread(fd, 1, end - 1) != b"\n":
         start = max(0, end - CHUNK)

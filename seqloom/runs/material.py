@@ -1,4 +1,4 @@
-"""The data of a run under its settings: opened as parts, with a vocabulary, as rows, and the task that reads them."""
+"""The data of a run: its parts, vocabulary and rows, and the task that uses them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Material:
         return self.shape.open_parts(self.options)
 
     def new_vocabulary(self, known: Tokenizer | None = None) -> Vocabulary:
-        """Fitted to the training part; `known`: the tokenizer of another run."""
+        """Fitted to the training part; `known`: reuse the tokenizer of another run."""
         made: Vocabulary = self.shape.make_vocabulary(tokenizer_options(self.config), self.parts["train"], known)
         return made
 
@@ -36,11 +36,11 @@ class Material:
         return task_config(self.config).build(vocabulary)
 
     def rows(self, vocabulary: Vocabulary, talk: Reporter | None = None) -> dict[str, Rows]:
-        """All parts, ready to learn from."""
+        """All parts, ready for training and evaluation."""
         return self.shape.prepare_parts(self.parts, vocabulary, talk or Silent())
 
     def read(self, spec: str, vocabulary: Vocabulary, **columns: str | None) -> Rows:
-        """Another file of the same shape, ready to be scored."""
+        """Another file of the same shape, ready for evaluation."""
         options = self.options.model_copy(update=columns)
         rows: Rows = self.shape.prepare(self.shape.open(spec, options), vocabulary)
         return rows
@@ -50,5 +50,5 @@ class Material:
         return self.shape.sources(spec, self.options.model_copy(update=columns))
 
     def facts(self) -> Json:
-        """What identifies each part."""
+        """Name, size and hash of each part."""
         return {name: {"name": p.name, "bytes": p.bytes, "hash": p.hash} for name, p in self.parts.items()}

@@ -1,4 +1,4 @@
-"""Where names become objects. Models and tasks are open sets: the name of the file or folder is the name you type."""
+"""Find models and tasks by name: the name of the file or folder is the name you type."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def names(kind: str) -> list[str]:
-    """The names in an open set: `models` or `tasks`. Imports none of them."""
+    """The names of all `models` or `tasks`, without importing them."""
     folder = Path(__file__).parent.parent / kind
     return sorted(m.name for m in iter_modules([str(folder)]) if not m.name.startswith("_"))
 
 
 def find_config(kind: str, name: object) -> Any:
-    """The class `Config` of a model or a task."""
+    """The `Config` class of a model or task."""
     if not isinstance(name, str) or name not in names(kind):
         raise unknown(kind.removesuffix("s"), str(name), names(kind))
     return import_module(f"seqloom.{kind}.{name}").Config
@@ -47,7 +47,7 @@ def model_config(config: RunConfig) -> ModelConfig:
 
 
 def section(kind: str, options: Mapping[str, object]) -> Any:
-    """The options of a model or a task, checked."""
+    """The validated options of a model or task."""
     options = dict(options)
     name = options.pop("name")
     return _checked(find_config(kind, name), options, f"a run of {name}")
@@ -58,7 +58,7 @@ def shape_of(config: RunConfig) -> AnyShape:
 
 
 def data_options(config: RunConfig, **changes: str | None) -> DataOptions:
-    """The data section, checked; `changes`: other values for some options."""
+    """The validated data section; `changes`: options to override."""
     options: DataOptions = _checked(shape_of(config).options, _own(shape_of(config).options, config.data), "this run")
     return options.model_copy(update=changes)
 
@@ -70,7 +70,7 @@ def tokenizer_options(config: RunConfig) -> Strict:
 
 
 def current(config: RunConfig) -> RunConfig:
-    """Settings as this version writes them: older ones had the data and tokenizer options of every task."""
+    """Settings as this version writes them; older versions recorded the data and tokenizer options of every task."""
     shape = shape_of(config)
     data, tokenizer = _own(shape.options, config.data), _own(shape.tokenizer, config.tokenizer)
     return config.model_copy(update={"data": data, "tokenizer": tokenizer})
@@ -85,4 +85,4 @@ def _checked(kind: type[Strict], options: Json, what: str) -> Any:
         return kind.model_validate(options)
     except ValidationError as error:
         wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]))
-        raise UserError(f"{what} has options that this version does not know: {wrong}; was run.json edited?") from None
+        raise UserError(f"{what} has options unknown to this version: {wrong}; was run.json edited?") from None

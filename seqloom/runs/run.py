@@ -1,4 +1,4 @@
-"""Run: a run folder as a working model, to evaluate, to predict and to generate with."""
+"""Run: a trained model loaded from its folder, for evaluation, prediction and generation."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from seqloom.train.engine import choose_device
 
 @runtime_checkable
 class DrawnTask(Protocol):
-    """What is asked of a task whose predictions can be drawn as charts."""
+    """A task whose predictions can be plotted as charts."""
 
     def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]: ...
 
 
 class Run:
-    """A trained run, ready to evaluate, to predict or to generate."""
+    """A trained run, ready to evaluate, predict or generate."""
 
     def __init__(
         self, folder: RunFolder, config: RunConfig, task: AnyTask, model: SequenceModel, vocabulary: Any
@@ -50,11 +50,11 @@ class Run:
 
     @cached_property
     def material(self) -> Material:
-        """Its data, and how other data of the same shape is read."""
+        """Its data, and the reader for other data of the same shape."""
         return Material(self.config)
 
     def evaluate(self, data: str, **columns: str) -> Json:
-        """Scores on a file, with their protocol and the naive baselines beside; `columns` as in the data section."""
+        """Scores on a file, with their protocol and the naive baselines; `columns` as in the data section."""
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
 
@@ -66,10 +66,10 @@ class Run:
         columns: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Iterator[Row]:
-        """For each source, of a file or of `texts`, a dict with its prediction, in order; read and predicted as you go.
+        """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
 
-        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; or, to sample,
-        `temperature`, `top_k`, `top_p`, `seed`; of forecasts `back`. `columns` as in the data section: {"source": "a"}.
+        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
+        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"}.
         """
         self._check_verb("predict")
         rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
@@ -78,15 +78,15 @@ class Run:
         return self.task.predict(self.model, rows, **options)
 
     def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **options: Any) -> Iterator[Json]:
-        """What a chart of each prediction shows: of a forecast its history, its bands and the actual values."""
+        """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""
         if not isinstance(self.task, DrawnTask):
-            raise UserError(f"a {self.task.name} run has nothing to draw; leave --chart out")
+            raise UserError(f"a {self.task.name} run has no charts; leave --chart out")
         return self.task.pictures(self.model, self.material.sources(data, **(columns or {})), **options)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
 
-        Options as in `stream`; or `beams` and `max_new`, to search for the most likely instead of drawing.
+        Options as in `stream`; or `beams` and `max_new`, to search for the most likely text instead of sampling.
         """
         self._check_verb("generate")
         stop = [s for s in stop if s]
@@ -94,15 +94,15 @@ class Run:
             texts = self._search(prompt, count, **how)
         else:
             how.pop("beams", None)
-            texts = self._draw(prompt, count, stop, **how)
+            texts = self._sample(prompt, count, stop, **how)
         texts = [cut_at(text, stop) for text in texts]
         return texts[0] if count == 1 else texts
 
     def write(self, prompt: str = "", *, stop: Sequence[str] = (), **how: Any) -> Iterator[str]:
-        """One continuation, as text, as soon as it is certain; ends with the document or before a stop string."""
+        """Stream one continuation as text; it ends at the end-of-text token or before a stop string."""
         self._check_verb("generate")
         decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
-        held = max((len(s) for s in stop), default=1) - 1  # a stop string may be half written
+        held = max((len(s) for s in stop), default=1) - 1  # characters that may begin a stop string
         for (token,) in self.stream(prompt, **how):
             if token == self.tokenizer.eos:
                 break
@@ -126,7 +126,7 @@ class Run:
         seed: int | None = None,
         count: int = 1,
     ) -> Iterator[list[int]]:
-        """The next token of each of `count` continuations, `max_new` times, also past an end of text."""
+        """The next token of each of `count` continuations, `max_new` times, even after an end-of-text token."""
         choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
         prompts = [self._prompt(prompt)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
@@ -136,7 +136,7 @@ class Run:
         if verb != self.task.verb:
             raise UserError(f"a {self.task.name} run does not {verb}; use seqloom {self.task.verb}")
 
-    def _draw(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
+    def _sample(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
         decoders = [self.tokenizer.decoder() for _ in range(count)]
         texts = [""] * count
         ended = [False] * count
@@ -148,10 +148,10 @@ class Run:
                 break
         return [text + decoder.flush() for text, decoder in zip(texts, decoders, strict=True)]
 
-    def _search(self, prompt: str, count: int, *, beams: int, max_new: int = 200, **drawing: Any) -> list[str]:
-        if drawing:
+    def _search(self, prompt: str, count: int, *, beams: int, max_new: int = 200, **sampling: Any) -> list[str]:
+        if sampling:
             raise UserError(
-                f"beams={beams} searches for the most likely text; {', '.join(drawing)} only apply to drawing"
+                f"beams={beams} searches for the most likely text; {', '.join(sampling)} only apply to sampling"
             )
         end = self.tokenizer.eos
         with torch.inference_mode():
@@ -162,13 +162,13 @@ class Run:
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
     def _prompt(self, text: str) -> list[int]:
-        """A prompt as ids; an empty one begins after a line break, or after an end of text where there are none."""
+        """A prompt as ids; an empty one becomes a line break, or an end-of-text token if line breaks have no id."""
         ids = self.tokenizer.encode(text or "\n").tolist()
         return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
 
 
 def load(folder: str | Path, *, int8: bool = False) -> Run:
-    """A run that has a model; its files are verified first. `int8`: its linear layers with one byte per weight."""
+    """Load a trained run after verifying its files. `int8`: quantise linear layers to one byte per weight."""
     place = RunFolder(Path(folder))
     config = place.config()
     files = place.model_files()
@@ -179,7 +179,7 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     load_weights(model, load_file(files / "model.safetensors"))
     if int8:
         model = to_int8(model)
-    device = "cpu" if config.train.device == "cpu" else "auto"  # trained elsewhere, used here
+    device = "cpu" if config.train.device == "cpu" else "auto"  # it may have been trained on another device
     return Run(place, config, task, model.to(choose_device(device)), vocabulary)
 
 

@@ -1,7 +1,7 @@
-"""The complete settings of a run, to JSON and back. Nothing here loads torch.
+"""The complete settings of a run, as saved to JSON. Nothing here imports torch.
 
-The sections `task`, `model`, `data` and `tokenizer` are dicts, because their options depend on which task and model it
-is; runs/registry.py makes checked objects of them.
+The sections `task`, `model`, `data` and `tokenizer` are dicts, because their options depend on the task and the model;
+runs/registry.py validates them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seqloom.train.settings import TrainConfig
 
 Say = Callable[[str], None]
 
-MOVED = {  # options that stood elsewhere before version 0.2, and where they stand now
+MOVED = {  # options that were renamed in version 0.2: old name, new name
     "task.tokenizer": "tokenizer.kind",
     "task.vocabulary": "tokenizer.vocabulary",
     "task.min_count": "tokenizer.min_count",
@@ -29,16 +29,16 @@ MOVED = {  # options that stood elsewhere before version 0.2, and where they sta
 
 
 class RunConfig(Strict):
-    task: Json = Field(description="name of the task, and its options")
-    model: Json = Field(description="name of the model, and its options")
-    data: Json = Field(description="where the data comes from and how it is read")
-    tokenizer: Json = Field(description="what a token is")
+    task: Json = Field(description="name and options of the task")
+    model: Json = Field(description="name and options of the model")
+    data: Json = Field(description="source and format of the data")
+    tokenizer: Json = Field(description="options of the tokenizer")
     train: TrainConfig
 
     @model_validator(mode="before")
     @classmethod
     def _understand_older_records(cls, values: object) -> object:
-        """Run folders written before there was a tokenizer section."""
+        """Accept run folders from before the tokenizer section existed."""
         if isinstance(values, dict) and "tokenizer" not in values and isinstance(values.get("task"), dict):
             return {"tokenizer": {}} | move_options(values, lambda _: None)
         return values
@@ -47,17 +47,17 @@ class RunConfig(Strict):
     @classmethod
     def _has_a_name(cls, section: Json) -> Json:
         if not isinstance(section.get("name"), str):
-            raise ValueError("a name is needed")
+            raise ValueError("name is missing")
         return section
 
 
 def move_options(sections: Mapping[str, Json], say: Say) -> dict[str, Json]:
-    """The same settings with every option where it stands now; says once where it moved."""
+    """The same settings with renamed options under their new names; reports each renamed one."""
     found = {name: dict(options) for name, options in sections.items()}
     for old, new in MOVED.items():
         (section, option), (place, name) = old.split("."), new.split(".")
         if option in found.get(section, {}):
             value = found[section].pop(option)
             found.setdefault(place, {}).setdefault(name, value)
-            say(f"{old} is now {new}; the old spelling still works in this version")
+            say(f"{old} is now {new}; the old name still works in this version")
     return found

@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a live line in a terminal, plain lines anywhere else."""
+"""Training progress for people: a live line in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Plain:
 
 
 class Live:
-    """One line that renews itself, by rich."""
+    """One line that updates in place, with rich."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -60,7 +60,7 @@ class Live:
 
 
 def reporter() -> Reporter:
-    """Live in a terminal; plain lines when redirected or under CI."""
+    """Live in a terminal; plain lines when redirected or in CI."""
     return Live() if sys.stderr.isatty() and not os.environ.get("CI") else Plain()
 
 

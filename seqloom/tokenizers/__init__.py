@@ -1,4 +1,4 @@
-"""Tokenizers: text to ids and back. Each is saved as a Hugging Face tokenizer.json that other tools can read."""
+"""Tokenizers: text to token ids and back. Each is saved as a Hugging Face tokenizer.json that other tools can read."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SPLITS = ("punctuation", "space")
 def train_tokenizer(
     kind: str, texts: Iterable[str], *, size: int = 8192, min_count: int = 1, split: str = "punctuation"
 ) -> Tokenizer:
-    """A tokenizer fitted to the texts, which are read once and never held in memory.
+    """Train a tokenizer on the texts, which are streamed once and not held in memory.
 
-    `size` bounds the vocabulary of `words` and `bpe`, `min_count` drops what is rarer (characters, words, and the
-    pairs that bpe would merge), `split` says whether `words` also cuts at punctuation or only at white space.
+    `size`: maximum vocabulary of `words` and `bpe`; `min_count`: drops rarer characters, words, and bpe merges;
+    `split`: whether `words` splits at punctuation as well, or only at white space.
     """
     if kind not in KINDS:
         raise unknown("tokenizer", kind, KINDS)
     if split not in SPLITS:
-        raise unknown("way to split words", split, SPLITS)
+        raise unknown("split", split, SPLITS)
     if min_count < 1:
-        raise UserError(f"min_count={min_count}: at least 1, which keeps everything")
+        raise UserError(f"min_count={min_count}: must be at least 1, which keeps everything")
     return tokenizer_class(kind).train(texts, size=size, min_count=min_count, split=split)

@@ -1,4 +1,4 @@
-"""Characters and bytes: one id for each. Look-up tables, so that preparing a file costs little more than reading it."""
+"""Character and byte tokenizers. They use look-up tables, so encoding a file costs little more than reading it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CODE_POINTS = 0x110000
 
 
 class Characters(Tokenizer):
-    """One id per character, in the order of code points; characters never seen in training are <unk>."""
+    """One id per character, in code point order; characters not seen in training are <unk>."""
 
     kind = "characters"
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int = 0, min_count: int = 1, split: str = "") -> Characters:
-        """Every character that occurs `min_count` times or more; `size` and `split` mean nothing here."""
+        """Keep every character that occurs at least `min_count` times; `size` and `split` are not used."""
         from tokenizers import Regex, decoders, models, pre_tokenizers
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
@@ -30,10 +30,10 @@ class Characters(Tokenizer):
             found = np.bincount(code_points(text))
             counts[: len(found)] += found
         if not counts.any():
-            raise UserError("no text to take characters from")
+            raise UserError("no text to build a character vocabulary from; check the training data")
         characters = [chr(code) for code in np.flatnonzero(counts >= min_count)]
         if not characters:
-            raise UserError(f"min_count={min_count} leaves no character; the commonest occurs {counts.max()} times")
+            raise UserError(f"min_count={min_count} leaves no character; the most frequent occurs {counts.max()} times")
         vocabulary = {token: id for id, token in enumerate([*SPECIALS, *characters])}
         tokenizer = HuggingFaceTokenizer(models.WordLevel(vocabulary, unk_token=UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
@@ -41,7 +41,7 @@ class Characters(Tokenizer):
         return cls(describe(tokenizer))
 
     def encode(self, text: str) -> np.ndarray:
-        return self._ids.take(code_points(text), mode="clip")  # no code point is out of range: clip skips the check
+        return self._ids.take(code_points(text), mode="clip")  # all code points are in range: clip skips the check
 
     def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         places = np.arange(len(text))
@@ -64,7 +64,7 @@ class Characters(Tokenizer):
 
     @cached_property
     def _codes(self) -> np.ndarray:
-        table = np.full(self.size, CODE_POINTS, np.int64)  # specials are no character
+        table = np.full(self.size, CODE_POINTS, np.int64)  # special tokens are not characters
         for token, id in self.vocabulary.items():
             if token not in SPECIALS:
                 table[id] = ord(token)
@@ -72,7 +72,7 @@ class Characters(Tokenizer):
 
 
 class ByteLevel(Tokenizer):
-    """Tokens are pieces of UTF-8: a character may need several of them."""
+    """Tokens are UTF-8 byte sequences: one character may need several."""
 
     def decoder(self) -> Decoder:
         return ByteDecoder(self._pieces)
@@ -86,13 +86,13 @@ class ByteLevel(Tokenizer):
 
 
 class Bytes(ByteLevel):
-    """One id per byte of UTF-8: 256 and the specials, for any text in any language; nothing is ever unknown."""
+    """One id per UTF-8 byte: 256 plus the special tokens, for text in any language; nothing is ever <unk>."""
 
     kind = "bytes"
 
     @classmethod
     def train(cls, texts: Iterable[str] = (), *, size: int = 0, min_count: int = 1, split: str = "") -> Bytes:
-        """Nothing to learn: the texts are not even read."""
+        """Needs no training: the texts are not read."""
         from tokenizers import Tokenizer as HuggingFaceTokenizer
         from tokenizers import decoders, models, pre_tokenizers
 
@@ -120,7 +120,7 @@ class _TableDecoder(Decoder):
 
 
 class ByteDecoder(Decoder):
-    """Ids that stand for bytes: a character that needs several is held back until it is whole."""
+    """Decodes byte-level ids: a character of several bytes is held back until it is complete."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -148,19 +148,19 @@ def utf8(text: str) -> bytes:
 
 
 def byte_names() -> dict[str, int]:
-    """How byte-level vocabularies spell a byte (Radford et al. 2019): itself if printable, else moved up by 256."""
+    """How byte-level vocabularies write a byte (Radford et al. 2019): itself if printable, else shifted up from 256."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
 
 
 def byte_name(piece: bytes) -> str:
-    """Bytes as text; those that are no whole characters as \\xe4."""
+    """Bytes as text; incomplete characters are escaped, as in \\xe4."""
     return piece.decode(errors="backslashreplace")
 
 
 def byte_pieces(vocabulary: dict[str, int], size: int) -> list[bytes]:
-    """The bytes behind each id; none behind a special."""
+    """The bytes of each id; empty for special tokens."""
     names = byte_names()
     pieces = [b""] * size
     for token, id in vocabulary.items():

@@ -1,4 +1,4 @@
-"""The `tokenizer` section: what a token is. Nothing heavy is imported here."""
+"""The options of the `tokenizer` section. Nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ Kind = Literal["characters", "bytes", "words", "bpe"]
 
 
 class NoTokenizer(Strict):
-    """Measurements are numbers already: there is nothing to choose."""
+    """For numeric data, which needs no tokenizer: there are no options."""
 
 
 class TokenizerOptions(Strict):
-    kind: Kind = Field("characters", description="what a token is")
-    vocabulary: int = Field(8192, ge=2, description="largest vocabulary of words and bpe")
-    min_count: int = Field(1, ge=1, description="rarer characters and words become <unk>")
-    split: Literal["punctuation", "space"] = Field("punctuation", description="where words end")
+    kind: Kind = Field("characters", description="unit of tokenization")
+    vocabulary: int = Field(8192, ge=2, description="maximum vocabulary size of words and bpe")
+    min_count: int = Field(1, ge=1, description="characters and words that occur less often become <unk>")
+    split: Literal["punctuation", "space"] = Field(
+        "punctuation", description="split words at punctuation as well, or only at white space"
+    )

@@ -1,7 +1,7 @@
-"""Byte-level BPE (Sennrich et al. 2016; over bytes as in Radford et al. 2019), by the tokenizers library.
+"""Byte-level BPE (Sennrich et al. 2016; over bytes as in Radford et al. 2019), with the tokenizers library.
 
-Any text comes back exactly. Long texts are cut before white space, where the library's own pattern always cuts,
-so the ids are those of the whole text and the pieces keep every core busy.
+Decoding restores any text exactly. Long texts are cut before white space, where the library's own pattern always
+splits, so the ids are the same as for the whole text, and the pieces keep every core busy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from seqloom.tokenizers.tokenizer import SPECIALS, byte_spans, describe
 if TYPE_CHECKING:
     import tokenizers
 
-SAMPLE = 50_000_000  # characters to learn merges from; more changes them little
-PIECE = 4096  # characters encoded at once: short pieces stay in the processor's cache
-BATCH = 128  # pieces handed to the library together: the largest thing in memory
-BREAK = re.compile(r"\S(?=[ \n\t])|[^\W_](?=[，。！？；：、])")  # the library's pattern never joins across these
+SAMPLE = 50_000_000  # characters to learn merges from; more would change them little
+PIECE = 4096  # characters per piece: short pieces stay in the CPU cache
+BATCH = 128  # pieces encoded per call; bounds the memory in use
+BREAK = re.compile(r"\S(?=[ \n\t])|[^\W_](?=[，。！？；：、])")  # the library's pattern never matches across these
 
 
 class Subwords(ByteLevel):
@@ -33,16 +33,16 @@ class Subwords(ByteLevel):
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int = 8192, min_count: int = 1, split: str = "") -> Subwords:
-        """Learn merges from at most 50 million characters, taken evenly from the texts; all of them when shorter."""
+        """Learn merges from at most 50 million characters, sampled evenly from the texts."""
         from tokenizers import Tokenizer as HuggingFaceTokenizer
         from tokenizers import decoders, models, pre_tokenizers, trainers
 
         smallest = 256 + len(SPECIALS)
         if size < smallest:
-            raise UserError(f"size={size}: bpe needs at least {smallest}, one for every byte and special token")
+            raise UserError(f"size={size}: bpe needs at least {smallest}, one per byte and special token")
         sample = _evenly(texts, SAMPLE)
         if not sample:
-            raise UserError("no text to learn subwords from")
+            raise UserError("no text to learn subwords from; check the training data")
         tokenizer = HuggingFaceTokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
@@ -57,20 +57,20 @@ class Subwords(ByteLevel):
         return cls(describe(tokenizer))
 
     def encode(self, text: str) -> np.ndarray:
-        utf8(text)  # refuses what is not valid text
+        utf8(text)  # raises if the text is not valid
         return np.concatenate([_ids(e) for e in self.hf.encode_batch_fast(list(cut(text)), add_special_tokens=False)])
 
     def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """A token that begins with a blank stands for the word after it alone."""
+        """The span of a token that begins with a space covers only the word after it."""
         ids = self.encode(text)
         places = byte_spans(text, self._sizes[ids])
         white = np.array([character.isspace() for character in text], bool)
         if len(places):
-            places[:, 0] += white[places[:, 0]] & ~white[places[:, 1] - 1]  # the library joins one blank to a word
+            places[:, 0] += white[places[:, 0]] & ~white[places[:, 1] - 1]  # the library attaches one space to a word
         return ids, places
 
     def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
-        """The ids of each text, in order; the library works on one batch while the one before is handed out."""
+        """The ids of each text, in order; the library encodes one batch while the previous one is being yielded."""
         pieces = ((piece, last) for text in texts for piece, last in _mark_last(cut(text)))
         whole: list[np.ndarray] = []
         for ids, last in self._encode_pieces(pieces):
@@ -97,7 +97,7 @@ class Subwords(ByteLevel):
 
 
 def cut(text: str, length: int = PIECE) -> Iterator[str]:
-    """Pieces of about that many characters whose ids, put together, are the ids of the whole text."""
+    """Pieces of about `length` characters whose ids, concatenated, are the ids of the whole text."""
     start = 0
     while found := BREAK.search(text, start + length):
         yield text[start : found.end()]
@@ -119,7 +119,7 @@ def _mark_last(pieces: Iterator[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _evenly(texts: Iterable[str], limit: int) -> list[str]:
-    """All texts, or when they are longer than the limit every second, fourth, eighth ... of them."""
+    """All texts, or every second, fourth, eighth ... one if they exceed the limit in characters."""
     kept: list[str] = []
     step, length = 1, 0
     for number, text in enumerate(text for text in texts if text):

@@ -1,6 +1,6 @@
-"""Tokenizer: text to ids and back; a Hugging Face tokenizer.json on disk, look-up tables of our own in memory.
+"""Tokenizer: text to token ids and back; a Hugging Face tokenizer.json on disk, our own look-up tables in memory.
 
-Text that happens to spell a special token is ordinary text: nobody can write an end of text into a prompt.
+Text that happens to spell a special token is ordinary text, so a prompt cannot contain an end-of-text token.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from seqloom.core.errors import UserError, unknown
 if TYPE_CHECKING:
     import tokenizers
 
-PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")  # ids 0 to 3, in every vocabulary we make
+PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")  # ids 0 to 3 in every vocabulary
 
-KINDS = {  # name: module and class, imported when asked for
+KINDS = {  # name: module and class, imported on demand
     "characters": "seqloom.tokenizers.characters:Characters",
     "bytes": "seqloom.tokenizers.characters:Bytes",
     "words": "seqloom.tokenizers.words:Words",
@@ -37,14 +37,14 @@ def tokenizer_class(kind: str) -> type[Tokenizer]:
 
 
 class Decoder(ABC):
-    """Decodes as ids arrive. What it emits, put together, is what decoding all of them at once gives."""
+    """Incremental decoder. Its outputs, concatenated, equal the text of decoding all ids at once."""
 
     @abstractmethod
     def push(self, id: int) -> str:
-        """The text that is certain after one more id; empty while a character is incomplete."""
+        """The text completed by one more id; empty while a character is incomplete."""
 
     def flush(self) -> str:
-        """What was still held back."""
+        """The text that was still held back."""
         return ""
 
 
@@ -65,7 +65,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> np.ndarray:
-        """Ids, 1-D int64."""
+        """Token ids, 1-D int64."""
 
     def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
         """The ids of each text, in order; holds no more than a few texts at a time."""
@@ -73,21 +73,21 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of `encode`, and the characters that each stands for: (first, one after the last), (n, 2) int64.
+        """The ids of `encode`, and the character span [begin, end) of each token, (n, 2) int64.
 
-        A token that is a part of a character stands for all of it.
+        A token that is part of a character gets the span of the whole character.
         """
 
     @abstractmethod
     def decoder(self) -> Decoder: ...
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
-        """Text again; special tokens are left out."""
+        """The text of the ids; special tokens are left out."""
         decoder = self.decoder()
         return "".join([decoder.push(int(id)) for id in ids]) + decoder.flush()
 
     def name(self, id: int) -> str:
-        """One token as people can read it, specials among them."""
+        """One token in readable form, including special tokens."""
         return self.decode([id]) or self._names[id]
 
     @cached_property
@@ -96,15 +96,15 @@ class Tokenizer(ABC):
 
     @cached_property
     def hf(self) -> tokenizers.Tokenizer:
-        """The same vocabulary as the tokenizers library sees it."""
+        """The same tokenizer as an object of the tokenizers library."""
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
         tokenizer = HuggingFaceTokenizer.from_buffer(self._data)
-        tokenizer.encode_special_tokens = True  # the library's name for: specials in a text are ordinary text
+        tokenizer.encode_special_tokens = True  # in the library: treat special tokens in text as ordinary text
         return tokenizer
 
     def files(self) -> dict[str, bytes]:
-        """What a folder must hold to be loaded again, here or by transformers' PreTrainedTokenizerFast."""
+        """The files to save, from which `load` or transformers' PreTrainedTokenizerFast restores it."""
         config = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "bos_token": BOS,
@@ -119,7 +119,7 @@ class Tokenizer(ABC):
 
     @classmethod
     def load(cls, folder: Path, prefix: str = "") -> Tokenizer:
-        """What `files` gave; `prefix`: of their names, where a folder holds several."""
+        """Load what `files` saved; `prefix`: file name prefix, if a folder holds several tokenizers."""
         folder = Path(folder)
         path = folder / f"{prefix}tokenizer_config.json"
         try:
@@ -131,26 +131,26 @@ class Tokenizer(ABC):
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(f"{path}: damaged; not a tokenizer that seqloom wrote") from None
+            raise UserError(f"{path}: damaged, or not a tokenizer written by seqloom") from None
 
 
 def byte_spans(text: str, lengths: np.ndarray) -> np.ndarray:
-    """The characters that pieces of so many bytes of UTF-8 each, one after the other, stand for: (n, 2)."""
+    """Character spans (n, 2) of consecutive pieces with these lengths in UTF-8 bytes."""
     ends = np.cumsum(lengths)
     if text.isascii():
         return np.stack((ends - lengths, ends), axis=1)
     sizes = [len(character.encode()) for character in text]
-    owner = np.repeat(np.arange(len(text)), sizes)  # the character that each byte belongs to
+    owner = np.repeat(np.arange(len(text)), sizes)  # index of the character that each byte belongs to
     return np.stack((owner[ends - lengths], owner[ends - 1] + 1), axis=1)
 
 
 def invalid_text(text: str) -> UserError:
-    """The error for a string that no UTF-8 file could hold, such as a prompt of stray bytes from a terminal."""
+    """The error for a string that cannot be encoded as UTF-8, such as a prompt with stray bytes from a terminal."""
     at = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
     return UserError(f"not valid text: a lone surrogate (U+{ord(text[at]):04X}) at character {at + 1}; use UTF-8")
 
 
 def describe(tokenizer: tokenizers.Tokenizer) -> bytes:
-    """tokenizer.json, with the specials declared."""
+    """The content of tokenizer.json, with the special tokens declared."""
     tokenizer.add_special_tokens(list(SPECIALS))
     return tokenizer.to_str(pretty=True).encode()

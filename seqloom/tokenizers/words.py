@@ -1,7 +1,7 @@
-"""Words: the most frequent ones have ids, the rest is <unk>. A line break is a word of its own.
+"""Word tokenizer: the most frequent words have ids, the rest are <unk>. A line break is a word of its own.
 
-`split="space"` cuts at white space alone, which is the Penn Treebank convention: a text in which `<unk>` is already
-written, one end-of-line token per line. `split="punctuation"` makes every punctuation mark a word too.
+`split="space"` splits at white space only, the Penn Treebank convention: the text already contains `<unk>`, and each
+line ends with an end-of-line token. `split="punctuation"` makes every punctuation mark a word as well.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from seqloom.core.words import CJK
 from seqloom.tokenizers.characters import utf8
 from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, describe
 
-MOST_WORDS = 4_000_000  # counted at once; beyond it, words seen a single time so far are forgotten
-LONGEST_CJK_WORD = 3.0  # on average; segmented Chinese and Japanese stay near 2, unsegmented clauses are longer
+MOST_WORDS = 4_000_000  # words counted at once; beyond this, words seen only once so far are dropped
+LONGEST_CJK_WORD = 3.0  # average length; about 2 in segmented Chinese and Japanese, longer if unsegmented
 
 NO_BLANK_BEFORE = frozenset(".,;:!?%)]}”’…»'-/_，。！？；：、）】》」』\n")
 NO_BLANK_AFTER = frozenset("([{“‘«$#@'-/_（【《「『\n")
@@ -28,9 +28,9 @@ NO_BLANK_AFTER = frozenset("([{“‘«$#@'-/_（【《「『\n")
 
 @cache
 def _patterns() -> dict[str, tuple[re.Pattern[str], str]]:
-    """How to find words: for Python, and the same for the tokenizers library's regular expressions.
+    """The regular expression for words, for Python and for the tokenizers library.
 
-    Python's `\\w` leaves out the vowel signs of Indian scripts, which would cut their words in pieces.
+    Python's `\\w` does not match the vowel signs of Indic scripts, which would split their words.
     """
     marks = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
     ours = rf"<unk>|\n|[\w{marks}]+|[^\w\s]"
@@ -50,9 +50,9 @@ class Words(Tokenizer):
 
     @classmethod
     def train(cls, texts: Iterable[str], *, size: int = 8192, min_count: int = 1, split: str = "punctuation") -> Words:
-        """The `size` most frequent words (line break and <unk> among them) that occur `min_count` times or more.
+        """Keep the `size` most frequent words (including line break and <unk>) that occur at least `min_count` times.
 
-        Padding, beginning and end of text come on top: 10,000 words of Penn Treebank make a vocabulary of 10,003.
+        <pad>, <bos> and <eos> come on top: the 10,000 words of Penn Treebank give a vocabulary of 10,003.
         """
         from tokenizers import Regex, models, pre_tokenizers
         from tokenizers import Tokenizer as HuggingFaceTokenizer
@@ -60,19 +60,19 @@ class Words(Tokenizer):
         ours, theirs = _patterns()[split]
         counts = _count(texts, ours)
         if not counts:
-            raise UserError("no text to take words from")
+            raise UserError("no text to build a word vocabulary from; check the training data")
         _refuse_unspaced(counts)
         frequent = sorted((-count, word) for word, count in counts.items() if count >= min_count)
         words = [word for _, word in frequent if word not in SPECIALS][: max(size - 1, 0)]
         if not words:
-            raise UserError(f"size={size}, min_count={min_count}: leaves no word; use a larger size or a smaller count")
+            raise UserError(f"size={size}, min_count={min_count}: leaves no words; raise size or lower min_count")
         vocabulary = {token: id for id, token in enumerate([*SPECIALS, *words])}
         tokenizer = HuggingFaceTokenizer(models.WordLevel(vocabulary, unk_token=UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(theirs), "removed", invert=True)
         return cls(describe(tokenizer))
 
     def encode(self, text: str) -> np.ndarray:
-        utf8(text)  # refuses what is not valid text
+        utf8(text)  # raises if the text is not valid
         get, unk = self._ids.get, self.unk
         return np.array([get(word, unk) for word in self._find(text)], np.int64)
 
@@ -89,12 +89,12 @@ class Words(Tokenizer):
 
     @cached_property
     def _words(self) -> dict[int, str]:
-        """Unlike other specials <unk> is shown: a text of words without it would read as if nothing were missing."""
+        """Unlike other special tokens, <unk> is shown: without it, text would read as if no word were missing."""
         return {id: word for word, id in self.vocabulary.items() if word not in SPECIALS or word == UNK}
 
 
 class _WordDecoder(Decoder):
-    """Words joined by blanks; none around line breaks nor, when the text was cut at them, at punctuation marks."""
+    """Words joined by spaces, but not around line breaks nor, with split="punctuation", around punctuation marks."""
 
     def __init__(self, words: dict[int, str], tight: bool) -> None:
         self._words = words
@@ -121,16 +121,16 @@ def _count(texts: Iterable[str], pattern: re.Pattern[str]) -> Counter[str]:
 
 
 def _refuse_unspaced(counts: Counter[str]) -> None:
-    """Chinese and Japanese are fine when somebody has put blanks between the words; else no word would repeat."""
+    """Raise on unsegmented Chinese or Japanese, in which hardly any word would repeat."""
     inside = re.compile(f"[{CJK}]")
-    letters = cjk = tokens = 0
+    characters = cjk = tokens = 0
     for word, count in counts.items():
         found = len(inside.findall(word)) if not word.isascii() else 0
-        letters += len(word) * count
+        characters += len(word) * count
         cjk += found * count
         tokens += count if found else 0
-    if cjk > 0.3 * letters and cjk > LONGEST_CJK_WORD * tokens:
+    if cjk > 0.3 * characters and cjk > LONGEST_CJK_WORD * tokens:
         raise UserError(
-            f"words: this text has no blanks between its words ({cjk / tokens:.0f} characters from blank to blank); "
-            "use the tokenizer characters, bytes or bpe, or segment the text first"
+            f"words: this text has no spaces between its words ({cjk / tokens:.0f} characters from space to space); "
+            "use tokenizer.kind=characters, bytes or bpe, or segment the text first"
         )

@@ -1,8 +1,8 @@
-"""Checkpoints: all that is needed to go on as if nothing had happened, as safetensors and JSON.
+"""Checkpoints: everything needed to resume training exactly, as safetensors and JSON.
 
 model.safetensors        weights, by name
-optimizer.safetensors    moments, by weight and kind
-process-0.safetensors    one per process: random generator, and the states carried between batches
+optimizer.safetensors    optimiser state, by weight and kind
+process-0.safetensors    one per process: random generator state, and model states carried between batches
 progress.json            steps, tokens, seconds, best score so far
 """
 
@@ -24,10 +24,10 @@ from seqloom.train.engine import Engine
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight and lasting buffer once, by its first name (tied weights have several)."""
-    lasting = model.state_dict(keep_vars=True)
+    """Every parameter and persistent buffer once, by its first name (tied weights have several)."""
+    persistent = model.state_dict(keep_vars=True)
     named = dict(model.named_parameters()) | dict(model.named_buffers())
-    return {name: tensor for name, tensor in named.items() if name in lasting}
+    return {name: tensor for name, tensor in named.items() if name in persistent}
 
 
 def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
@@ -37,9 +37,9 @@ def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engin
     missing, extra = sorted(mine.keys() - tensors.keys()), sorted(tensors.keys() - mine.keys())
     wrong = [] if flexible else [n for n in mine.keys() & tensors.keys() if mine[n].shape != tensors[n].shape]
     if missing or extra or wrong:
-        faults = {"missing": missing, "unexpected": extra, "of another shape": sorted(wrong)}
-        said = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in faults.items() if names)
-        raise RunError(f"the weights do not fit this model: {said}")
+        faults = {"missing": missing, "unexpected": extra, "of a different shape": sorted(wrong)}
+        problems = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in faults.items() if names)
+        raise RunError(f"the weights do not match this model: {problems}")
     with torch.no_grad():
         if flexible:
             model.load_state_dict(tensors)
@@ -49,7 +49,7 @@ def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engin
 
 
 def pack_process(states: list[State]) -> bytes:
-    """What only this process knows."""
+    """The state of this process: random generators and carried model states."""
     tensors = {"generator": torch.get_rng_state()}
     if torch.cuda.is_available():
         tensors["generator.cuda"] = torch.cuda.get_rng_state()
@@ -59,7 +59,7 @@ def pack_process(states: list[State]) -> bytes:
 
 
 def restore_process(path: Path, device: torch.device) -> list[State]:
-    """Set the random generators; the states to carry on with."""
+    """Restore the random generators and return the carried model states."""
     tensors = load_file(path)
     with safe_open(path, framework="pt") as file:
         structures: list[Any] = json.loads(file.metadata()["states"])

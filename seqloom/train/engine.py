@@ -1,7 +1,7 @@
-"""The engine: one process or many, one device or many. The only file that knows torch.distributed.
+"""The engine: one or many processes and devices. The only file that uses torch.distributed.
 
-Started by torchrun, every process trains on its rows of the same global batch; gradients are summed.
-With `train.shard` the weights are spread over the processes too (FSDP2).
+Under torchrun, every process trains on its rows of the same global batch, and gradients are summed.
+With `train.shard` the weights are sharded over the processes as well (FSDP2).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seqloom.core.errors import UserError
 from seqloom.train.memory import keep_memory
 from seqloom.train.settings import TrainConfig
 
-_METHODS = ("begin", "encode", "final")  # verbs of a network beside forward
+_METHODS = ("begin", "encode", "final")  # methods of a network besides forward
 
 
 class Engine:
@@ -54,7 +54,7 @@ class Engine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The process group, for as long as the work takes."""
+        """The process group, for the duration of the block."""
         if self.world == 1:
             yield
             return
@@ -65,11 +65,11 @@ class Engine:
             dist.destroy_process_group()
 
     def seed(self, seed: int) -> None:
-        """Each process drops other units out."""
+        """A different seed per process, so that dropout masks differ."""
         torch.manual_seed((seed * 1_000_003 + self.rank) % 2**63)
 
     def spread(self, model: nn.Module) -> None:
-        """Put the model on its device, sharded if asked; before the optimiser is made."""
+        """Move the model to its device, sharded if configured; call before the optimiser is created."""
         model.to(self.device)
         if self.shard:
             from torch.distributed.device_mesh import init_device_mesh
@@ -80,9 +80,9 @@ class Engine:
                 register_fsdp_forward_method(model, method)
 
     def wrap(self, objective: nn.Module) -> nn.Module:
-        """The objective, compiled if asked, whose backward sums gradients over the processes."""
+        """The objective, compiled if configured, whose backward pass combines gradients over the processes."""
         if self.compile:
-            logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # where a graph breaks is no news to the user
+            logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # graph breaks do not concern the user
             objective = torch.compile(objective)  # type: ignore[assignment]
         if self.world == 1 or self.shard:
             return objective
@@ -91,7 +91,7 @@ class Engine:
         return DistributedDataParallel(objective)
 
     def piece(self, objective: nn.Module, last: bool) -> AbstractContextManager[Any]:
-        """Around each piece of an accumulated batch: gradients travel with the last one only."""
+        """Wraps each accumulated micro-batch: gradients are synchronised at the last one only."""
         if self.world > 1 and not self.shard and not last:
             return objective.no_sync()  # type: ignore[operator]
         return nullcontext()
@@ -109,16 +109,16 @@ class Engine:
 
     @property
     def gradient_share(self) -> float:
-        """Distributed wrappers average over processes; losses are sums, so this undoes it."""
+        """Factor that undoes the averaging over processes in distributed wrappers, since losses are sums."""
         return float(self.world)
 
     def whole(self, tensor: Tensor) -> Tensor:
-        """A tensor as one piece on the CPU, wherever and however it lies (every process must ask)."""
+        """The full tensor on the CPU, whatever its device and sharding; every process must call this."""
         full: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
         return (full() if full else tensor).detach().cpu()
 
     def place(self, tensor: Tensor, like: Any) -> Tensor:
-        """The inverse: where and how `like` lies."""
+        """The inverse of `whole`: on the device and with the sharding of `like`."""
         if hasattr(like, "device_mesh"):
             from torch.distributed.tensor import distribute_tensor
 
@@ -126,7 +126,7 @@ class Engine:
         return tensor.to(like.device)
 
     def gather(self, blob: bytes) -> list[bytes]:
-        """Every process's bytes, in order of rank, for the main one."""
+        """The bytes of every process, by rank, on the main process; empty on the others."""
         if self.world == 1:
             return [blob]
         blobs: list[Any] | None = [None] * self.world if self.main else None
@@ -151,9 +151,9 @@ def choose_device(name: str, local: int = 0) -> torch.device:
 
 
 def _check_compiler(device: torch.device, shard: bool) -> None:
-    """torch.compile makes C++ for a processor; without a compiler it fails late and at length."""
+    """On CPUs torch.compile generates C++; without a compiler it fails late, with a long traceback."""
     if shard:
-        raise UserError("train.compile=true does not go with train.shard=true; leave one of them out")
+        raise UserError("train.compile=true cannot be combined with train.shard=true; leave one of them out")
     compiler = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
     if device.type == "cpu" and not shutil.which(compiler):
-        raise UserError(f"train.compile=true needs a C++ compiler, and there is no {compiler}; install it, or set CXX")
+        raise UserError(f"train.compile=true needs a C++ compiler, and {compiler} is missing; install it, or set CXX")

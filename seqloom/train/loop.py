@@ -1,4 +1,4 @@
-"""The training loop. It knows no model and no task: an objective gives a loss, a state goes from batch to batch."""
+"""The training loop, independent of model and task: an objective returns a loss and a state for the next batch."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from seqloom.train.engine import Engine
 from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
-_EVALUATIONS = 10  # in a run, unless the user says otherwise
+_EVALUATIONS = 10  # per run, unless train.evaluate_every is set
 
-Judge = Callable[[float, float], bool]  # (share of the budget, validation score) -> go on?
+Judge = Callable[[float, float], bool]  # (fraction of the budget, validation score) -> continue?
 
 
 class Interrupted(Exception):
-    """A signal asked us to stop; the checkpoint is written. Exit code 128 + signal."""
+    """Stopped by a signal, after writing a checkpoint. Exit code 128 + signal."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}; issue the same command to continue")
+        super().__init__(f"stopped by {signal.Signals(number).name}; run the same command again to continue")
         self.exit_code = 128 + number
 
 
 class Diverged(RunError):
-    """The loss, a gradient or a score is not a number any more."""
+    """The loss or a gradient is no longer finite."""
 
 
 class GivenUp(RunError):
-    """Whoever judges the validation scores saw no hope in going on."""
+    """The judge of the validation scores stopped this run early."""
 
 
 class Store(Protocol):
-    """Where a run is written down: metrics on the way, and checkpoints."""
+    """Where a run is recorded: training metrics and checkpoints."""
 
     path: Path
 
@@ -61,7 +61,7 @@ class Store(Protocol):
 
 
 class Objective(nn.Module):
-    """Model and task as one module, because distributed wrappers see only `forward`."""
+    """Model and task as one module, because distributed wrappers only handle `forward`."""
 
     def __init__(self, model: SequenceModel, task: AnyTask) -> None:
         super().__init__()
@@ -73,16 +73,16 @@ class Objective(nn.Module):
 
 @dataclass
 class Progress:
-    """All of a run's progress that is not a tensor."""
+    """The part of the training state that is not tensors."""
 
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
     best: float | None = None
     best_step: int | None = None
-    stale: int = 0  # validations since the best
-    evaluated: int = 0  # step of the newest validation
-    evaluated_share: float = 0.0  # and the part of the budget that was spent then
+    stale: int = 0  # validations since the best one
+    evaluated: int = 0  # step of the last validation
+    evaluated_share: float = 0.0  # fraction of the budget spent at the last validation
 
 
 class Trainer:
@@ -98,7 +98,7 @@ class Trainer:
         judge: Judge | None = None,
     ) -> None:
         self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
-        self.carry = model.limit is None  # a state that never grows is handed on
+        self.carry = model.limit is None  # a fixed-size state is carried from batch to batch
         self.model = model
         engine.spread(model)
         self.optimizers = Optimizers(self.model, config)
@@ -112,7 +112,7 @@ class Trainer:
         engine.seed(config.seed)
 
     def fit(self, train: Rows, valid: Rows | None) -> Progress:
-        """Train until the budget is spent, patience ends, or a signal comes."""
+        """Train until the budget is spent, patience runs out, or a signal arrives."""
         order = Order(
             self.config.batch,
             self.config.seed,
@@ -134,7 +134,7 @@ class Trainer:
                     self.evaluate(valid)
                 if stop or due or self._should_save():
                     self.save()
-                    self.clock = time.perf_counter()  # validating and saving are not training
+                    self.clock = time.perf_counter()  # validation and saving do not count as training time
                 if stop:
                     raise Interrupted(received[0] if received else signal.SIGTERM)
             if self.progress.evaluated < self.progress.step:
@@ -143,7 +143,7 @@ class Trainer:
         return self.progress
 
     def update(self, pieces: list[Batch], received: Sequence[int] = ()) -> tuple[dict[str, float], bool]:
-        """One optimiser step: what it measured, and whether some process was asked to stop."""
+        """One optimiser step: its metrics, and whether any process received a stop signal."""
         loss, count, tokens = 0.0, 0.0, 0.0
         for n, batch in enumerate(pieces):
             carried = self.states[n] if batch.continues else None
@@ -162,7 +162,7 @@ class Trainer:
         self.optimizers.zero_grad()
         self.progress.step += 1
         self.progress.tokens += int(tokens)
-        self.progress.seconds += seconds / self.engine.world  # the same for all, so that all end together
+        self.progress.seconds += seconds / self.engine.world  # averaged, so that all processes stop together
         return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
 
     def _lap(self) -> float:
@@ -186,10 +186,10 @@ class Trainer:
         self.valid = score
         self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
         if self.judge and not self.judge(self.share(), score):
-            raise GivenUp(f"step {self.progress.step}: no hope at validation {score:.4f}")
+            raise GivenUp(f"step {self.progress.step}: stopped early at validation score {score:.4f}")
 
     def share(self) -> float:
-        """The part of the budget that is spent."""
+        """The fraction of the budget that is spent."""
         p, c = self.progress, self.config
         spent = ((p.step, c.steps), (p.tokens, c.tokens), (p.seconds, c.seconds))
         return max((done / budget for done, budget in spent if budget), default=0.0)
@@ -199,7 +199,7 @@ class Trainer:
         return self.share() >= 1 or not patient
 
     def save(self) -> None:
-        """A checkpoint; every process takes part, the main one writes."""
+        """Save a checkpoint; all processes take part, the main one writes."""
         model = {name: self.engine.whole(t).contiguous() for name, t in weights(self.model).items()}
         moments = {name: self.engine.whole(t).contiguous() for name, t in self.optimizers.tensors()}
         processes = self.engine.gather(pack_process(self.states))
@@ -213,7 +213,7 @@ class Trainer:
         self.engine.wait()
 
     def restore(self, path: Path) -> None:
-        """Go on from a checkpoint as if nothing had happened."""
+        """Resume exactly from a checkpoint."""
         saved = json.loads((path / "progress.json").read_bytes())
         world = saved.pop("world")
         load_weights(self.model, load_file(path / "model.safetensors"), self.engine)
@@ -224,13 +224,13 @@ class Trainer:
             self.states = restore_process(path / f"process-{self.engine.rank}.safetensors", self.engine.device)
         else:
             self.reporter.say(
-                f"{world} processes before, {self.engine.world} now: memory carried between batches is reset"
+                f"{world} processes before, {self.engine.world} now: states carried between batches are reset"
             )
         if self.engine.main:
             self.folder.trim_metrics(self.progress.step)
 
     def _settle_gradients(self, count: float) -> float:
-        """Sums of losses become the mean over all tokens, clipped, in one pass. The norm before clipping."""
+        """Scale summed gradients to the mean over targets and clip them in one pass; returns the unclipped norm."""
         gradients: list[Any] = [p.grad for p in self.optimizers.parameters if p.grad is not None]
         total = nn.utils.get_total_norm(gradients)
         mean = self.engine.gradient_share / max(count, 1.0)
@@ -245,11 +245,11 @@ class Trainer:
     def _not_finite(self, loss: float, pieces: list[Batch]) -> Diverged:
         named = [(f"gradient of {n}", p.grad) for n, p in self.model.named_parameters() if p.grad is not None]
         bad = [("the loss", torch.tensor(loss)), *named]
-        first = next((name for name, t in bad if not self.engine.whole(t).isfinite().all()), "the gradient's norm")
+        first = next((name for name, t in bad if not self.engine.whole(t).isfinite().all()), "the gradient norm")
         where = "; ".join(batch.origin for batch in pieces)
         return Diverged(
             f"step {self.progress.step + 1}: {first} is not finite (loss {loss}); the weights were not updated and "
-            f"checkpoints are whole; lower train.rate or train.matrix_rate; batch: {where}"
+            f"checkpoints are intact; lower train.rate or train.matrix_rate; batch: {where}"
         )
 
     def _due(self) -> bool:
@@ -287,7 +287,7 @@ class Trainer:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """SIGTERM and SIGINT ask for a checkpoint and an end; the second one ends at once."""
+    """On SIGTERM or SIGINT, save a checkpoint and stop; a second signal stops at once."""
     received: list[int] = []
     handled = (signal.SIGTERM, signal.SIGINT)
 
@@ -298,7 +298,7 @@ def _signals() -> Iterator[list[int]]:
 
     try:
         before = {number: signal.signal(number, remember) for number in handled}
-    except ValueError:  # not the main thread: whoever runs us handles signals
+    except ValueError:  # not the main thread: the caller handles signals
         yield received
         return
     try:

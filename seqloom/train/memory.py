@@ -1,4 +1,4 @@
-"""Memory: refuse what cannot fit before it is allocated, and keep what was allocated."""
+"""Memory: fail early if training cannot fit, and keep freed memory in the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqloom.core.errors import RunError
 from seqloom.core.task import AnyTask, TaskConfig
 from seqloom.train.settings import TrainConfig
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt parameters
 
 
 def check_memory(
@@ -24,7 +24,7 @@ def check_memory(
     task: AnyTask,
     way_out: str = "lower model.width, model.depth or train.batch, or raise train.accumulate",
 ) -> None:
-    """Weights, gradients and moments; and the predictions of one piece with their gradient."""
+    """Raise if weights, gradients, optimiser state and the outputs of one micro-batch exceed the free memory."""
     parameters = sum(p.numel() for p in blueprint.parameters())
     copies = 3 if train.optimizer == "sgd" else 4
     tokens = task_config.tokens_per_step(train.batch) // train.accumulate
@@ -32,25 +32,25 @@ def check_memory(
     room = available()
     if room is not None and need > room:
         raise RunError(
-            f"training needs about {need / 1e9:.1f} GB ({parameters / 1e6:.1f} M parameters), {room / 1e9:.1f} GB are "
-            f"available; {way_out}"
+            f"training needs about {need / 1e9:.1f} GB ({parameters / 1e6:.1f} M parameters), but only "
+            f"{room / 1e9:.1f} GB are available; {way_out}"
         )
 
 
 def keep_memory() -> None:
-    """Freed memory stays with the process, for the next step to use.
+    """Keep freed memory in the process, for reuse by the next step.
 
-    glibc hands large blocks back to the system and must fault them in again: a tenth of a training step and more.
+    glibc returns large blocks to the system, and faulting them in again takes a tenth of a training step or more.
     """
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library: it has rules of its own
+        with suppress(OSError, AttributeError):  # not glibc
             libc = ctypes.CDLL("libc.so.6")
             libc.mallopt(_MMAP_THRESHOLD, 2**30)
             libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def available() -> int | None:
-    """Bytes this process may still take; None where the system does not tell."""
+    """Bytes this process can still allocate; None if unknown."""
     rooms = []
     meminfo, status = Path("/proc/meminfo"), Path("/proc/self/status")
     if meminfo.exists():

@@ -1,6 +1,6 @@
-"""Optimisers and learning rates: AdamW, SGD, and Muon for matrices with AdamW for the rest.
+"""Optimisers and learning-rate schedules: AdamW, SGD, and Muon for matrices with AdamW for the rest.
 
-Muon is ours and not torch's for two reasons, both measured: torch's computes in bfloat16, which is slow on
+We implement Muon ourselves for two reasons, both measured: torch's version computes in bfloat16, which is slow on
 CPUs, and it treats stacked matrices (q, k and v of attention) as one.
 """
 
@@ -21,9 +21,9 @@ from seqloom.train.settings import TrainConfig
 
 
 class Muon(Optimizer):
-    """Momentum, made orthogonal (Jordan et al. 2024): every direction of a matrix learns at the same pace.
+    """Orthogonalised momentum (Jordan et al. 2024): every direction of a matrix is updated at the same rate.
 
-    A parameter with an attribute `blocks` is that many matrices on top of each other, or a list of their rows.
+    A parameter's `blocks` attribute is the number of matrices stacked in it, or a list of their row counts.
     """
 
     def __init__(self, params: Any, lr: float, momentum: float, weight_decay: float) -> None:
@@ -53,7 +53,7 @@ class Muon(Optimizer):
 
 
 def _stacks(p: nn.Parameter, update: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parts of a weight, each with its update as a stack of matrices; neighbours of one size are one stack."""
+    """The parts of a weight, each with its update as a stack of matrices; neighbours of equal size form one stack."""
     blocks = getattr(p, "blocks", 1)
     sizes = [len(p) // blocks] * blocks if isinstance(blocks, int) else blocks
     stacks = [(len(list(same)), rows) for rows, same in groupby(sizes)]
@@ -63,9 +63,9 @@ def _stacks(p: nn.Parameter, update: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
-    """The nearest orthogonal matrices, roughly: all singular values come to lie near one (Newton-Schulz).
+    """Approximately the nearest orthogonal matrices, with all singular values near one (Newton-Schulz).
 
-    x <- (a + b G + c G^2) x with G = x x^T. Long matrices gather the small factors and meet x only once.
+    x <- (a + b G + c G^2) x with G = x x^T. For long matrices the small factors are multiplied first and applied once.
     """
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
@@ -89,7 +89,7 @@ def orthogonal(matrices: Tensor, rounds: int = 5) -> Tensor:
 
 
 class Optimizers:
-    """All optimisers of a run as one, with the rate's schedule and a state that can be put in a file."""
+    """All optimisers of a run as one, with the learning-rate schedule and a state that can be saved."""
 
     def __init__(self, model: SequenceModel, config: TrainConfig) -> None:
         self.config = config
@@ -99,7 +99,7 @@ class Optimizers:
         self.parameters = [p for p in self.names if p.requires_grad]
 
     def step(self, share: float, step: int) -> float:
-        """Update the weights; `share` is the part of the budget that is spent. The factor on the rates."""
+        """Update the weights; `share`: fraction of the budget spent. Returns the learning-rate multiplier."""
         factor = SCHEDULES[self.config.schedule](share, step, self.config)
         for member, rates in zip(self.members, self.rates, strict=True):
             for group, rate in zip(member.param_groups, rates, strict=True):
@@ -124,7 +124,7 @@ class Optimizers:
         for path, value in tensors.items():
             name, _, key = path.rpartition("/")
             member, p = owners[name]
-            value = value.clone()  # a file's tensors are not aligned, and kernels round by alignment
+            value = value.clone()  # tensors from a file may be unaligned, and kernels round differently then
             member.state[p][key] = place(value, p) if value.shape == p.shape else value
 
 
@@ -135,13 +135,14 @@ def _build(model: SequenceModel, c: TrainConfig) -> list[Optimizer]:
         groups = _by_rate([{"params": [p for _, p in trained]}], c.rate, factors)
         return [SGD(groups, lr=c.rate, momentum=c.momentum, weight_decay=c.weight_decay)]
     matrices = []
-    if c.optimizer == "muon":  # tables are looked up, not multiplied: they stay with AdamW, and so does the head
-        tables = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
-        matrices = [p for name, p in trained if p.dim() == 2 and name.startswith("backbone.") and p not in tables]
+    if c.optimizer == "muon":  # embeddings are looked up, not multiplied: AdamW handles them, and the head
+        embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+        inside = [p for name, p in trained if name.startswith("backbone.")]
+        matrices = [p for p in inside if p.dim() == 2 and p not in embeddings]
     chosen = set(matrices)
     rest = [p for _, p in trained if p not in chosen]
     groups = [{"params": rest, "weight_decay": 0.0}]
-    if c.weight_decay:  # for matrices and tables; gains and biases are few and need their size
+    if c.weight_decay:  # for matrices and embeddings only, not for gains and biases
         groups = [{"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0}]
         groups += [{"params": [p for p in rest if p.dim() > 1], "weight_decay": c.weight_decay}]
     groups = _by_rate(groups, c.rate, factors)
@@ -153,7 +154,7 @@ def _build(model: SequenceModel, c: TrainConfig) -> list[Optimizer]:
 
 
 def _factors(model: SequenceModel, decay: float) -> dict[Any, float]:
-    """Of each weight's rate: all of it for the head, for each stage below a share (Howard & Ruder 2018)."""
+    """Learning-rate multiplier per weight: 1 for the head, times `decay` per stage below (Howard & Ruder 2018)."""
     if decay == 1:
         return {}
     stages = model.stages()
@@ -161,7 +162,7 @@ def _factors(model: SequenceModel, decay: float) -> dict[Any, float]:
 
 
 def _by_rate(groups: list[dict[str, Any]], rate: float, factors: dict[Any, float]) -> list[dict[str, Any]]:
-    """The same groups, cut where rates differ."""
+    """The same groups, split by learning rate."""
     if not factors:
         return groups
     found = []
@@ -173,7 +174,7 @@ def _by_rate(groups: list[dict[str, Any]], rate: float, factors: dict[Any, float
 
 
 def _constant(share: float, step: int, c: TrainConfig) -> float:
-    """Warm-up takes at most a tenth of the budget, so that short runs learn too."""
+    """Warm-up takes at most a tenth of the budget, so that short runs also reach the full learning rate."""
     return min(1.0, max((step + 1) / (c.warmup + 1), 10 * share))
 
 

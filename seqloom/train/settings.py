@@ -1,4 +1,4 @@
-"""How a model is trained: the options of the `train` section."""
+"""The options of the `train` section."""
 
 from __future__ import annotations
 
@@ -10,41 +10,39 @@ from seqloom.core.config import Strict
 
 
 class TrainConfig(Strict):
-    """How a model is trained. Of the budgets, the first that is reached ends the run."""
+    """How a model is trained. Training stops at the first budget that is used up."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    steps: int | None = Field(None, ge=1, description="budget: optimiser steps")
-    tokens: int | None = Field(None, ge=1, description="budget: tokens learned from")
-    seconds: float | None = Field(None, gt=0, description="budget: seconds of training")
-    batch: int = Field(8, ge=1, description="rows in one optimiser step, over all processes")
-    accumulate: int = Field(1, ge=1, description="pieces in which each process takes its share of a batch")
-    optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: for matrices, adamw for the rest")
-    rate: float = Field(4e-3, gt=0, description="learning rate")
-    matrix_rate: float = Field(0.02, gt=0, description="learning rate of muon's matrices")
-    weight_decay: float = Field(0.0, ge=0, description="pull of the weights towards zero")
+    steps: int | None = Field(None, ge=1, description="budget in optimiser steps")
+    tokens: int | None = Field(None, ge=1, description="budget in training tokens")
+    seconds: float | None = Field(None, gt=0, description="budget in seconds of training time")
+    batch: int = Field(8, ge=1, description="rows per optimiser step, over all processes")
+    accumulate: int = Field(1, ge=1, description="gradient accumulation: micro-batches per step and process")
+    optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: matrices only, adamw for the rest")
+    rate: float = Field(4e-3, gt=0, description="peak learning rate")
+    matrix_rate: float = Field(0.02, gt=0, description="peak learning rate of matrices under muon")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay coefficient")
     momentum: float = Field(0.95, ge=0, lt=1, description="momentum of sgd and muon")
-    beta1: float = Field(0.9, ge=0, lt=1, description="adamw: memory of the gradient")
-    beta2: float = Field(0.99, ge=0, lt=1, description="adamw: memory of its square")
-    schedule: Literal["constant", "cosine", "inverse_sqrt"] = Field("cosine", description="the rate after warm-up")
-    warmup: int = Field(
-        100, ge=0, description="steps in which the rate rises from zero (at most a tenth of the budget)"
-    )
-    floor: float = Field(0.0, ge=0, le=1, description="least share of the rate that a schedule leaves")
-    clip: float = Field(1.0, ge=0, description="largest gradient; 0: any")
-    clip_by: Literal["norm", "value"] = Field("norm", description="clip the whole gradient's norm, or each value")
-    start: str | None = Field(None, description="a run whose encoder and tokenizer it begins with (--from)")
-    freeze: int = Field(0, ge=0, description="stages that do not learn; 1: the table of tokens, 2: also a layer")
-    stage_decay: float = Field(1.0, gt=0, le=1, description="rate of each stage over that of the next above it")
-    evaluate_every: int = Field(0, ge=0, description="steps between validations; 0: ten in a run")
-    save_every: int = Field(0, ge=0, description="steps between checkpoints; 0: at each validation")
-    log_every: int = Field(10, ge=1, description="steps between lines of metrics")
-    patience: int = Field(0, ge=0, description="stop after so many validations without a better one; 0: never")
-    keep: int = Field(2, ge=1, description="newest checkpoints to keep, beside the best")
-    seed: int = Field(0, ge=0, lt=2**63, description="start of every random number")
-    threads: int = Field(0, ge=0, description="threads of the processor; 0: torch's choice")
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="where to compute")
-    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on GPUs only")
+    beta1: float = Field(0.9, ge=0, lt=1, description="adamw: decay rate of the first moment")
+    beta2: float = Field(0.99, ge=0, lt=1, description="adamw: decay rate of the second moment")
+    schedule: Literal["constant", "cosine", "inverse_sqrt"] = Field("cosine", description="learning-rate schedule")
+    warmup: int = Field(100, ge=0, description="steps of linear warm-up (at most a tenth of the budget)")
+    floor: float = Field(0.0, ge=0, le=1, description="minimum learning rate, as a fraction of the peak")
+    clip: float = Field(1.0, ge=0, description="gradient clipping threshold; 0: no clipping")
+    clip_by: Literal["norm", "value"] = Field("norm", description="clip the global norm of the gradient, or each value")
+    start: str | None = Field(None, description="run whose encoder and tokenizer to start from (--from)")
+    freeze: int = Field(0, ge=0, description="frozen stages; 1: the embedding, 2: also the first layer")
+    stage_decay: float = Field(1.0, gt=0, le=1, description="learning-rate multiplier per stage below the head")
+    evaluate_every: int = Field(0, ge=0, description="steps between validations; 0: ten per run")
+    save_every: int = Field(0, ge=0, description="steps between checkpoints; 0: only at validations")
+    log_every: int = Field(10, ge=1, description="steps between log entries in metrics.jsonl")
+    patience: int = Field(0, ge=0, description="stop after N validations without improvement; 0: never")
+    keep: int = Field(2, ge=1, description="latest checkpoints to keep, in addition to the best")
+    seed: int = Field(0, ge=0, lt=2**63, description="random seed")
+    threads: int = Field(0, ge=0, description="CPU threads; 0: torch's default")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto: a GPU if available")
+    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on CUDA only")
     shard: bool = Field(False, description="shard the model over the processes (FSDP2, under torchrun)")
-    compile: bool = Field(False, description="torch.compile the training step; docs/speed.md says when it pays")
+    compile: bool = Field(False, description="torch.compile the training step; see docs/speed.md")
     tensorboard: bool = Field(False, description="also write TensorBoard events")

@@ -1,7 +1,7 @@
-"""Transfer: a new run begins with the encoder of an old one, and with a head of its own.
+"""Transfer: a new run starts from the encoder of an earlier one, with a new head.
 
-Whatever the old run was taught (to guess hidden words, to go on writing, to translate), its table of tokens and its
-backbone are taken; layers that the new model does not have, such as a decoder, are left behind.
+Whatever the earlier run's task (masked language modelling, language modelling, translation), its token embedding and
+backbone are copied; layers that the new model does not have, such as a decoder, are left out.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ _PARTS = ("embed.", "backbone.")
 
 
 def transfer(model: SequenceModel, tensors: Mapping[str, Tensor], name: str) -> str:
-    """Copy what fits into the model; what was taken, as a sentence. All or nothing: shapes are checked first."""
+    """Copy the embedding and backbone into the model and describe what was copied. All shapes are checked first."""
     mine = {n: p for n, p in model.named_parameters() if n.startswith(_PARTS)}
     taken = {n: (p, tensors[n]) for n, p in mine.items() if n in tensors}
     missing = [n for n in mine if n not in tensors and n.startswith("backbone.")]
-    wrong = [n for n, (p, t) in taken.items() if p.shape != t.shape and not _is_table(n, p, t)]
+    wrong = [n for n, (p, t) in taken.items() if p.shape != t.shape and not _is_embedding(n, p, t)]
     if missing or wrong:
         first = (missing or wrong)[0]
-        reason = "it has no" if missing else f"{tuple(tensors[first].shape)} is not {tuple(mine[first].shape)} in its"
-        raise UserError(f"{name}: {reason} {first}; give the model as it was there, or none at all")
+        reason = f"it has no {first}"
+        if wrong and not missing:
+            reason = f"{first} has shape {tuple(tensors[first].shape)} there, {tuple(mine[first].shape)} here"
+        raise UserError(f"{name}: {reason}; use the model options of that run, or leave them out")
     if not any(n.startswith("backbone.") for n in taken):
-        raise UserError(f"{name}: no encoder in it that could be taken")
+        raise UserError(f"{name}: it has no encoder to start from; choose another run")
     with torch.no_grad():
         for p, t in taken.values():
             p[: len(t)].copy_(t[: len(p)])
     count = sum(min(p.numel(), t.numel()) for p, t in taken.values())
     new = sum(p.numel() for p in model.parameters()) - count
-    return f"{count:,} weights from {name}, {new:,} new"
+    return f"{count:,} weights copied from {name}, {new:,} initialised"
 
 
 def freeze(model: SequenceModel, count: int) -> None:
-    """The first stages learn no more."""
+    """Freeze the first `count` stages."""
     stages = model.stages()
     if count >= len(stages):
-        raise UserError(f"train.freeze={count}: there are {len(stages)} stages, and the last of them must learn")
+        raise UserError(f"train.freeze={count}: the model has {len(stages)} stages, and the last one must be trained")
     for stage in stages[:count]:
         for p in stage:
             p.requires_grad_(False)
 
 
-def _is_table(name: str, mine: Tensor, theirs: Tensor) -> bool:
-    """Tables may have more rows in one task than in another: a mask, a vocabulary of sources."""
+def _is_embedding(name: str, mine: Tensor, theirs: Tensor) -> bool:
+    """Embeddings may have more rows in one task than in another: a mask token, a source vocabulary."""
     return name == "embed.weight" and mine.shape[1:] == theirs.shape[1:]

@@ -173,7 +173,7 @@ def test_everything_reaches_the_disk_in_order(before, tmp_path, monkeypatch):
     metrics = str(tmp_path / "run" / "metrics.jsonl")
     written = [event[0] for event in seen if event[1] == metrics]
     assert written == ["write", "fsync"] * 5
-    monkeypatch.setattr(durable, "_sync_folder", lambda folder: None)
+    monkeypatch.setattr(durable, "sync_folder", lambda folder: None)
     watched(tmp_path / "run", tmp_path / "mutant")
     assert len(order_violations(events(tmp_path / "mutant"))) >= 5 + 2 + 1
 
@@ -238,7 +238,7 @@ assert run.newest_whole(print)[0] == 3
 def test_a_full_disk_costs_nothing_but_the_checkpoint_that_did_not_fit(tmp_path):
     said = in_a_namespace(FULL, tmp_path)
     folder = tmp_path / "run" / "checkpoints" / "step-00000003"
-    needed = "no space left on the device (401000 bytes needed); free some space and issue the same command again"
+    needed = "no space left on the device (401000 bytes needed); free some space and run the same command again"
     assert said == f"cannot write {folder}: {needed}\n"
 
 

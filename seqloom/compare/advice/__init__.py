@@ -1,1 +1,1 @@
-"""The recommendation: one model, why, and what would change the answer; or none, and what would settle it."""
+"""The recommendation: one model, why, and what would change it; or none, and what would settle the question."""

@@ -1,4 +1,4 @@
-"""The models a recommendation chooses from: how they stand, what they cost, and both in words."""
+"""The candidates of a recommendation: their standing and their costs, as numbers and in words."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from seqloom.lab.statistics import Scores, verdicts
 from seqloom.pages.formats import chance, count, fixed, percent, scaled, short
 
 COSTS = ("latency", "memory", "training")
-NEAR = 1.05  # costs that differ by less are the same for a choice
+NEAR = 1.05  # costs within this factor are treated as equal
 
 
 @dataclass(frozen=True)
 class Model:
-    """A finished entry, as far as a decision needs it."""
+    """What a decision needs to know about a finished entry."""
 
     name: str
     score: dict[str, Any]
-    scores: dict[str, Any]  # others beside it, as intervals: BLEU, ...
+    scores: dict[str, Any]  # further scores with their intervals: BLEU, ...
     pieces: Scores
     against_best: dict[str, Any]
     parameters: int | None
-    latency: dict[int, float]  # seconds for one more token, by context
-    state: dict[int, float]  # bytes, by context
+    latency: dict[int, float]  # seconds by context length
+    state: dict[int, float]  # bytes by context length
     speed: float | None  # tokens per second in training
     peak: float | None  # bytes in training
 
@@ -36,14 +36,14 @@ class Model:
         return bool(self.state) and self.state[max(self.state)] != self.state[min(self.state)]
 
     def growth(self) -> dict[str, str]:
-        """Its state at the shortest and the longest context, as values of a sentence."""
+        """State size at the shortest and the longest context, as values for a sentence."""
         low, high = min(self.state), max(self.state)
         sizes = {"first": scaled(self.state[low], "B"), "last": scaled(self.state[high], "B")}
         return {**sizes, "short": count(low), "long": count(high)}
 
 
 def finished(result: dict[str, Any]) -> list[Model]:
-    """The best score first."""
+    """Finished models, best score first."""
     entries = [entry for _, entry in facts.scored(result) if math.isfinite(entry["score"]["mean"])]
     sign = -1 if facts.higher_is_better(result) else 1
     return [_model(entry) for entry in sorted(entries, key=lambda entry: sign * float(entry["score"]["mean"]))]
@@ -69,7 +69,7 @@ def _model(entry: dict[str, Any]) -> Model:
 
 
 class Race:
-    """Those that may be chosen, best score first, and everyone who finished."""
+    """The candidates, best score first (`models`), and all finished models (`everyone`)."""
 
     def __init__(self, result: dict[str, Any], models: list[Model], everyone: list[Model]) -> None:
         protocol = result["protocol"]
@@ -80,23 +80,23 @@ class Race:
         self.decimals = facts.decimals(result)
         self.latency_unit = facts.latency_unit(result)
         self.shown, self._places = facts.shown(result), facts.shown_places(result)
-        self.by = facts.yardstick(result)  # baselines are compared by it; None: by the score
+        self.by = facts.yardstick(result)  # the score by which models and baselines are compared; None: the metric
         self._rows = facts.listed(result, "baselines")
         self.baseline = self.best_baseline(self.by)
         self.standing = self._standing()
 
     def best_baseline(self, by: str | None) -> dict[str, Any] | None:
-        """With its `value` by that score."""
-        entered = {model.name for model in self.everyone}  # and so no baseline any more
+        """The best baseline by this score, with its `value`."""
+        entered = {model.name for model in self.everyone}  # entries are not baselines
         found = [{**each, "value": value} for each in self._rows if (value := facts.measured(each, by)) is not None]
         found = [each for each in found if each["name"] not in entered]
-        return (max if self._up(by) else min)(found, key=lambda each: float(each["value"]), default=None)
+        return (max if self._higher(by) else min)(found, key=lambda each: float(each["value"]), default=None)
 
-    def _up(self, by: str | None) -> bool:
+    def _higher(self, by: str | None) -> bool:
         return self.higher if by is None else self.shown[by]
 
     def _standing(self) -> dict[str, dict[str, Any]]:
-        """Each against the best that may be chosen: as the table has it, or anew when the best of all may not be."""
+        """Every candidate against the best candidate; recomputed when the constraints exclude the best model."""
         known = {model.name: model.against_best for model in self.models}
         if all(known.values()) and any(each["verdict"] == "best" for each in known.values()):
             return known
@@ -109,29 +109,30 @@ class Race:
     def verdict(self, model: Model) -> str:
         return str(self.standing[model.name]["verdict"])
 
-    def held(self, model: Model) -> dict[str, Any]:
-        """What is held against the baselines."""
+    def shared_score(self, model: Model) -> dict[str, Any]:
+        """The score to compare with the baselines."""
         return model.score if self.by is None else model.scores[self.by]
 
     def nearest_to_baseline(self) -> Model:
-        """The best by what baselines are compared by."""
-        return (max if self._up(self.by) else min)(self.models, key=lambda model: float(self.held(model)["mean"]))
+        """The best candidate by the score that is compared with the baselines."""
+        best = max if self._higher(self.by) else min
+        return best(self.models, key=lambda model: float(self.shared_score(model)["mean"]))
 
     def beats_baseline(self, model: Model) -> bool:
         if self.baseline is None:
             return True
-        mean, other = self.held(model)["mean"], self.baseline["value"]
-        return bool(mean > other if self._up(self.by) else mean < other)
+        mean, other = self.shared_score(model)["mean"], self.baseline["value"]
+        return bool(mean > other if self._higher(self.by) else mean < other)
 
     def surely_beats_baseline(self, model: Model) -> bool:
-        """With its whole interval."""
-        worst = self.held(model).get("low" if self._up(self.by) else "high")
+        """The whole confidence interval beats the baseline."""
+        worst = self.shared_score(model).get("low" if self._higher(self.by) else "high")
         if self.baseline is None or worst is None:
             return False
-        return bool(worst > self.baseline["value"] if self._up(self.by) else worst < self.baseline["value"])
+        return bool(worst > self.baseline["value"] if self._higher(self.by) else worst < self.baseline["value"])
 
     def unbeaten(self) -> list[tuple[str, dict[str, Any], float]]:
-        """Further scores in which every model is worse than the best baseline: (score, baseline, the best value)."""
+        """Further scores on which every candidate is worse than the best baseline: (score, baseline, best value)."""
         found = []
         for name, up in self.shown.items():
             baseline = self.best_baseline(name) if name != self.by and self.by is not None else None
@@ -144,12 +145,12 @@ class Race:
     # costs
 
     def cheapest(self, kind: str, models: list[Model], pick: Callable[[set[int]], int] = max) -> list[Model]:
-        """The cheapest first, at the longest context; those that were not measured are not there."""
+        """Measured models, cheapest first, at the longest context (or the one picked)."""
         prices = [(self.price(kind, model, pick), model) for model in models]
         return [model for price, model in sorted(prices, key=lambda each: each[0]) if price]
 
     def near(self, kind: str, models: list[Model], pick: Callable[[set[int]], int] = max) -> list[Model]:
-        """Those that cost as little as the cheapest, best score first."""
+        """Models within 5 % of the cheapest, best score first."""
         near = [model for model in models if self.price(kind, model, pick)]
         for part in range(2 if kind == "memory" else 1):
             prices = {model.name: self.price(kind, model, pick)[part] for model in near}
@@ -157,7 +158,7 @@ class Race:
         return near
 
     def price(self, kind: str, model: Model, pick: Callable[[set[int]], int] = max) -> tuple[float, ...]:
-        """What to keep low, the first part before the second; empty when it was not measured."""
+        """The cost to minimise, compared lexicographically; empty if it was not measured."""
         if kind == "training":
             return (1 / model.speed,) if model.speed else ()
         table, context = self._table(kind, model), self.context(kind, pick)
@@ -166,7 +167,7 @@ class Race:
         return (table[context],) if kind == "latency" else (table[context], model.peak or math.inf)
 
     def context(self, kind: str, pick: Callable[[set[int]], int] = max) -> int:
-        """The longest (or the shortest) context at which everyone was measured who was measured at all; else 0."""
+        """The longest (or shortest) context at which every measured candidate has a value; 0 if there is none."""
         tables = [set(self._table(kind, model)) for model in self.models]
         shared = set.intersection(*(table for table in tables if table)) if any(tables) else set()
         return pick(shared) if shared else 0
@@ -183,13 +184,13 @@ class Race:
     def score(self, model: Model) -> Pair:
         return self._interval(model.score, self.decimals)
 
-    def held_score(self, model: Model) -> Pair:
+    def shared_score_words(self, model: Model) -> Pair:
         if self.by is None:
             return self.score(model)
-        return self._interval(self.held(model), self._places[self.by], self.by)
+        return self._interval(self.shared_score(model), self._places[self.by], self.by)
 
-    def held_number(self, value: float, by: str | None = None) -> Pair:
-        """As baselines are compared: a bare score, or one with its name."""
+    def shared_number(self, value: float, by: str | None = None) -> Pair:
+        """A value of the score compared with the baselines: a bare number for the metric, else with its name."""
         by = by or self.by
         if by is None:
             return self.number(value), self.number(value)
@@ -211,7 +212,7 @@ class Race:
         return say("score", share=share, low=low, high=high, seeds=score.get("seeds"), **values)
 
     def behind(self, model: Model) -> Pair:
-        """How much worse it is than the best."""
+        """How much worse than the best candidate."""
         found = self.standing[model.name]
         value = self.number(found["difference"])
         if found.get("low") is None:
@@ -220,7 +221,7 @@ class Race:
         return say("behind", value=value, share=percent(self.confidence), low=low, high=high, p=chance(found["p"]))
 
     def cost(self, kind: str, model: Model, *, brief: bool = False, pick: Callable[[set[int]], int] = max) -> Pair:
-        """Its price, with the context unless brief."""
+        """The cost in words, with its context unless brief."""
         price = self.price(kind, model, pick)
         if not price:
             return ("not measured", "未测量")
@@ -233,7 +234,7 @@ class Race:
         return say_by(self.latency_unit, kind if brief else f"{kind} at", value=shown[kind](), context=context)
 
     def costs(self, model: Model) -> list[Pair]:
-        """All that is known of what it costs."""
+        """All measured costs."""
         found = [say("parameters", value=count(model.parameters))] if model.parameters is not None else []
         measured = [kind for kind in COSTS if self.price(kind, model)]
         if {"latency", "memory"} <= set(measured) and self.context("latency") == self.context("memory"):

@@ -1,6 +1,6 @@
-"""Which model to use, for what someone prefers and can afford, and what would change the answer.
+"""Which model to use, given a preference and constraints, and what would change the answer.
 
-It says no more than was measured: where quality decides and the scores do not separate the models, there is no choice.
+It claims no more than was measured: where quality decides and no difference is significant, there is no choice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqloom.lab.statistics import seeds_needed
 from seqloom.pages.formats import count, short
 
 PREFERENCES = ("quality", *COSTS)
-MANY_SEEDS = 50  # more than anyone will run
+MANY_SEEDS = 50  # more than is practical
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Breach:
-    """A constraint that a model does not meet, the value that would let it in (None: only dropping it), and why."""
+    """A violated constraint, the value that would admit the model (None: only dropping it would), and the reason."""
 
     option: str
     needed: float | None
@@ -40,7 +40,7 @@ class Breach:
 class Decision:
     choice: str | None
     reasons: list[Pair]
-    among: list[str] = field(default_factory=list)  # when there is no choice: between whom
+    among: list[str] = field(default_factory=list)  # the tied models, when there is no choice
 
 
 def recommend(
@@ -50,7 +50,7 @@ def recommend(
     max_latency_ms: float | None = None,
     streaming: bool = False,
 ) -> dict[str, Any]:
-    """The `recommendation` of a result, from its protocol, entries and baselines."""
+    """The `recommendation` of a comparison result, from its protocol, entries and baselines."""
     if prefer not in PREFERENCES:
         raise unknown("preference", prefer, PREFERENCES)
     limits = Limits(max_params, max_latency_ms, streaming)
@@ -85,7 +85,7 @@ def _failed(entry: dict[str, Any]) -> Pair:
 
 
 def _unbeaten(race: Race, name: str, baseline: dict[str, Any], best: float) -> Pair:
-    values = {"value": race.held_number(baseline["value"], name), "best": race.held_number(best, name)}
+    values = {"value": race.shared_number(baseline["value"], name), "best": race.shared_number(best, name)}
     return say(
         "unbeaten",
         baseline=facts.baseline_title(race.result, baseline["name"]),
@@ -131,11 +131,11 @@ def _decide(race: Race, prefer: str) -> Decision:
 
 
 def _no_better(race: Race) -> Decision:
-    """The baseline itself, where it is a model that one can use."""
+    """Recommend the baseline itself if it is a model."""
     assert race.baseline is not None
     best = race.nearest_to_baseline()
-    who = say("nobody" if len(race.models) == len(race.everyone) else "nobody that fits")
-    values = {"who": who, "name": best.name, "score": race.held_score(best), **_baseline_values(race)}
+    who = say("no model" if len(race.models) == len(race.everyone) else "no model that fits")
+    values = {"who": who, "name": best.name, "score": race.shared_score_words(best), **_baseline_values(race)}
     return Decision(race.baseline.get("model"), [say("no better", **values)])
 
 
@@ -148,8 +148,10 @@ def _by_quality(race: Race) -> Decision:
     tied = [model for model in others if race.verdict(model) == "tie"]
     if tied:
         return _tie(race, best, tied)
-    alone = "only one that fits" if len(race.everyone) > 1 else "only one"
-    reasons = [say("best" if others else alone, name=best.name, score=race.score(best))]
+    key = "best" if others else "only one"
+    if len(race.models) < len(race.everyone):
+        key += " that fits"
+    reasons = [say(key, name=best.name, score=race.score(best))]
     if others:
         reasons.append(say("next", name=others[0].name, behind=race.behind(others[0])))
     return Decision(best.name, reasons + _costs_and_baseline(race, best))
@@ -172,7 +174,7 @@ def _tie(race: Race, best: Model, tied: list[Model]) -> Decision:
 
 
 def _budget(race: Race, best: Model, other: Model) -> Pair:
-    """What would tell the two apart."""
+    """How many seeds would separate the two."""
     names = {"name": other.name, "best": best.name}
     if not race.standing[other.name]["difference"]:
         return say("identical", **names)
@@ -185,7 +187,7 @@ def _budget(race: Race, best: Model, other: Model) -> Pair:
 
 
 def _cheapest(race: Race, models: list[Model]) -> list[Pair]:
-    """In each cost in which they differ at all."""
+    """The cheapest model by each cost in which they differ noticeably."""
     ordered = {kind: race.cheapest(kind, models) for kind in COSTS}
     winners = {kind: found[0] for kind, found in ordered.items() if len(found) > len(race.near(kind, models))}
     if not winners:
@@ -221,7 +223,7 @@ def _lead(race: Race, kind: str, chosen: Model, second: Model | None) -> Pair:
 
 
 def _given_up(race: Race, chosen: Model) -> Pair:
-    """Of quality, against the best that may be chosen."""
+    """The loss of quality against the best candidate."""
     verdict = race.verdict(chosen)
     if verdict == "best":
         return say("also best", score=race.score(chosen))
@@ -237,8 +239,8 @@ def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
     key = "beats" if race.surely_beats_baseline(chosen) else "beats perhaps"
     if chosen.score.get("low") is None:
         key = "beats once"
-    if not race.beats_baseline(chosen):  # best by the score, and yet not by what baselines are compared by
-        return [*found, say("beaten by baseline", mine=race.held_score(chosen), **_baseline_values(race))]
+    if not race.beats_baseline(chosen):  # best by the metric, but not by the score compared with the baselines
+        return [*found, say("beaten by baseline", mine=race.shared_score_words(chosen), **_baseline_values(race))]
     return [*found, say(key, **_baseline_values(race))]
 
 
@@ -246,13 +248,13 @@ def _baseline_values(race: Race) -> dict[str, Any]:
     assert race.baseline is not None
     return {
         "baseline": facts.baseline_title(race.result, race.baseline["name"]),
-        "value": race.held_number(race.baseline["value"]),
+        "value": race.shared_number(race.baseline["value"]),
     }
 
 
 def _below_baseline(race: Race, model: Model) -> Pair:
     assert race.baseline is not None
-    mine, other = race.held_number(race.held(model)["mean"]), race.held_number(race.baseline["value"])
+    mine, other = race.shared_number(race.shared_score(model)["mean"]), race.shared_number(race.baseline["value"])
     return say(
         "below baseline",
         name=model.name,
@@ -296,7 +298,7 @@ def _other_preferences(race: Race, prefer: str, decision: Decision) -> list[Pair
 
 
 def _worth(race: Race, kind: str, model: Model, brief: bool = False) -> Pair:
-    """What a preference looks at."""
+    """The value that a preference is decided by, in words."""
     if kind != "quality":
         return race.cost(kind, model, brief=brief)
     value = race.number(model.score["mean"])
@@ -304,7 +306,7 @@ def _worth(race: Race, kind: str, model: Model, brief: bool = False) -> Pair:
 
 
 def _longer_context(race: Race, decision: Decision) -> list[Pair]:
-    """Whose costs change places between the shortest and the longest context, and whose go on growing."""
+    """Where the cheapest model changes with the context length, and where the state of the choice keeps growing."""
     found = []
     for kind in ("latency", "memory"):
         early, late = (race.cheapest(kind, race.models, pick)[:1] for pick in (min, max))
@@ -330,7 +332,7 @@ def _longer_context(race: Race, decision: Decision) -> list[Pair]:
 
 
 def _relaxed(race: Race, breaches: dict[str, list[Breach]]) -> list[Pair]:
-    """What to relax so that something fits: as few constraints as possible, each to the nearest value."""
+    """Which constraints to relax so that a model qualifies: as few as possible, each as little as possible."""
     fewest = min((len(found) for found in breaches.values()), default=0)
     nearest: dict[tuple[str, ...], Model] = {}
     for model in race.everyone:
@@ -359,7 +361,7 @@ def _options(breaches: list[Breach]) -> Pair:
 
 
 def _rounded_up(value: float) -> str:
-    """To three digits unless whole, so that what is written lets the model in."""
+    """Rounded up to three digits unless whole, so that the printed limit admits the model."""
     if value == int(value):
         return str(int(value))
     decimals = max(0, 2 - math.floor(math.log10(value)))

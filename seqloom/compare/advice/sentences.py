@@ -1,4 +1,4 @@
-"""The sentences of a recommendation, in English and Chinese side by side. Names between braces are the same in both."""
+"""The sentences of a recommendation, in English and Chinese side by side, with the same placeholders in both."""
 
 from __future__ import annotations
 
@@ -9,181 +9,192 @@ Pair = tuple[str, str]  # English, Chinese
 
 SENTENCES: dict[str, Pair] = {
     # the best in quality
-    "best": ("{name} is the best: {score}.", "{name} 最好：{score}。"),
+    "best": ("{name} has the best score: {score}.", "{name} 的分数最好：{score}。"),
+    "best that fits": (
+        "{name} has the best score of the models that meet the constraints: {score}.",
+        "在满足约束条件的模型中，{name} 的分数最好：{score}。",
+    ),
     "next": ("Next is {name}, {behind}.", "其次是 {name}，{behind}。"),
-    "only one that fits": ("{name} is the only model that fits: {score}.", "只有 {name} 符合条件：{score}。"),
+    "only one that fits": (
+        "{name} is the only model that meets the constraints: {score}.",
+        "只有 {name} 满足约束条件：{score}。",
+    ),
     "only one": ("{name} is the only model to choose from: {score}.", "可选的模型只有 {name}：{score}。"),
-    "clearly worse": ("Clearly worse: {others}.", "明显较差：{others}。"),
+    "clearly worse": ("Significantly worse: {others}.", "显著较差：{others}。"),
     "tied": (
-        "The evidence does not separate {names} (no p below {level}): {best} scores {score}; {others}.",
-        "现有证据分不出 {names} 的高下（p 均不低于 {level}）：{best} 为 {score}；{others}。",
+        "The evidence does not separate {names} (no p below {level}). Best mean score: {best}, {score}; {others}.",
+        "现有证据无法区分 {names} 的优劣（p 均不低于 {level}）。平均分数最好的是 {best}：{score}；{others}。",
     ),
-    "cheapest": ("Of these the cheapest are: {costs}.", "其中代价最低的是：{costs}。"),
-    "cheapest alone": (
-        "Of these {name} is the cheapest: {costs}.",
-        "其中 {name} 代价最低：{costs}。",
-    ),
+    "cheapest": ("The cheapest of these: {costs}.", "其中开销最低的是：{costs}。"),
+    "cheapest alone": ("The cheapest of these is {name}: {costs}.", "其中 {name} 的开销最低：{costs}。"),
     "one seed": (
-        "One seed cannot tell a difference from luck: {scores}. Run at least 2 seeds, better 5.",
-        "只用一个随机种子无法区分差距与运气：{scores}。至少要用 2 个种子，最好 5 个。",
+        "A single seed cannot separate a real difference from chance: {scores}. Run at least 2 seeds, preferably 5.",
+        "只用一个随机种子无法区分真实差异与偶然波动：{scores}。请至少使用 2 个随机种子，最好 5 个。",
     ),
-    # what budget would tell
+    # what would settle a tie
     "seeds": (
-        "If {name} and {best} differ as much as they seem to, about {count} seeds each would show it; this had {done}.",
-        "如果 {name} 与 {best} 的差距确如所测，每个模型约需 {count} 个随机种子才能证实；本次用了 {done} 个。",
+        "If {name} and {best} really differ by as much as measured, about {count} seeds each are needed to show it; "
+        "{done} were run.",
+        "如果 {name} 与 {best} 的真实差异与测得的一样大，每个模型约需 {count} 个随机种子才能证实；本次用了 {done} 个。",
     ),
     "many seeds": (
-        "If {name} and {best} differ no more than they seem to, it would take about {count} seeds each to show it "
-        "({done} were run): more than such a difference is worth.",
-        "如果 {name} 与 {best} 的差距只有所测的这么大，每个模型约需 {count} 个随机种子才能证实（本次用了 {done} 个）："
-        "为这点差距并不值得。",
+        "If {name} and {best} really differ by as much as measured, about {count} seeds each are needed to show it "
+        "({done} were run), which such a small difference is hardly worth.",
+        "如果 {name} 与 {best} 的真实差异与测得的一样大，每个模型约需 {count} 个随机种子才能证实"
+        "（本次用了 {done} 个），为这样小的差异恐怕不值得。",
     ),
     "seeds in vain": (
-        "More seeds alone would not separate {name} from {best}: their difference is too small for how much it varies "
-        "from one piece of the test data to the next. More test data or a larger training budget might.",
-        "只增加随机种子分不出 {name} 与 {best}：与测试数据各片段之间的波动相比，二者之差太小。"
-        "更多的测试数据或更大的训练预算或许可以。",
+        "More seeds alone would not separate {name} from {best}: their difference is too small compared with its "
+        "variation across the test data. More test data or a larger training budget might.",
+        "仅增加随机种子无法区分 {name} 与 {best}：与测试数据各片段之间的波动相比，二者的差异太小。"
+        "增加测试数据或训练预算或许可以。",
     ),
     "identical": (
-        "{name} and {best} score exactly the same; no number of seeds separates them.",
-        "{name} 与 {best} 的分数完全相同，再多随机种子也分不出高下。",
+        "{name} and {best} have exactly the same mean score: there is no difference for more seeds to confirm.",
+        "{name} 与 {best} 的平均分数完全相同，没有可供更多随机种子证实的差异。",
     ),
     # the best in a cost
-    "leads": ("{name} has {lead}: {value}.", "{name} {lead}：{value}。"),
+    "leads": ("Among the candidates, {name} has {lead}: {value}.", "候选模型中 {name} {lead}：{value}。"),
     "leads before": (
-        "{name} has {lead}: {value}; next is {second} with {other}.",
-        "{name} {lead}：{value}；其次是 {second}，{other}。",
+        "Among the candidates, {name} has {lead}: {value}; next is {second} with {other}.",
+        "候选模型中 {name} {lead}：{value}；其次是 {second}，{other}。",
     ),
     "near": (
-        "{names} are within 5 % of each other in {what} ({values}); {name} is taken for its better mean score.",
+        "{names} are within 5 % of each other in {what} ({values}); {name} is chosen for its better mean score.",
         "{names} 的{what}相差不超过 5 %（{values}）；{name} 的平均分数更好，因此选它。",
     ),
-    "also best": ("It also has the best score: {score}.", "它的分数也最好：{score}。"),
+    "also best": ("No alternative has a better score: {score}.", "其他可选模型的分数都不优于它：{score}。"),
     "gives up": (
-        "Against the best, {best}, it gives up quality: {score}, {behind}.",
-        "与最好的 {best} 相比，它在质量上有所牺牲：{score}，{behind}。",
+        "Its score is worse than that of {best}, the best alternative: {score}, {behind}.",
+        "它的分数不如其他可选模型中最好的 {best}：{score}，{behind}。",
     ),
     "gives up nothing shown": (
-        "Its score, {score}, is not separated from that of the best, {best}: {behind}.",
-        "它的分数是 {score}，与最好的 {best} 分不出高下：{behind}。",
+        "Its score does not differ significantly from that of {best}, the best alternative: {score}, {behind}.",
+        "它的分数与其他可选模型中最好的 {best} 没有显著差异：{score}，{behind}。",
     ),
     "gives up unknown": (
-        "Its score is {score}; against the best, {best}, it is {behind}, and one seed cannot tell if that is luck.",
-        "它的分数是 {score}，比最好的 {best} {behind}；只用一个随机种子，无法判断这是否出于运气。",
+        "Its score relative to {best}, the best alternative: {score}, {behind}; a single seed cannot tell whether that "
+        "is chance.",
+        "它的分数与其他可选模型中最好的 {best} 相比：{score}，{behind}；只用一个随机种子，无法判断这是否出于偶然。",
     ),
-    "unmeasured": ("{what} was measured for no model that fits.", "符合条件的模型都没有测量{what}。"),
-    "costs": ("It costs: {costs}.", "代价：{costs}。"),
-    # against what is easily had
+    "unmeasured": ("None of the candidates has a measured {what}.", "候选模型均未测量{what}。"),
+    "costs": ("Cost: {costs}.", "开销：{costs}。"),
+    # against the baselines
     "beats": (
         "It beats the best baseline, {baseline}, which scores {value}.",
-        "它胜过最好的基线 {baseline}（{value}）。",
+        "它胜过最好的基线“{baseline}”（{value}）。",
     ),
     "beats once": (
-        "With its one seed it beats the best baseline, {baseline}, which scores {value}.",
-        "就这一个种子而言，它胜过最好的基线 {baseline}（{value}）。",
+        "With a single seed, it beats the best baseline, {baseline}, which scores {value}.",
+        "在仅有的一个随机种子上，它胜过最好的基线“{baseline}”（{value}）。",
     ),
     "beats perhaps": (
-        "That it beats the best baseline, {baseline} ({value}), is not certain: its interval includes that score.",
-        "最好的基线 {baseline}（{value}）落在它的区间之内，因此还不能肯定它胜过基线。",
+        "It is not certain that it beats the best baseline, {baseline} ({value}): that score lies within its "
+        "confidence interval.",
+        "尚不能确定它胜过最好的基线“{baseline}”（{value}）：该分数落在它的置信区间之内。",
     ),
     "no better": (
-        "{who} beats the baseline {baseline}, which scores {value}: the best, {name}, scores {score}. Nothing more "
-        "complex than {baseline} is worth its cost here.",
-        "{who}胜过基线 {baseline}（{value}）：最好的 {name} 为 {score}。这里不值得使用比 {baseline} 更复杂的模型。",
+        "{who} beats the baseline {baseline}, which scores {value}; the best is {name}: {score}. On these results, "
+        "nothing more complex than {baseline} is worth its cost.",
+        "{who}胜过基线“{baseline}”（{value}）；最好的是 {name}：{score}。"
+        "就本次结果而言，不值得使用比“{baseline}”更复杂的模型。",
     ),
     "beaten by baseline": (
-        "It does not beat the best baseline, {baseline}, which has {value}: its own texts have {mine}.",
-        "它没有胜过最好的基线 {baseline}（{value}）：它自己的文本为 {mine}。",
+        "It does not beat the best baseline, {baseline} ({value}); its own result is {mine}.",
+        "它没有胜过最好的基线“{baseline}”（{value}）；它自己的结果：{mine}。",
     ),
     "unbeaten": (
-        "In {score} every model is worse than the baseline {baseline}: {best} at best, against {value}.",
-        "就{score}而言，所有模型都不如基线 {baseline}：最好为 {best}，基线为 {value}。",
+        "On {score}, every candidate is worse than the baseline {baseline}: {best} at best, compared with {value}.",
+        "在{score}上，所有候选模型都不如基线“{baseline}”（最好：{best}；基线：{value}）。",
     ),
     "unchecked": (
-        "What {name} costs was not measured: whether it meets the constraints is for you to check.",
-        "没有测量 {name} 的代价：它是否符合条件，请自行检查。",
+        "The cost of {name} was not measured; check for yourself whether it meets the constraints.",
+        "未测量 {name} 的开销，请自行确认它是否满足约束条件。",
     ),
-    # who is left out
-    "failed": ("{name} is left out: it did not finish ({error}).", "{name} 不在考虑之列：训练没有完成（{error}）。"),
-    "no score": ("{name} is left out: its score is not a number.", "{name} 不在考虑之列：它的分数不是有效的数。"),
+    # excluded models
+    "failed": ("{name} is excluded: it did not finish ({error}).", "{name} 已排除：训练未完成（{error}）。"),
+    "no score": ("{name} is excluded: its score is not a finite number.", "{name} 已排除：它的分数不是有限数值。"),
     "below baseline": (
-        "{name} is left out: it scores {value} and does not beat the baseline {baseline} ({other}).",
-        "{name} 不在考虑之列：分数 {value}，没有胜过基线 {baseline}（{other}）。",
+        "{name} is excluded: it does not beat the baseline {baseline} ({value}, compared with {other}).",
+        "{name} 已排除：没有胜过基线“{baseline}”（{value}，基线为 {other}）。",
     ),
     "max_params": (
-        "{name} is left out: {value} parameters, more than the {limit} allowed.",
-        "{name} 不符合条件：参数量 {value}，超过上限 {limit}。",
+        "{name} is excluded: {value} parameters, above the limit of {limit}.",
+        "{name} 已排除：参数量 {value}，超过上限 {limit}。",
     ),
     "max_latency_ms": (
-        "{name} is left out: {value} ms per token at a context of {context}, more than the {limit} ms allowed.",
-        "{name} 不符合条件：上下文为 {context} 时每词元 {value} 毫秒，超过上限 {limit} 毫秒。",
+        "{name} is excluded: {value} ms per token at context length {context}, above the limit of {limit} ms.",
+        "{name} 已排除：上下文长度 {context} 时每词元 {value} 毫秒，超过上限 {limit} 毫秒。",
     ),
     "max_latency_ms.row": (
-        "{name} is left out: {value} ms for a row of {context} tokens, more than the {limit} ms allowed.",
-        "{name} 不符合条件：{context} 词元的样本需 {value} 毫秒，超过上限 {limit} 毫秒。",
+        "{name} is excluded: {value} ms for a row of {context} tokens, above the limit of {limit} ms.",
+        "{name} 已排除：处理 {context} 词元的样本需 {value} 毫秒，超过上限 {limit} 毫秒。",
     ),
     "max_latency_ms.source": (
-        "{name} is left out: {value} ms for a source of {context} tokens, more than the {limit} ms allowed.",
-        "{name} 不符合条件：{context} 词元的源文本需 {value} 毫秒，超过上限 {limit} 毫秒。",
+        "{name} is excluded: {value} ms for a source of {context} tokens, above the limit of {limit} ms.",
+        "{name} 已排除：处理 {context} 词元的源文本需 {value} 毫秒，超过上限 {limit} 毫秒。",
     ),
     "streaming": (
-        "{name} is left out: its state grows with the context, {first} at {short}, {last} at {long}; streaming needs "
-        "one that does not.",
-        "{name} 不符合条件：它的状态随上下文增长，上下文为 {short} 时 {first}，{long} 时 {last}；"
-        "流式使用要求状态大小不变。",
+        "{name} is excluded: its state grows with the context, from {first} at {short} tokens to {last} at {long}; "
+        "streaming requires a state of constant size.",
+        "{name} 已排除：它的状态随上下文增长，从 {short} 词元时的 {first} 增至 {long} 词元时的 {last}；"
+        "流式推理要求状态大小恒定。",
     ),
     "unknown cost": (
-        "{name} is left out: {what} was not measured, so {option} cannot be checked.",
-        "{name} 不符合条件：没有测量{what}，无法检查 {option}。",
+        "{name} is excluded: its {what} was not measured, so {option} cannot be checked.",
+        "{name} 已排除：未测量{what}，无法检查 {option}。",
     ),
-    "nothing finished": ("No model finished, so there is nothing to recommend.", "没有模型训练完成，无从推荐。"),
-    "nothing fits": ("No model fits the constraints.", "没有模型符合条件。"),
-    # what would change it
-    "relax": ("With {options} {name} would fit: {score}.", "若{options}，{name} 就符合条件：{score}。"),
-    "if preferred": ("If {what} mattered most: {name}, {value}.", "如果最看重{what}：{name}，{value}。"),
+    "nothing finished": (
+        "No model finished training, so there is nothing to recommend.",
+        "没有模型完成训练，因此无从推荐。",
+    ),
+    "nothing fits": ("No model meets the constraints.", "没有模型满足约束条件。"),
+    # what would change the recommendation
+    "relax": ("With {options}, {name} would qualify: {score}.", "若{options}，{name} 即满足条件：{score}。"),
+    "if preferred": ("If {what} matters most: {name}, {value}.", "若最看重{what}：选 {name}，{value}。"),
     "if preferred against": (
-        "If {what} mattered most: {name}, {value} against {other} of {choice}.",
-        "如果最看重{what}：{name}，{value}；{choice} 为 {other}。",
+        "If {what} matters most: {name}, {value}, compared with {other} for {choice}.",
+        "若最看重{what}：选 {name}，{value}；{choice} 为 {other}。",
     ),
     "if preferred open": (
-        "If {what} mattered most: no choice yet between {names}.",
-        "如果最看重{what}：{names} 之间还无法取舍。",
+        "If {what} matters most: no clear choice between {names}.",
+        "若最看重{what}：{names} 之间尚无法取舍。",
     ),
     "in any case": (
-        "Whichever matters most, quality, latency, memory or training, the choice stays {name}.",
+        "The choice is {name} whether quality, latency, memory or training speed matters most.",
         "无论最看重质量、延迟、内存还是训练速度，都选 {name}。",
     ),
     "excluded": (
-        "The constraints left out the model with the best score: {name}, {score}.",
-        "分数最好的模型因不符合条件而落选：{name}，{score}。",
+        "The constraints exclude the model with the best score: {name}, {score}.",
+        "分数最好的模型因不满足约束条件而被排除：{name}，{score}。",
     ),
     "crossing": (
-        "The context matters: at {short} {first} has {lead} ({value} against {same} of {second}), at {long} {second} "
-        "({other} against {later}).",
-        "结论与上下文长度有关：上下文为 {short} 时 {first} {lead}（{value}，{second} 为 {same}），"
-        "{long} 时则是 {second}（{other}，{first} 为 {later}）。",
+        "The context length matters: at {short} tokens, {first} has {lead} ({value}, compared with {same} for "
+        "{second}); at {long}, {second} does ({other}, compared with {later} for {first}).",
+        "结论取决于上下文长度：{short} 词元时 {first} {lead}（{value}，{second} 为 {same}），"
+        "{long} 词元时则是 {second}（{other}，{first} 为 {later}）。",
     ),
     "grows": (
-        "The state of {name} grows with the context, {first} at {short}, {last} at {long}: for much longer contexts "
-        "consider {other}, whose state stays at {constant}.",
-        "{name} 的状态随上下文增长，上下文为 {short} 时 {first}，{long} 时 {last}：若上下文更长得多，"
+        "The state of {name} grows with the context, from {first} at {short} tokens to {last} at {long}: for much "
+        "longer contexts, consider {other}, whose state stays at {constant}.",
+        "{name} 的状态随上下文增长，从 {short} 词元时的 {first} 增至 {long} 词元时的 {last}：若上下文长得多，"
         "可考虑状态始终为 {constant} 的 {other}。",
     ),
     "more budget": (
-        "A larger training budget or more training data may change this.",
+        "A larger training budget or more training data might change this.",
         "更大的训练预算或更多的训练数据可能改变这一结论。",
     ),
     # parts of sentences
     "score": (
-        "{value} ({share} interval {low} to {high}, {seeds} seeds)",
-        "{value}（{share} 区间 {low} 至 {high}，{seeds} 个种子）",
+        "{value} ({share} CI {low} to {high}, {seeds} seeds)",
+        "{value}（{share} 置信区间 {low} 至 {high}，{seeds} 个随机种子）",
     ),
-    "score of one seed": ("{value} (one seed)", "{value}（一个种子）"),
+    "score of one seed": ("{value} (one seed)", "{value}（一个随机种子）"),
     "with unit": ("{value} {unit}", "{value} {unit}"),
     "with title": ("{title} {value}", "{title} {value}"),
     "behind": (
-        "{value} behind ({share} interval {low} to {high}, {p})",
-        "落后 {value}（{share} 区间 {low} 至 {high}，{p}）",
+        "{value} behind ({share} CI {low} to {high}, {p})",
+        "落后 {value}（{share} 置信区间 {low} 至 {high}，{p}）",
     ),
     "behind by one seed": ("{value} behind", "落后 {value}"),
     "name behind": ("{name} is {behind}", "{name} {behind}"),
@@ -191,8 +202,8 @@ SENTENCES: dict[str, Pair] = {
     "latency": ("{value} ms", "{value} 毫秒"),
     "memory": ("{value}", "{value}"),
     "training": ("{value} tokens/s", "{value} 词元/秒"),
-    "latency at": ("{value} ms per token at a context of {context}", "上下文为 {context} 时每词元 {value} 毫秒"),
-    "memory at": ("{value} of state at a context of {context}", "上下文为 {context} 时状态 {value}"),
+    "latency at": ("{value} ms per token at context length {context}", "上下文长度 {context} 时每词元 {value} 毫秒"),
+    "memory at": ("{value} of state at context length {context}", "上下文长度 {context} 时状态 {value}"),
     "latency at.row": ("{value} ms for a row of {context} tokens", "{context} 词元的样本需 {value} 毫秒"),
     "latency at.source": ("{value} ms for a source of {context} tokens", "{context} 词元的源文本需 {value} 毫秒"),
     "memory at.source": (
@@ -203,31 +214,31 @@ SENTENCES: dict[str, Pair] = {
         "{latency} and {memory} of state for a source of {context} tokens",
         "{context} 词元的源文本需 {latency}、状态 {memory}",
     ),
-    "training at": ("{value} tokens/s in training", "训练时 {value} 词元/秒"),
+    "training at": ("{value} tokens/s in training", "训练速度 {value} 词元/秒"),
     "reading at": (
-        "{latency} per token and {memory} of state at a context of {context}",
-        "上下文为 {context} 时每词元 {latency}、状态 {memory}",
+        "{latency} per token and {memory} of state at context length {context}",
+        "上下文长度 {context} 时每词元 {latency}、状态 {memory}",
     ),
-    "peak": ("{value} at the peak of training", "训练时内存峰值 {value}"),
+    "peak": ("{value} peak memory in training", "训练内存峰值 {value}"),
     "named": ("{name} ({value})", "{name}（{value}）"),
     "option": ("--{option} {value}", "改为 --{option} {value}"),
     "no option": ("no --{option}", "不加 --{option}"),
     "and": (" and ", "并"),
-    "nobody": ("No model", "没有一个模型"),
-    "nobody that fits": ("No model that fits", "符合条件的模型没有一个"),
+    "no model": ("No model", "没有模型"),
+    "no model that fits": ("No model that meets the constraints", "满足约束条件的模型都未"),
     "what.quality": ("quality", "质量"),
     "what.latency": ("latency", "延迟"),
     "what.memory": ("memory", "内存"),
     "what.training": ("training speed", "训练速度"),
-    "what.state": ("the size of the state", "状态的大小"),
+    "what.state": ("state size", "状态大小"),
     "lead.latency": ("the lowest latency", "的延迟最低"),
     "lead.memory": ("the smallest state", "的状态最小"),
-    "lead.training": ("the highest speed", "的速度最快"),
+    "lead.training": ("the highest training speed", "的训练速度最快"),
 }
 
 
 def say(key: str, **values: Any) -> Pair:
-    """The sentence in both languages; a value that is a pair is itself in both."""
+    """The sentence in both languages; a value may itself be a pair."""
     english, chinese = (
         {name: value[column] if isinstance(value, tuple) else value for name, value in values.items()}
         for column in (0, 1)
@@ -235,13 +246,14 @@ def say(key: str, **values: Any) -> Pair:
     return SENTENCES[key][0].format(**english), SENTENCES[key][1].format(**chinese)
 
 
-def say_by(what: str, key: str, **values: Any) -> Pair:
-    """The sentence for this unit of latency, where it differs."""
-    return say(f"{key}.{what}" if f"{key}.{what}" in SENTENCES else key, **values)
+def say_by(latency_unit: str, key: str, **values: Any) -> Pair:
+    """The variant of a sentence for this latency unit, if there is one."""
+    special = f"{key}.{latency_unit}"
+    return say(special if special in SENTENCES else key, **values)
 
 
 def term(group: str, name: str) -> Pair:
-    """The words for a name that results use; the name itself when it has none."""
+    """The words for a name used in results; the name itself if there are none."""
     return SENTENCES.get(f"{group}.{name}", (name, name))
 
 

@@ -1,6 +1,6 @@
-"""The report of a comparison, from its result alone: HTML and Markdown in English and Chinese, a table for terminals.
+"""The report of a comparison: HTML and Markdown in English and Chinese, and a table for terminals.
 
-It loads no model.
+It is made from the result alone; no model is loaded.
 """
 
 from seqloom.compare.report.content import document
@@ -11,7 +11,7 @@ from seqloom.pages.words import LANGUAGES
 
 
 def html(result: Result) -> str:
-    """One page, in both languages."""
+    """A single page with both languages."""
     documents = [document(result, language) for language in LANGUAGES]
     version = str(dig(result, "protocol", "versions", "seqloom") or "")
     return pages.render(documents, entries=len(listed(result, "entries")), version=version)

@@ -1,4 +1,4 @@
-"""The charts of the report as plain data: what to draw, not how. The page draws them, Markdown tabulates them."""
+"""The charts of the report as plain data. The HTML page draws them, Markdown shows them as tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from seqloom.pages import formats
 from seqloom.pages.blocks import Axis, Cell, Chart, Column, Panel, Row, Rule, Series, Table
 from seqloom.pages.words import Speaker
 
-POINTS = 200  # of a curve, in a chart
-ROWS = 10  # of a curve, in a table
-APART = 0.2  # of an axis: less, and two names would overlap
+POINTS = 200  # maximum per curve in a chart
+ROWS = 10  # maximum per curve in a table
+APART = 0.2  # share of the axis below which two labels would overlap
 
 Points = Callable[[facts.Entry], list[tuple[float, float]]]
 
 
 def forest(result: Result, say: Speaker) -> Chart | None:
-    """Scores with their intervals, the best on top."""
+    """Scores with their intervals, best on top."""
     order = facts.scored(result)
     if not order:
         return None
@@ -32,7 +32,7 @@ def forest(result: Result, say: Speaker) -> Chart | None:
         if len(single) > 1:
             seeds.append(Series(name, single, [-row - 0.28] * len(single), number, draw="faint"))
         means.append(Series(name, [score["mean"]], [-row], number, [score.get("low")], [score.get("high")], "points"))
-    names = Axis("", ticks=[(-row, _cut(entry["name"])) for row, (_, entry) in enumerate(order)], named=True)
+    names = Axis("", ticks=[(-row, _shorten(entry["name"])) for row, (_, entry) in enumerate(order)], named=True)
     panel = Panel("", Axis(score_title(result, say)), names, [*seeds, *means], _near_baselines(result, order, say))
     return Chart("forest", say("forest"), [panel], [], remark=say("forest remark"))
 
@@ -51,7 +51,7 @@ def learning(result: Result, say: Speaker) -> Chart | None:
 
 
 def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
-    """Score against each cost, with the front of those that nothing beats in both."""
+    """Score against each cost, with the Pareto front."""
     context = facts.common_context(result) or 0
     waiting = say.by(facts.latency_unit(result), "latency at", context=formats.count(context))
     costs: list[tuple[str, str, Callable[[facts.Entry], float | None]]] = [
@@ -93,7 +93,7 @@ def cost(result: Result, say: Speaker) -> Chart | None:
 
 
 def aspects(result: Result, say: Speaker) -> Chart | None:
-    """Three of the seven aspects are curves: along the positions, over distances, and by the length of sequences."""
+    """The aspects that are curves: loss by position, recall by distance, speed by sequence length."""
     panels = [
         panel for panel in (_positions(result, say), _recall(result, say), _throughput(result, say)) if panel.series
     ]
@@ -104,7 +104,7 @@ def aspects(result: Result, say: Speaker) -> Chart | None:
 
 
 def search(result: Result, say: Speaker) -> Chart | None:
-    """Score against the scale of the rates; what was given up is hollow."""
+    """Score against learning-rate multiplier; pruned or failed trials are hollow."""
     series = []
     for number, entry in facts.entries(result):
         trials = [
@@ -139,7 +139,7 @@ def legend(result: Result, panels: list[Panel]) -> list[tuple[int, str]]:
 
 
 def ticks(values: list[float], unit: str = "") -> list[tuple[float, str]]:
-    """Round values on a logarithmic axis: powers of ten, with others between when there is room for them."""
+    """Round tick values for a logarithmic axis: powers of ten, with others in between if there is room."""
     low, high = min(values, default=0), max(values, default=0)
     if low <= 0:
         return []
@@ -155,7 +155,7 @@ def ticks(values: list[float], unit: str = "") -> list[tuple[float, str]]:
 
 
 def _even_steps(low: float, high: float) -> list[float]:
-    """Two to five round values within a range that is too narrow for powers of ten."""
+    """Two to five round tick values, for a range too narrow for powers of ten."""
     low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)
     power = 10.0 ** math.floor(math.log10(high - low))
     step = next(s * power for s in (0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) <= 5)
@@ -168,8 +168,8 @@ def _with_unit(result: Result, say: Speaker, key: str) -> str:
 
 
 def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
-    """Those that beat a model or leave the models room: a uniform guess would push them all to one side. Where several
-    stand close together, the best is named."""
+    """Baselines close to the models' scores (a distant one, such as uniform prediction, would squeeze them together).
+    Of several with nearly the same score, only the best is labelled."""
     means = [entry["score"]["mean"] for _, entry in order]
     room = max(max(means) - min(means), 0.05 * abs(max(means)))
     near = [
@@ -209,7 +209,7 @@ def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: st
 
 
 def _positions(result: Result, say: Speaker) -> Panel:
-    """Each stretch of positions stands at its geometric middle."""
+    """Each bin of positions is drawn at its geometric mean."""
     panel = lines(
         result, say("positions"), Axis(say("position"), format=",.3~r"), Axis(say("loss axis"), format=".4~r"),
         lambda entry: [
@@ -229,8 +229,8 @@ def _recall(result: Result, say: Speaker) -> Panel:
         result, say("recall"), Axis(say("distance"), format=",d"), Axis(say("recall axis"), format=".0%"),
         lambda entry: _pairs(facts.listed(entry, "aspects", "recall"), "distance", "accuracy"), log_y=False,
     )  # fmt: skip
-    chances = {facts.dig(entry, "aspects", "chance") for _, entry in facts.scored(result)} - {None}
-    return replace(panel, rules=[Rule(say("chance"), y=value) for value in sorted(chances)])
+    levels = {facts.dig(entry, "aspects", "chance") for _, entry in facts.scored(result)} - {None}
+    return replace(panel, rules=[Rule(say("chance"), y=value) for value in sorted(levels)])
 
 
 def _throughput(result: Result, say: Speaker) -> Panel:
@@ -275,7 +275,7 @@ def chart(key: str, title: str, panels: list[Panel], result: Result, remark: str
 def lines(
     result: Result, title: str, x: Axis, y: Axis, points: Points, *, log_x: bool = True, log_y: bool = True
 ) -> Panel:
-    """One line for each entry. A logarithmic horizontal axis has what was measured as its ticks."""
+    """One line per entry. A logarithmic x axis has its ticks at the measured values."""
     series = [_series(entry, number, found) for number, entry in facts.scored(result) if (found := points(entry))]
     across = sorted({value for line in series for value in line.x if value > 0})
     marks = [(value, formats.count(value)) for value in across] if len(across) <= 8 else ticks(across)
@@ -286,7 +286,7 @@ def lines(
 
 
 def _series(entry: facts.Entry, number: int, points: list[tuple[float, float]], draw: str = "both") -> Series:
-    points = _thin(sorted(points), POINTS)
+    points = _subsample(sorted(points), POINTS)
     return Series(str(entry["name"]), [x for x, _ in points], [y for _, y in points], number, draw=draw)
 
 
@@ -295,9 +295,9 @@ def _pairs(points: list[dict[str, Any]], x: str, y: str, factor: float = 1) -> l
 
 
 def curve_table(panel: Panel) -> Table:
-    """The lines of a panel as columns, at no more than a few values of x."""
+    """The lines of a panel as columns, at a limited number of x values."""
     lines = [line for line in panel.series if line.draw != "thin"]
-    at = _thin(sorted({x for line in lines for x in line.x}), ROWS)
+    at = _subsample(sorted({x for line in lines for x in line.x}), ROWS)
     values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
     places = formats.places(y for line in lines for y in line.y)
     rows = [
@@ -309,15 +309,15 @@ def curve_table(panel: Panel) -> Table:
 
 
 def _position_table(result: Result, say: Speaker) -> Table:
-    """Stretches of positions as rows: their middles, which the chart uses, are no round numbers."""
+    """One row per bin of positions, because the means used in the chart are not round numbers."""
     shown = [entry for _, entry in facts.scored(result) if facts.listed(entry, "aspects", "positions")]
     found = [{(p["from"], p["to"]): p.get("loss") for p in facts.listed(e, "aspects", "positions")} for e in shown]
-    stretches = sorted({stretch for values in found for stretch in values})
+    bins = sorted({positions for values in found for positions in values})
     places = formats.places(loss for values in found for loss in values.values())
     rows = [
         Row([Cell(f"{formats.count(first)}–{formats.count(last)}"),
              *(Cell(formats.fixed(values.get((first, last)), places)) for values in found)])
-        for first, last in stretches
+        for first, last in bins
     ]  # fmt: skip
     return Table(say("positions"), [Column(say("position")), *(Column(str(e["name"])) for e in shown)], rows)
 
@@ -330,13 +330,13 @@ def _value(value: float | None, axis: Axis, places: int) -> str:
     return formats.scaled(value, axis.unit) if axis.format.endswith("s") else formats.fixed(value, places)
 
 
-def _thin(items: list[Any], most: int) -> list[Any]:
-    """At most so many, evenly, the first and the last among them."""
+def _subsample(items: list[Any], most: int) -> list[Any]:
+    """At most `most` items, evenly spaced, including the first and the last."""
     if len(items) <= most:
         return items
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
-def _cut(name: Any, most: int = 18) -> str:
+def _shorten(name: Any, most: int = 18) -> str:
     text = str(name)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""What the report says, in which order: the answer first, then what it stands on."""
+"""The structure of the report: the recommendation first, then the evidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def document(result: Result, language: str) -> Document:
 
 
 def headline(result: Result, say: Speaker) -> list[tuple[str, str]]:
-    """The comparison in one line: what was matched, and how often it was repeated."""
+    """The comparison in one line: task, size, budget, seeds and trials."""
     protocol = result.get("protocol") or {}
     pairs = [
         (say("task"), say.pick(facts.task_title(result))),
@@ -117,7 +117,7 @@ def main_table(result: Result, say: Speaker) -> Table:
 
 
 def recipes(result: Result, say: Speaker) -> list[Block | None]:
-    """The table of entries and recipes, and which of the two moves the score more."""
+    """The table of entries by recipes, and which of the two affects the score more."""
     names, table = facts.recipes(result)
     if not table:
         return []
@@ -141,20 +141,20 @@ def recipes(result: Result, say: Speaker) -> list[Block | None]:
         more = "both count" if between <= 1.25 * within <= 1.25**2 * between else (
             "recipe counts more" if within > between else "architecture counts more"
         )  # fmt: skip
-        numbers_said = say("spreads", within=formats.fixed(within, places), between=formats.fixed(between, places))
-        blocks.insert(0, Text(f"{numbers_said}{'' if say.language == 'zh' else ' '}{say(more)}", "lead"))
+        sentence = say("spreads", within=formats.fixed(within, places), between=formats.fixed(between, places))
+        blocks.insert(0, Text(f"{sentence}{'' if say.language == 'zh' else ' '}{say(more)}", "lead"))
     return blocks
 
 
 def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
     score = entry.get("score") or {}
-    done, wanted = len(facts.runs(entry)), len(facts.listed(entry, "runs"))
+    done, planned = len(facts.runs(entry)), len(facts.listed(entry, "runs"))
     if score.get("low") is None or score.get("high") is None:
         small = say("one seed") if score.get("seeds") == 1 else ""
     else:
         small = f"{formats.fixed(score['low'], places)}–{formats.fixed(score['high'], places)}"
-    if done < wanted:
-        small = say("comma").join(filter(None, [small, say("some seeds", done=done, all=wanted)]))
+    if done < planned:
+        small = say("comma").join(filter(None, [small, say("some seeds", done=done, all=planned)]))
     return Cell(formats.fixed(score.get("mean"), places), small)
 
 
@@ -201,6 +201,6 @@ def _baseline(result: Result, row: dict[str, Any], say: Speaker, places: int) ->
 
 
 def _measured(blocks: list[Any], say: Speaker) -> list[Block]:
-    """A section never stands empty."""
+    """No section is empty."""
     found: list[Block] = [block for block in blocks if block is not None]
     return found or [Text(say("not measured"), "muted")]

@@ -31,7 +31,7 @@ def search(result: Result, say: Speaker) -> list[Block | None]:
 
 
 def aspects(result: Result, say: Speaker) -> list[Block | None]:
-    """The seven aspects as a table, a row each, and the charts that some of them need."""
+    """The seven aspects as a table with a row each, and charts for some of them."""
     shown = facts.scored(result)
     if not shown:
         return []
@@ -63,16 +63,16 @@ def samples(result: Result, say: Speaker) -> list[Block | None]:
     if not shown:
         return []
     first = shown[0][1]["sample"]
-    wanted = first.get("wanted")  # then all were given the same, which need not stand before every answer
+    reference = first.get("wanted")  # all models got the same input: show it once
     given = [
         Text(f"{say(key)}{say('colon')}{text}")
-        for key, text in (("sample source", first.get("prompt")), ("sample wanted", wanted))
-        if wanted
+        for key, text in (("sample input", first.get("prompt")), ("sample reference", reference))
+        if reference
     ]
     items = [
-        (number, str(entry["name"]), "" if wanted else str(entry["sample"].get("prompt") or ""), text)
+        (number, str(entry["name"]), "" if reference else str(entry["sample"].get("prompt") or ""), text)
         for number, entry in shown
-        if (text := str(entry["sample"]["text"])) or wanted
+        if (text := str(entry["sample"]["text"])) or reference
     ]
     return (
         [Text(say.by(facts.latency_unit(result), "samples remark"), "muted"), *given, Samples(items)] if items else []
@@ -80,7 +80,7 @@ def samples(result: Result, say: Speaker) -> list[Block | None]:
 
 
 def protocol(result: Result, say: Speaker) -> list[Block | None]:
-    """All that one must know to judge the numbers or to repeat them."""
+    """Everything needed to judge or reproduce the numbers."""
     rows = [Row([Cell(name), Cell(value)]) for name, value in _rules(result, say) if value not in ("", formats.NONE)]
     columns = [Column(say("item"), number=False), Column(say("value"), number=False)]
     return [
@@ -246,7 +246,8 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("shared"), formats.plain(p.get("shared") or {})),
         (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), level=formats.short(p["level"]))
          if p.get("level") else ""),
-        (say("where"), say("where value", **{k: formats.plain(p.get(k)) for k in ("on", "device", "jobs", "threads")})),
+        (say("where"), say("where value", on=say.term("on", formats.plain(p.get("on"))),
+                           **{k: formats.plain(p.get(k)) for k in ("device", "jobs", "threads")})),
         (say("started"), formats.day(p.get("started"))),
         (say("time taken"), say("time value", wall=formats.duration(time["wall"]),
                                 training=formats.duration(time.get("training")), jobs=formats.count(time.get("jobs")))
@@ -257,7 +258,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
 
 
 def _range(values: Any, say: Speaker) -> str:
-    """Two numbers are an interval, anything else a list of choices."""
+    """Two numbers are a range, anything else is a list of choices."""
     numbers = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
     if numbers:
         return say("from to", low=formats.short(values[0]), high=formats.short(values[1]))

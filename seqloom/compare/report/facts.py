@@ -1,4 +1,4 @@
-"""What the report reads off a result. Everything here may be missing: a part that was not measured is None or empty."""
+"""Access to a comparison result for the report. Any part may be missing: what was not measured is None or empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pair = tuple[str, str]  # English, Chinese
 
 
 def dig(thing: Any, *keys: str) -> Any:
-    """The value at a path of keys; None where the path ends early."""
+    """The value at a path of keys; None if the path does not exist."""
     for key in keys:
         thing = thing.get(key) if isinstance(thing, dict) else None
     return thing
@@ -25,7 +25,7 @@ def listed(thing: Any, *keys: str) -> list[Any]:
 
 
 def entries(result: Result) -> list[tuple[int, Entry]]:
-    """Every entry with its number, which fixes its colour everywhere."""
+    """Every entry with its number, which determines its colour."""
     return list(enumerate(listed(result, "entries")))
 
 
@@ -38,7 +38,7 @@ def higher_is_better(result: Result) -> bool:
 
 
 def ranked(result: Result) -> list[tuple[int, Entry]]:
-    """The best first, what failed last."""
+    """Entries, best first, failed ones last."""
     sign = -1 if higher_is_better(result) else 1
 
     def order(item: tuple[int, Entry]) -> tuple[bool, bool, float]:
@@ -57,12 +57,12 @@ def verdict(entry: Entry) -> str:
 
 
 def rank(position: int, entry: Entry) -> str:
-    """What cannot be told apart from the best shares its place; what cannot be judged has none."""
+    """Models that tie with the best share its rank; those that cannot be tested have none."""
     return {"best": "1", "tie": "1", "worse": str(position + 1)}.get(verdict(entry), "")
 
 
 def decimals(result: Result) -> int:
-    """Of every score in this report, so that columns line up and intervals can be seen."""
+    """Decimals of the main score throughout the report, so that columns align and intervals are visible."""
     found = [entry["score"] for _, entry in scored(result)]
     spans = [(s["high"] - s["low"]) / 2 for s in found if s.get("low") is not None and s.get("high") is not None]
     return places([score["mean"] for score in found], spans)
@@ -84,7 +84,7 @@ def latencies(entry: Entry) -> dict[int, float]:
 
 
 def common_context(result: Result) -> int | None:
-    """The longest context at which every model was timed: some have an end where others go on."""
+    """The longest context at which every model was timed: some have a maximum context."""
     found = [set(times) for _, entry in scored(result) if (times := latencies(entry))]
     return max(set.intersection(*found), default=None) if found else None
 
@@ -103,20 +103,20 @@ def baseline_title(result: Result, name: Any) -> Pair:
 
 
 def score_title(result: Result, name: str | None = None) -> Pair:
-    """As the task declared it, for the head of a column; None: of the metric."""
+    """The title declared by the task, for a column header; None: of the metric."""
     name = name or str(dig(result, "protocol", "metric") or "score")
     return _pair(dig(result, "protocol", "titles", "scores", name, "title"), name)
 
 
 def score_words(result: Result, name: str | None = None) -> Pair:
-    """The same in the middle of a sentence: `Macro F1` becomes `macro F1`, `BLEU` stays."""
+    """The title within a sentence: `Macro F1` becomes `macro F1`, `BLEU` stays."""
     english, chinese = score_title(result, name)
     lower = english[:1].lower() + english[1:] if english[1:2].islower() else english
     return lower.removesuffix(", %"), chinese.removesuffix("（%）")
 
 
 def unit(result: Result, name: str | None = None) -> Pair:
-    """The unit of a score; empty where it has none. None: of the metric."""
+    """The unit of a score, or empty; None: of the metric."""
     name = name or str(dig(result, "protocol", "metric") or "")
     return _pair(dig(result, "protocol", "titles", "scores", name, "unit"), "")
 
@@ -126,7 +126,7 @@ def _pair(found: Any, otherwise: str) -> Pair:
 
 
 def shown(result: Result) -> dict[str, bool]:
-    """The scores beside the metric that someone has, the chief one first; and whether higher is better."""
+    """Additional scores that any model or baseline has, main one first, and whether higher is better."""
     rows = [*listed(result, "baselines"), *(entry for _, entry in scored(result))]
     names = [
         name for name in listed(result, "protocol", "shown") if any(dig(r, "scores", name) is not None for r in rows)
@@ -135,15 +135,15 @@ def shown(result: Result) -> dict[str, bool]:
 
 
 def shown_places(result: Result) -> dict[str, int]:
-    """Decimals of each of them."""
+    """Decimals of each additional score."""
     means = [[dig(entry, "scores", name, "mean") for _, entry in scored(result)] for name in shown(result)]
     others = [[dig(row, "scores", name) for row in listed(result, "baselines")] for name in shown(result)]
     return {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
 
 
 def yardstick(result: Result) -> str | None:
-    """What models and baselines are compared by: None, the metric; or the chief score beside it, where baselines are
-    texts and have no other."""
+    """The score by which models and baselines are compared: None for the metric, or the main additional score where
+    the baselines only output text and have no loss."""
     rows = listed(result, "baselines")
     if any(row.get("score") is not None for row in rows):
         return None
@@ -151,12 +151,12 @@ def yardstick(result: Result) -> str | None:
 
 
 def measured(row: dict[str, Any], name: str | None) -> float | None:
-    """A baseline's score by a yardstick."""
+    """The score of a baseline by a yardstick."""
     return row.get("score") if name is None else dig(row, "scores", name)
 
 
 def baselines(result: Result) -> list[dict[str, Any]]:
-    """The best first."""
+    """Baselines, best first."""
     by = yardstick(result)
     sign = -1 if (higher_is_better(result) if by is None else shown(result)[by]) else 1
     found = [(value, row) for row in listed(result, "baselines") if (value := measured(row, by)) is not None]
@@ -168,7 +168,7 @@ def failed_baselines(result: Result) -> list[dict[str, Any]]:
 
 
 def mean_curve(entry: Entry) -> list[dict[str, float]]:
-    """The mean over seeds, when all of them were measured at the same tokens."""
+    """Mean over seeds; empty unless all were validated at the same numbers of tokens."""
     curves = [listed(run, "curve") for run in runs(entry)]
     curves = [[point for point in curve if point.get("valid") is not None] for curve in curves]
     grids = {tuple(point["tokens"] for point in curve) for curve in curves}
@@ -181,7 +181,7 @@ def mean_curve(entry: Entry) -> list[dict[str, float]]:
 
 
 def state_bytes(entry: Entry) -> tuple[int, int, bool] | None:
-    """Bytes of state at the shortest and the longest context, and whether they grow."""
+    """State size in bytes at the shortest and the longest context, and whether it grows."""
     points = sorted(listed(entry, "cost", "state"), key=lambda point: point["context"])
     points = [point for point in points if point.get("bytes") is not None]
     if not points:
@@ -191,7 +191,7 @@ def state_bytes(entry: Entry) -> tuple[int, int, bool] | None:
 
 
 def reach(entry: Entry) -> tuple[int, bool] | None:
-    """The longest distance with recall above half-way between chance and 1 (0: none); and, is it the longest tried?"""
+    """The longest distance with recall above the midpoint between chance and 1 (0: none); is it the longest tested?"""
     points = [point for point in listed(entry, "aspects", "recall") if point.get("accuracy") is not None]
     if not points:
         return None
@@ -201,7 +201,7 @@ def reach(entry: Entry) -> tuple[int, bool] | None:
 
 
 def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Loss where the trained length ends, and at the last positions beyond it."""
+    """Loss at the training length, and at the last positions beyond it."""
     points = [point for point in listed(entry, "aspects", "positions") if point.get("loss") is not None]
     length = dig(entry, "aspects", "trained_length")
     if not points or length is None:
@@ -212,13 +212,13 @@ def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | N
 
 
 def by_length(entry: Entry) -> list[dict[str, Any]]:
-    """Share of output tokens that are right, at the shortest and at the longest sources."""
+    """Output accuracy for the shortest and the longest sources."""
     points = listed(entry, "aspects", "forgetting", "by_length")
     return points[:1] + points[-1:] if len(points) > 1 else points
 
 
 def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:
-    """Those that no other beats in cost and in score, cheapest first."""
+    """The Pareto front of (cost, score), cheapest first."""
     kept: list[int] = []
     for number, (_, score) in sorted(points.items(), key=lambda p: (p[1][0], -p[1][1] if higher else p[1][1])):
         if not kept or (score > points[kept[-1]][1] if higher else score < points[kept[-1]][1]):
@@ -227,7 +227,7 @@ def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:
 
 
 def recipes(result: Result) -> tuple[list[str], dict[str, dict[str, float]]]:
-    """The recipes, and the best validation score of each entry under each."""
+    """The recipes, and the best validation score of each entry with each recipe."""
     table: dict[str, dict[str, float]] = {}
     for row in listed(result, "recipe_table"):
         if row.get("score") is not None:
@@ -240,7 +240,7 @@ def spread(scores: dict[str, float]) -> float | None:
 
 
 def spreads(result: Result) -> tuple[float, float] | None:
-    """(between recipes within an architecture: the median; between architectures, each at its best)."""
+    """Range over recipes within an architecture (median), and range over architectures at their best recipe."""
     _, table = recipes(result)
     within = [found for row in table.values() if (found := spread(row)) is not None]
     if not within or len(table) < 2:
@@ -250,7 +250,7 @@ def spreads(result: Result) -> tuple[float, float] | None:
 
 
 def chosen_trial(entry: Entry, higher: bool) -> int | None:
-    """The position, in the list of trials, of the one whose settings were kept."""
+    """Index of the trial whose settings were selected."""
     found = {
         number: trial["score"]
         for number, trial in enumerate(listed(entry, "search"))

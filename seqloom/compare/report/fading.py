@@ -1,4 +1,4 @@
-"""How well a model does further on: deeper into a source, later in an output, more steps ahead."""
+"""How quality changes along a sequence: by output position, source length and forecast step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from seqloom.compare.report.facts import Result
 from seqloom.pages.blocks import Axis, Chart, Panel, Series
 from seqloom.pages.words import Speaker
 
-_MARKED = 16  # points of a line, at most, that each have a mark
+_MARKED = 16  # lines with more points are drawn without markers
 
 
 def forgetting(result: Result, say: Speaker) -> Chart | None:
-    """What of the source arrives: where in the output, at which step, and from how long a source."""
+    """Output accuracy by relative position, output position and source length."""
     panels = [
         charts.lines(
             result, say(f"forgetting {by}"), Axis(say(f"axis {by}"), format=",.3~r"),
@@ -26,7 +26,7 @@ def forgetting(result: Result, say: Speaker) -> Chart | None:
 
 
 def horizon(result: Result, say: Speaker) -> Chart | None:
-    """The error against the steps ahead: of models and, thin, of naive forecasts; and where they had learned."""
+    """Error by forecast step on the test set, with naive forecasts as thin lines, and before the test set."""
     panels: list[Panel] = []
     for part in ("rmse", "inside"):
         panel = charts.lines(
@@ -53,12 +53,12 @@ def _by_step(part: str, entry: facts.Entry) -> list[tuple[float, float]]:
 
 
 def _columns(values: list[float | None]) -> tuple[list[float], list[float]]:
-    """Steps and errors, of those that are known."""
+    """Steps and errors, without missing values."""
     points = [(step, value) for step, value in enumerate(values, 1) if value is not None]
     return [float(x) for x, _ in points], [y for _, y in points]
 
 
 def _middles(by: str, entry: facts.Entry) -> list[tuple[float, float]]:
-    """Each stretch stands at its middle."""
+    """Each bin is drawn at its midpoint."""
     points = facts.listed(entry, "aspects", "forgetting", by)
     return [((point["from"] + point["to"]) / 2, point["accuracy"]) for point in points]

@@ -1,4 +1,4 @@
-"""The result in a terminal: one line for each model, and the recommendation under them."""
+"""The result in a terminal: one line per model, then the recommendation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.pages import formats
 
-NAME = 20  # columns a name may take
+NAME = 20  # maximum width of a name in columns
 
 
 def rows(result: Result) -> list[dict[str, str]]:
-    """What the table shows, as text: models with the best first, then baselines. Every row has the same keys."""
+    """The cells as text: models, best first, then baselines. All rows have the same keys."""
     places = facts.decimals(result)
     context = facts.common_context(result)
     found = [
@@ -30,7 +30,7 @@ def rows(result: Result) -> list[dict[str, str]]:
 
 
 def lines(result: Result, width: int = 80) -> list[str]:
-    """The table, no wider than `width`: the last columns go first when there is no room."""
+    """The table, at most `width` wide: the last columns are dropped first."""
     shown = [{key: _cut(value, NAME) for key, value in row.items()} for row in rows(result)]
     every = shown[0] if shown else _empty()
     widths = {key: max([_width(key), *(_width(row[key]) for row in shown)]) for key in every}
@@ -47,12 +47,12 @@ def recommendation(result: Result, width: int = 80) -> list[str]:
     """The recommendation as lines of plain text."""
     found, say = result.get("recommendation") or {}, speaker("en")
     choice = found.get("choice")
-    said = [f"Recommended: {choice}" if choice else say("no recommendation")]
-    said += [line for reason in say.of(found.get("reasons")) for line in _bullet(reason, width)]
+    text = [f"Recommended: {choice}" if choice else say("no recommendation")]
+    text += [line for reason in say.of(found.get("reasons")) for line in _bullet(reason, width)]
     changes = say.of(found.get("would_change"))
     if changes:
-        said += [say("would change") + ":", *(line for change in changes for line in _bullet(change, width))]
-    return said
+        text += [say("would change") + ":", *(line for change in changes for line in _bullet(change, width))]
+    return text
 
 
 def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
 
 
 def _with_scores(result: Result, row: dict[str, str], scored: dict[str, Any]) -> dict[str, str]:
-    """With the scores beside the metric: early where baselines have no other, else last."""
+    """Add the additional scores: after the main one where baselines have no main score, else last."""
     say = speaker("en")
     beside = {}
     for name, decimals in facts.shown_places(result).items():
@@ -122,5 +122,5 @@ def _pad(text: str, width: int, key: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns in a terminal: Chinese characters take two."""
+    """Width in terminal columns: Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

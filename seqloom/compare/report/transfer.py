@@ -1,4 +1,4 @@
-"""What pre-training brings: a cell in the table of aspects, and the score against the number of labelled examples."""
+"""The effect of pre-training: a cell in the table of aspects, and a chart of score by labelled examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def measured(result: Result) -> bool:
 
 
 def cell(entry: Entry, say: Speaker) -> Cell:
-    """What it brings with the fewest examples and with the most; and how it was taught."""
+    """Scores without and with pre-training, for the fewest and the most examples."""
     points = facts.listed(entry, "aspects", "transfer", "points")
     if not points:
         error = facts.dig(entry, "aspects", "transfer", "error")
@@ -29,7 +29,7 @@ def cell(entry: Entry, say: Speaker) -> Cell:
 
 
 def chart(result: Result, say: Speaker) -> Chart | None:
-    """Two lines for each model: filled with pre-training, hollow without."""
+    """Two lines per model: filled markers with pre-training, hollow without."""
     series, rows = [], []
     for number, entry in facts.scored(result):
         points, name = facts.listed(entry, "aspects", "transfer", "points"), str(entry["name"])
@@ -53,7 +53,7 @@ def chart(result: Result, say: Speaker) -> Chart | None:
     columns = [Column(say("model"), number=False), Column(say("labelled examples")),
                *(Column(say(key)) for key in ("without pre-training", "with pre-training", "gain"))]  # fmt: skip
     table = Table(say("transfer chart"), columns, rows)
-    remark = say("transfer remark", taught=_taught(result, say))
+    remark = say("transfer remark", taught=_pretraining(result, say))
     return Chart("transfer", say("transfer chart"), [panel], charts.legend(result, [panel]), [table], remark)
 
 
@@ -67,7 +67,7 @@ def _places(points: list[dict[str, dict[str, float]]]) -> int:
     return formats.places(point[way]["mean"] for point in points for way in ("scratch", "pretrained"))
 
 
-def _taught(result: Result, say: Speaker) -> str:
+def _pretraining(result: Result, say: Speaker) -> str:
     """`gpt: language model, 2,000,000 tokens; ...`"""
     parts = []
     for _, entry in facts.scored(result):
@@ -76,4 +76,4 @@ def _taught(result: Result, say: Speaker) -> str:
             tokens = say("budget.tokens", amount=formats.count(found["tokens"]))
             english, chinese = found.get("teacher_title") or [found["teacher"]] * 2
             parts.append(f"{entry['name']}{say('colon')}{say.pick((english, chinese))}{say('comma')}{tokens}")
-    return "; ".join(parts)
+    return say("semicolon").join(parts)

@@ -1,4 +1,4 @@
-"""Built-in data that needs no download, from what is installed or made from a fixed seed. One file per set."""
+"""Built-in data that needs no download: installed or generated from a fixed seed. One file per dataset."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SAMPLES: dict[str, Sample] = {
 
 
 def find_sample(spec: str, kind: Kind) -> Sample:
-    """The sample behind `sample:NAME`, when it is of the kind that is wanted."""
+    """The sample named by `sample:NAME`, if it is of the required kind."""
     name = spec.removeprefix("sample:")
     if name not in SAMPLES:
         raise unknown("sample", name, SAMPLES)
     sample = SAMPLES[name]
     if sample.kind != kind:
         others = ", ".join(f"sample:{other}" for other, found in SAMPLES.items() if found.kind == kind)
-        wanted = f"{NAMES[kind]} {'is' if kind == 'text' else 'are'} wanted"
-        raise UserError(f"{spec}: {NAMES[sample.kind]} where {wanted}; there are: {others}")
+        needed = f"{NAMES[kind]} {'is' if kind == 'text' else 'are'} needed"
+        raise UserError(f"{spec}: has {NAMES[sample.kind]}, but {needed}; available: {others}")
     return sample

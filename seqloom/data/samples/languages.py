@@ -12,7 +12,7 @@ LANGUAGES = ("cs", "de", "en", "es", "fi", "fr", "hu", "it", "ja", "nl", "pl", "
 
 @cache
 def _languages() -> list[tuple[str, str]]:
-    """Names of countries, languages and currencies, and the language they are written in; some are alike in several."""
+    """Names of countries, languages and currencies, each with its language; some are the same in several."""
     from babel import Locale
 
     rows = set()
@@ -29,6 +29,6 @@ def languages() -> Iterator[tuple[str, str]]:
 
 SAMPLES = {
     "languages": Sample(
-        "labelled", "19,000 names of places, languages and money, and which of 16 languages", languages
+        "labelled", "19,000 names of places, languages and currencies, each in one of 16 languages", languages
     ),
 }

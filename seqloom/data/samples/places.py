@@ -1,7 +1,7 @@
-"""A sample of names in sentences: countries, languages and currencies as English, German, French and Chinese name them.
+"""Names in sentences: countries, languages and currencies in English, German, French and Chinese.
 
-The names are those of the Unicode CLDR, by way of Babel; the sentences are made from a fixed seed. One name in seven is
-kept for a second set, of names that the first one does not have.
+The names are those of the Unicode CLDR, by way of Babel; the sentences are generated from a fixed seed. One name in
+seven is reserved for a second dataset, whose names never occur in the first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 from seqloom.data.samples.sample import Sample
 
-SENTENCES, NEW = 4_000, 800  # in all languages together: of known names, and of those kept
+SENTENCES, NEW = 4_000, 800  # in all languages together: with common names, and with reserved ones
 NO_COUNTRY = {"EU", "EZ", "UN", "QO", "XA", "XB", "ZZ"}
 SLOT = re.compile(r"\{(LOC|LANG|MONEY)\}")
 
@@ -91,21 +91,21 @@ def places_new() -> Iterator[Marked]:
     return _sentences(NEW, 1)
 
 
-def _sentences(count: int, half: int) -> Iterator[Marked]:
-    """Texts with the places of their names: (begin, end, label)."""
-    chosen, languages = random.Random(half), list(TEMPLATES)
+def _sentences(count: int, which: int) -> Iterator[Marked]:
+    """Texts with the spans of their names: (begin, end, label)."""
+    rng, languages = random.Random(which), list(TEMPLATES)
     for number in range(count):
         language = languages[number % len(languages)]
-        yield _fill(chosen, chosen.choice(TEMPLATES[language]), _names(language)[half])
+        yield _fill(rng, rng.choice(TEMPLATES[language]), _names(language)[which])
 
 
-def _fill(chosen: random.Random, template: str, names: dict[str, list[str]]) -> Marked:
-    template = re.sub(r"\{N\}", lambda _: str(chosen.randint(2, 400)), template)
-    template = re.sub(r"\{Y\}", lambda _: str(chosen.randint(1900, 2024)), template)
+def _fill(rng: random.Random, template: str, names: dict[str, list[str]]) -> Marked:
+    template = re.sub(r"\{N\}", lambda _: str(rng.randint(2, 400)), template)
+    template = re.sub(r"\{Y\}", lambda _: str(rng.randint(1900, 2024)), template)
     text, spans, last = "", [], 0
     for slot in SLOT.finditer(template):
         text += template[last : slot.start()]
-        name = chosen.choice(names[slot[1]])
+        name = rng.choice(names[slot[1]])
         spans.append((len(text), len(text) + len(name), slot[1]))
         text, last = text + name, slot.end()
     text += template[last:]
@@ -114,35 +114,35 @@ def _fill(chosen: random.Random, template: str, names: dict[str, list[str]]) -> 
 
 @cache
 def _names(language: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """By label, the names that are known, and those that are kept."""
+    """By label, the common names and the reserved ones."""
     from babel import Locale
 
     locale = Locale(language)
     countries = {code: name for code, name in locale.territories.items() if re.fullmatch("[A-Z]{2}", code)}
-    tongues = {code: name for code, name in locale.languages.items() if re.fullmatch("[a-z]{2,3}", code)}
+    languages = {code: name for code, name in locale.languages.items() if re.fullmatch("[a-z]{2,3}", code)}
     found = {
         "LOC": [name for code, name in countries.items() if code not in NO_COUNTRY],
-        "LANG": list(tongues.values()),
+        "LANG": list(languages.values()),
         "MONEY": list(locale.currencies.values()),
     }
     whole = {label: sorted({name for name in names if _is_plain(name)}) for label, names in found.items()}
-    known, kept = (
-        {label: [name for name in names if _is_kept(name) == kept] for label, names in whole.items()}
-        for kept in (False, True)
+    common, reserved = (
+        {label: [name for name in names if _is_reserved(name) == which] for label, names in whole.items()}
+        for which in (False, True)
     )
-    return known, kept
+    return common, reserved
 
 
 def _is_plain(name: str) -> bool:
-    """No remarks in brackets, no years: `German Mark`, but not `Peruvian Sol (1863–1965)`."""
+    """No brackets, no years: `German Mark`, but not `Peruvian Sol (1863–1965)`."""
     return not re.search(r"[()（）\[\]0-9]", name)
 
 
-def _is_kept(name: str) -> bool:
+def _is_reserved(name: str) -> bool:
     return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] % 7 == 0
 
 
 SAMPLES = {
-    "places": Sample("tagged", "4,000 sentences with countries, languages, currencies, in four languages", places),
-    "places-new": Sample("tagged", "800 more such sentences, with names that places does not have", places_new),
+    "places": Sample("tagged", "4,000 sentences naming countries, languages and currencies, in four languages", places),
+    "places-new": Sample("tagged", "800 more such sentences, with names that never occur in places", places_new),
 }

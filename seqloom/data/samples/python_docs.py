@@ -1,4 +1,4 @@
-"""The interpreter's own help topics."""
+"""Python's built-in help topics."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def python_docs() -> Iterator[str]:
         yield f"{title}\n{topics[title].strip()}\n\n"
 
 
-SAMPLES = {"python-docs": Sample("text", "the interpreter's own help topics, about 0.5 MB of English", python_docs)}
+SAMPLES = {"python-docs": Sample("text", "Python's built-in help topics, about 0.5 MB of English", python_docs)}

@@ -1,4 +1,4 @@
-"""The standard library's source."""
+"""The source code of the standard library."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from seqloom.data.samples.sample import Sample
 
-PASSED_OVER = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
+SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "__pycache__"}
 
 
 def python_source() -> Iterator[str]:
     library = Path(sysconfig.get_path("stdlib"))
     paths = (path.relative_to(library) for path in library.rglob("*.py"))
-    for path in sorted((p for p in paths if PASSED_OVER.isdisjoint(p.parts)), key=Path.as_posix):
+    for path in sorted((p for p in paths if SKIPPED.isdisjoint(p.parts)), key=Path.as_posix):
         try:
             text = (library / path).read_text(encoding="utf-8")
         except (UnicodeDecodeError, OSError):
@@ -23,4 +23,4 @@ def python_source() -> Iterator[str]:
             yield text if text.endswith("\n") else text + "\n"
 
 
-SAMPLES = {"python-source": Sample("text", "the standard library's source, about 11 MB of Python", python_source)}
+SAMPLES = {"python-source": Sample("text", "the source code of Python's standard library, about 11 MB", python_source)}

@@ -1,4 +1,4 @@
-"""Strings of letters and the same strings backwards: nothing to learn but to remember."""
+"""Random strings of letters and their reversals: a pure test of memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from seqloom.data.samples.sample import Sample
 
 
 def reversal() -> Iterator[tuple[str, str]]:
-    chosen = random.Random(1)
+    rng = random.Random(1)
     for _ in range(100_000):
-        letters = chosen.choices("abcdefghijklmnopqrst", k=40)
+        letters = rng.choices("abcdefghijklmnopqrst", k=40)
         yield " ".join(letters), " ".join(reversed(letters))
 
 
-SAMPLES = {"reversal": Sample("pairs", "100,000 random strings of 40 letters, and each backwards", reversal)}
+SAMPLES = {"reversal": Sample("pairs", "100,000 random strings of 40 letters and their reversals", reversal)}

@@ -1,4 +1,4 @@
-"""Sample: a built-in set of data that needs no download."""
+"""Sample: a built-in dataset that needs no download."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Kind = Literal["text", "pairs", "labelled", "frames", "tagged", "questions", "se
 NAMES: dict[Kind, str] = {
     "text": "a text",
     "pairs": "pairs of texts",
-    "labelled": "rows with labels",
-    "frames": "measurements with labels",
-    "tagged": "words with tags",
-    "questions": "questions on passages",
+    "labelled": "labelled texts",
+    "frames": "labelled measurements",
+    "tagged": "tagged sentences",
+    "questions": "questions about passages",
     "series": "numeric series",
 }
 
@@ -20,4 +20,4 @@ NAMES: dict[Kind, str] = {
 class Sample(NamedTuple):
     kind: Kind
     what: str
-    read: Callable[[], Iterator[Any]]  # a text: pieces of it; else rows: (source, target), (text, label), ...
+    read: Callable[[], Iterator[Any]]  # pieces of a text, or rows: (source, target), (text, label), ...

@@ -1,4 +1,4 @@
-"""Mean sunspot number of each year from 1700 to 2008: the public record of the observatories at Zürich and Brussels."""
+"""Yearly mean sunspot numbers, 1700 to 2008: the public record of the observatories in Zürich and Brussels."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def sunspots() -> Iterator[dict[str, float]]:
         yield {"year": year, "sunspots": float(number)}
 
 
-SAMPLES = {"sunspots": Sample("series", "mean sunspot number of each year, 1700 to 2008", sunspots)}
+SAMPLES = {"sunspots": Sample("series", "yearly mean sunspot numbers, 1700 to 2008", sunspots)}

@@ -1,4 +1,4 @@
-"""The shapes of data that tasks read: the folder's name is what a task says it reads."""
+"""The shapes of data that tasks read, one folder each: a task names the folder of its shape."""
 
 from importlib import import_module
 from pathlib import Path

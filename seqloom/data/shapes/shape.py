@@ -1,6 +1,6 @@
 """Shape: one shape of data, from what the user typed to rows that a model can be trained on.
 
-One folder per shape, named like the shape. A task says which one it reads; nothing else needs to know.
+One folder per shape, of the same name. A task names the shape it reads; nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seqloom.data.text import Source
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.options import NoTokenizer, TokenizerOptions
 
-_LARGE = 10_000_000  # bytes of text whose preparation is worth showing progress for
+_LARGE = 10_000_000  # bytes of text from which preparation shows progress
 
 O = TypeVar("O", bound=DataOptions)  # noqa: E741
 T = TypeVar("T", bound=Strict)
@@ -32,41 +32,41 @@ V = TypeVar("V", bound=Vocabulary)
 
 
 class Shape(ABC, Generic[O, T, P, R, V]):
-    """`options`: its data section; `tokenizer`: its tokenizer section."""
+    """`options`: class of its data section; `tokenizer`: class of its tokenizer section."""
 
     options: ClassVar[type[DataOptions]]
     tokenizer: ClassVar[type[Strict]] = NoTokenizer
 
     @abstractmethod
     def open(self, spec: str, options: O) -> P:
-        """The part behind a name; `options` says how to read it."""
+        """The data named by `spec`, read according to `options`."""
 
     def holds(self, spec: str) -> bool:
-        """Whether this is data of this shape without doubt."""
+        """Whether this is certainly data of this shape."""
         return False
 
     @abstractmethod
     def sources(self, spec: str, options: O) -> Iterator[Row]:
-        """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, the target where there is one."""
+        """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, with the target if known."""
 
     @abstractmethod
     def examine(self, options: O) -> list[Finding]:
-        """What is wrong with data of this shape, before any training (`seqloom doctor`)."""
+        """Findings on the data, before any training (`seqloom doctor`)."""
 
     @abstractmethod
     def make_vocabulary(self, options: T, train: P, known: Tokenizer | None = None) -> V:
-        """Fitted to the training part; `known`: the tokenizer of another run, used instead of a new one."""
+        """Fitted to the training set; `known`: the tokenizer of another run, used instead of a new one."""
 
     @abstractmethod
     def load_vocabulary(self, folder: Path) -> V: ...
 
     @abstractmethod
     def prepare(self, part: P, vocabulary: V, talk: Reporter | None = None, name: str = "") -> R:
-        """Rows, from the cache when they were prepared before; with progress where it takes long."""
+        """Rows, from the cache if prepared before; reports progress if it takes long."""
 
     @abstractmethod
     def check(self, rows: Mapping[str, R], vocabulary: V) -> None:
-        """Refuse data from which there is nothing to learn."""
+        """Refuse data with nothing to learn."""
 
     @abstractmethod
     def describe(self, train: R, vocabulary: V) -> str: ...
@@ -76,14 +76,14 @@ class Shape(ABC, Generic[O, T, P, R, V]):
 
     @abstractmethod
     def draw(self, part: P, count: int, draw: int) -> P:
-        """Only `count` rows of a part, to see how much less they teach."""
+        """A random sample of `count` rows, with seed `draw`."""
 
     def bytes_per_token(self, train: R, vocabulary: V) -> float | None:
-        """None where bits per byte would mean nothing."""
+        """None where bits per byte would be meaningless."""
         return None
 
     def open_parts(self, options: O) -> dict[str, P]:
-        """The train, valid and test parts: as given, or set aside from the training part."""
+        """The train, valid and test splits: from files of their own, or held out from train."""
         whole, given = self.open(options.train, options), options.held_out
         share = {"valid": options.valid_fraction, "test": options.test_fraction}
         shares = {part: 0.0 if part in given else share[part] for part in share}
@@ -103,7 +103,7 @@ D = TypeVar("D", bound=Divisible)
 
 
 class RowShape(Shape[O, T, D, R, V]):
-    """A shape whose parts are rows that can be divided one by one."""
+    """A shape whose rows can be split one by one."""
 
     def split(self, part: D, valid: float, test: float) -> dict[str, D]:
         return split_rows(part, valid, test)
@@ -113,13 +113,13 @@ class RowShape(Shape[O, T, D, R, V]):
 
 
 def fitted(options: TokenizerOptions, texts: Iterator[str]) -> Tokenizer:
-    """A new tokenizer for these texts."""
+    """A new tokenizer fitted to these texts."""
     how = {"size": options.vocabulary, "min_count": options.min_count, "split": options.split}
     return train_tokenizer(options.kind, texts, **how)  # type: ignore[arg-type]
 
 
 def prepared(source: Source, tokenizer: Tokenizer, talk: Reporter | None, name: str) -> TokenStream:
-    """A text as ids; a large one with progress."""
+    """A text as token ids; reports progress if it is large."""
     size, talk = max(1, source.bytes), talk or Silent()
 
     def progress(done: int) -> None:
@@ -130,6 +130,6 @@ def prepared(source: Source, tokenizer: Tokenizer, talk: Reporter | None, name: 
 
 def mostly_unknown(what: str) -> UserError:
     return UserError(
-        f"more than half of {what} is unknown; raise tokenizer.vocabulary, lower tokenizer.min_count, or use "
-        "tokenizer.kind=bpe"
+        f"more than half of the tokens in {what} are unknown; raise tokenizer.vocabulary, lower tokenizer.min_count, "
+        "or use tokenizer.kind=bpe"
     )

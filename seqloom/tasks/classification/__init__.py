@@ -1,4 +1,4 @@
-"""Classification: what kind of text is this, or of two texts, or of a sequence of measurements?"""
+"""Classification: assign labels to a text, a pair of texts, or a sequence of measurements."""
 
 from seqloom.tasks.classification.task import Classification, Config
 

@@ -1,7 +1,6 @@
-"""Logistic regression on bags: of words and pairs of words (TF-IDF), of characters, of measurements. By scikit-learn.
+"""Logistic regression by scikit-learn on TF-IDF of words or characters, or on statistics of measurements.
 
-They know nothing of order, train in seconds, and are hard to beat on few rows: whoever reports a model without them
-hides something.
+These baselines ignore order, train in seconds, and are hard to beat on small data: compare every model with them.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from seqloom.core.batch import IGNORE
 from seqloom.core.order import spread
 from seqloom.core.words import CJK
 
-_ROWS, _CHARACTERS, _FEATURES = 100_000, 10_000, 200_000  # most that are learned from; of each text; kept
-_SHORT = 30  # characters of a text, on average, below which it is hardly made of words
+_ROWS, _CHARACTERS, _FEATURES = 100_000, 10_000, 200_000  # at most: training rows; characters per text; features
+_SHORT = 30  # mean characters per text below which character n-grams are used
 _CJK = re.compile(f"[{CJK}]")
 
-Found = tuple[str, dict[str, np.ndarray], str]  # its name, the chances (rows, labels) of each part, and how
+Found = tuple[str, dict[str, np.ndarray], str]  # name, probabilities (rows, labels) for each split, protocol
 
 
-def bag_of_words(train: Sequence[str], wanted: np.ndarray, parts: Mapping[str, Sequence[str]]) -> Found:
-    """Words and pairs of them; characters up to three where texts are written without blanks, or are a few words."""
+def bag_of_words(train: Sequence[str], targets: np.ndarray, parts: Mapping[str, Sequence[str]]) -> Found:
+    """Word unigrams and bigrams; character n-grams up to 3 for scripts without spaces and very short texts."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     some = train[:: max(1, len(train) // 500)]
@@ -34,52 +33,52 @@ def bag_of_words(train: Sequence[str], wanted: np.ndarray, parts: Mapping[str, S
     how = {"analyzer": "char_wb", "ngram_range": (1, 3)} if characters else words
     counts = TfidfVectorizer(sublinear_tf=True, max_features=_FEATURES, **how)
     rows = spread(min(len(train), _ROWS), len(train))
-    kept, wanted = [train[n][:_CHARACTERS] for n in rows], wanted[rows]
+    kept, targets = [train[n][:_CHARACTERS] for n in rows], targets[rows]
     features = counts.fit_transform(kept)
     bags = {part: counts.transform([text[:_CHARACTERS] for text in texts]) for part, texts in parts.items()}
-    name = "characters 1 to 3" if characters else "words 1 to 2"
-    of = "" if len(train) <= _ROWS else f", {_ROWS:,} rows"
-    return "tf-idf", _regression(features, wanted, bags), f"TF-IDF of {name}, logistic regression (scikit-learn){of}"
+    name = "character 1- to 3-grams" if characters else "word 1- to 2-grams"
+    of = "" if len(train) <= _ROWS else f", trained on {_ROWS:,} rows"
+    return "tf-idf", _regression(features, targets, bags), f"TF-IDF of {name}, logistic regression (scikit-learn){of}"
 
 
-def bag_of_frames(train: Sequence[np.ndarray], wanted: np.ndarray, parts: Mapping[str, Sequence[np.ndarray]]) -> Found:
-    """Mean and deviation of every measurement."""
+def bag_of_frames(train: Sequence[np.ndarray], targets: np.ndarray, parts: Mapping[str, Sequence[np.ndarray]]) -> Found:
+    """Mean and standard deviation of every measurement."""
 
     def summary(rows: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack([np.concatenate((frames.mean(0), frames.std(0))) for frames in rows])
 
     features, bags = summary(train), {part: summary(rows) for part, rows in parts.items()}
-    told = "mean and deviation of each measurement, logistic regression (scikit-learn)"
-    return "mean and deviation", _regression(features, wanted, bags), told
+    protocol = "mean and standard deviation of each measurement, logistic regression (scikit-learn)"
+    return "mean and deviation", _regression(features, targets, bags), protocol
 
 
-def _regression(features: Any, wanted: np.ndarray, bags: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _regression(features: Any, targets: np.ndarray, bags: Mapping[str, Any]) -> dict[str, np.ndarray]:
     from sklearn.linear_model import LogisticRegression
 
-    if wanted.ndim == 2:
-        each = [_one(features, wanted[:, n], bags) for n in range(wanted.shape[1])]
-        return {part: np.stack([chances[part] for chances in each], axis=1) for part in bags}
-    known = wanted != IGNORE
-    model = LogisticRegression(**_how(features)).fit(features[known], wanted[known])
+    if targets.ndim == 2:
+        each = [_one_label(features, targets[:, n], bags) for n in range(targets.shape[1])]
+        return {part: np.stack([probabilities[part] for probabilities in each], axis=1) for part in bags}
+    known = targets != IGNORE
+    model = LogisticRegression(**_settings(features)).fit(features[known], targets[known])
     found = {}
     for part, bag in bags.items():
-        chances = np.zeros((bag.shape[0], int(wanted.max()) + 1))
-        chances[:, model.classes_] = model.predict_proba(bag)
-        found[part] = chances
+        probabilities = np.zeros((bag.shape[0], int(targets.max()) + 1))
+        probabilities[:, model.classes_] = model.predict_proba(bag)
+        found[part] = probabilities
     return found
 
 
-def _how(features: Any) -> dict[str, Any]:
-    """Bags of words have few of many features: the solver for that is several times quicker, with the same result."""
+def _settings(features: Any) -> dict[str, Any]:
+    """Bag-of-words features are sparse: saga is several times faster on them, with the same result."""
     sparse = {"solver": "saga", "tol": 1e-2, "max_iter": 100, "random_state": 0}
     return {"C": 10.0} | (sparse if hasattr(features, "tocsr") else {"max_iter": 1000})
 
 
-def _one(features: Any, wanted: np.ndarray, bags: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The chance of one label among several; one that all rows or none have needs no regression."""
+def _one_label(features: Any, targets: np.ndarray, bags: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The probability of one of several labels; constant if all rows or none have it."""
     from sklearn.linear_model import LogisticRegression
 
-    if wanted.min() == wanted.max():
-        return {part: np.full(bag.shape[0], float(wanted.min())) for part, bag in bags.items()}
-    model = LogisticRegression(**_how(features)).fit(features, wanted > 0.5)
+    if targets.min() == targets.max():
+        return {part: np.full(bag.shape[0], float(targets.min())) for part, bag in bags.items()}
+    model = LogisticRegression(**_settings(features)).fit(features, targets > 0.5)
     return {part: model.predict_proba(bag)[:, 1] for part, bag in bags.items()}

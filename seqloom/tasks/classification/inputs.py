@@ -1,4 +1,4 @@
-"""What a row to classify holds: one text or two, or a sequence of measurements."""
+"""What a row to classify contains: one text, two texts, or a sequence of measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seqloom.layers.linear import Linear
 from seqloom.tasks.classification.baselines import Found, bag_of_frames, bag_of_words
 
 Examples = LabelledRows | FrameRows
-Chosen = Mapping[str, tuple[Examples, np.ndarray]]  # of each part, some of its rows
+Chosen = Mapping[str, tuple[Examples, np.ndarray]]  # some rows of each split
 
 
 class Inputs(ABC):
@@ -30,30 +30,30 @@ class Inputs(ABC):
 
     @abstractmethod
     def sequence(self, parts: Sequence[np.ndarray], most: int, keep: Keep) -> np.ndarray:
-        """What a model reads of a row: at most this many tokens or steps."""
+        """What the model reads of a row: at most `most` tokens or steps."""
 
     @abstractmethod
     def parts(self, row: Row) -> list[np.ndarray]:
-        """A row to predict from, as the parts of `sequence`."""
+        """The parts of a row to predict, as `sequence` takes them."""
 
     @abstractmethod
-    def nothing(self) -> np.ndarray:
-        """A row without content, for a batch without rows."""
+    def empty(self) -> np.ndarray:
+        """A row without content, for an empty batch."""
 
     @abstractmethod
     def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor: ...
 
-    def with_gaps(self, inputs: Tensor, share: float) -> Tensor:
-        """Some tokens replaced by the unknown token, never the marks."""
+    def word_dropout(self, inputs: Tensor, share: float) -> Tensor:
+        """Replace a share of the tokens by <unk>, but no special tokens."""
         return inputs
 
     @abstractmethod
-    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
-        """Logistic regression on a bag of what the rows hold."""
+    def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
+        """Logistic regression on features of the rows that ignore order."""
 
 
 class TextInputs(Inputs):
-    """A text begins with a mark and ends with one; two texts are read one after the other."""
+    """A text is read between <bos> and <eos>; of two texts, the second follows with its own <eos>."""
 
     def __init__(self, tokenizer: LabelledTokenizer) -> None:
         self.tokenizer = tokenizer
@@ -69,7 +69,7 @@ class TextInputs(Inputs):
             others = sum(map(len, parts)) - len(parts[longer])
             shorter = max([len(part) for n, part in enumerate(parts) if n != longer], default=0)
             kept = max(room - others, min(shorter, room // len(parts)), 1)
-            whole = cut(parts[longer][:-1], kept - 1, keep)  # the mark at its end stays
+            whole = cut(parts[longer][:-1], kept - 1, keep)  # its <eos> stays
             parts = [*parts[:longer], np.concatenate((whole, parts[longer][-1:])), *parts[longer + 1 :]]
         return np.concatenate(([self.tokenizer.bos], *parts))
 
@@ -77,21 +77,21 @@ class TextInputs(Inputs):
         end, texts = [self.tokenizer.eos], [row["source"], *([row["second"]] if "second" in row else [])]
         return [np.concatenate((self.tokenizer.encode(text), end)) for text in texts]
 
-    def nothing(self) -> np.ndarray:
+    def empty(self) -> np.ndarray:
         return np.array([self.tokenizer.bos])
 
     def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor:
         return torch.randint(self.tokenizer.size, (rows, length), generator=draw)
 
-    def with_gaps(self, inputs: Tensor, share: float) -> Tensor:
+    def word_dropout(self, inputs: Tensor, share: float) -> Tensor:
         if not share:
             return inputs
-        gone = torch.rand(inputs.shape, device=inputs.device) < share
-        return torch.where(gone & (inputs > self.tokenizer.unk), self.tokenizer.unk, inputs)
+        dropped = torch.rand(inputs.shape, device=inputs.device) < share
+        return torch.where(dropped & (inputs > self.tokenizer.unk), self.tokenizer.unk, inputs)
 
-    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
-        texts = {part: _texts(rows, places) for part, (rows, places) in chosen.items()}
-        return bag_of_words(_texts(train, np.arange(len(train))), wanted, texts)
+    def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
+        texts = {part: _texts(rows, indices) for part, (rows, indices) in chosen.items()}
+        return bag_of_words(_texts(train, np.arange(len(train))), targets, texts)
 
 
 class MeasuredInputs(Inputs):
@@ -107,15 +107,15 @@ class MeasuredInputs(Inputs):
     def parts(self, row: Row) -> list[np.ndarray]:
         return [self.scale.apply(row["frames"])]
 
-    def nothing(self) -> np.ndarray:
+    def empty(self) -> np.ndarray:
         return np.zeros((1, self.scale.size), np.float32)
 
     def random(self, rows: int, length: int, draw: torch.Generator) -> Tensor:
         return torch.randn(rows, length, self.scale.size, generator=draw)
 
-    def baseline(self, train: Examples, wanted: np.ndarray, chosen: Chosen) -> Found:
-        frames = {part: [rows.parts(n)[0] for n in places] for part, (rows, places) in chosen.items()}
-        return bag_of_frames([train.parts(n)[0] for n in range(len(train))], wanted, frames)
+    def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
+        frames = {part: [rows.parts(n)[0] for n in indices] for part, (rows, indices) in chosen.items()}
+        return bag_of_frames([train.parts(n)[0] for n in range(len(train))], targets, frames)
 
 
 def inputs_of(known: LabelledTokenizer | LabelledScale) -> Inputs:
@@ -123,6 +123,6 @@ def inputs_of(known: LabelledTokenizer | LabelledScale) -> Inputs:
 
 
 def _texts(rows: Examples, chosen: np.ndarray) -> list[str]:
-    """Of the rows at these places, in rising order."""
-    wanted, labelled = set(chosen.tolist()), cast(LabelledRows, rows)
-    return [" ".join(texts) for n, texts in enumerate(labelled.texts()) if n in wanted]
+    """The texts of the chosen rows, in ascending order."""
+    kept, labelled = set(chosen.tolist()), cast(LabelledRows, rows)
+    return [" ".join(texts) for n, texts in enumerate(labelled.texts()) if n in kept]

@@ -1,10 +1,10 @@
-"""One vector for a whole sequence, by one of five rules; padding takes no part in any.
+"""Pooling: one vector for a whole sequence, by one of five rules; padding is ignored.
 
-mean       of all positions
+mean       the mean over all positions
 max        the largest value of each dimension
-last       the last real position: what a one-way model knows when it has read everything
-first      the first position: a mark put there, into which an encoder gathers what it sees
-attention  a mixture by one learned query (the survey's simplest case: nobody asks but the task)
+last       the last real position, where a causal model has read everything
+first      the first position, a special token in which an encoder gathers the sequence
+attention  the mean weighted by attention from one learned query
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pooling(nn.Module):
         self.weights = Tap()
 
     def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """A row of nothing but padding gives zeros, or its first position."""
+        """A row that is all padding gives zeros, or its first position."""
         if mask is None:
             mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
         if self.rule == "first":
@@ -44,11 +44,11 @@ class Pooling(nn.Module):
         if self.rule == "max":
             largest = hidden.masked_fill(~mask[..., None], -math.inf).amax(1)
             return largest.masked_fill(~mask.any(1, keepdim=True), 0.0)
-        found: Tensor = (self.weights(self._shares(hidden, mask))[..., None] * hidden).sum(1)
+        found: Tensor = (self.weights(self._position_weights(hidden, mask))[..., None] * hidden).sum(1)
         return found
 
-    def _shares(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """How much each position gives, (B, T)."""
+    def _position_weights(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """The weight of each position, (B, T)."""
         if self.query is None:
             return mask / mask.sum(1, keepdim=True).clamp(min=1)
         scores = (hidden @ self.query / math.sqrt(hidden.size(-1))).masked_fill(~mask, -math.inf)
@@ -56,7 +56,7 @@ class Pooling(nn.Module):
 
 
 class PooledHead(Summary):
-    """Pooling, then a linear map to what is asked; `temperature` divides its answers once it has been fitted."""
+    """Pooling, then a linear layer; the logits are divided by `temperature`, which is fitted after training."""
 
     def __init__(self, width: int, outputs: int, rule: Rule, dropout: float = 0.0) -> None:
         super().__init__()

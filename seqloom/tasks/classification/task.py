@@ -1,8 +1,8 @@
-"""Classification: what kind of text is this, or of two texts, or of a sequence of measurements?
+"""Classification: assign labels to a text, a pair of texts, or a sequence of measurements.
 
-The model sees a row whole (`encode`), a pooling rule makes one vector of it, and a linear map scores the labels. A text
-begins with a mark and ends with one; two texts are read one after the other. Once training is over, one number (the
-temperature, Guo et al. 2017) is fitted on the validation part, so that a chance of 0.8 is right in 8 cases of 10.
+The model encodes the whole row (`encode`), pooling reduces it to one vector, and a linear layer scores the labels. A
+text is read between <bos> and <eos>; two texts are read one after the other. After training, a temperature (Guo et al.
+2017) is fitted on the validation set, so that labels predicted with probability 0.8 are correct 8 times out of 10.
 """
 
 from __future__ import annotations
@@ -32,24 +32,27 @@ from seqloom.tasks.classification.inputs import Examples, inputs_of
 from seqloom.tasks.classification.pooling import PooledHead, Rule
 from seqloom.tasks.classification.scores import fit_temperature, judge
 
-_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_AT_ONCE = 16_384  # tokens of a batch that is only read
+_PIECES = 100  # scored separately, for paired comparisons of two models
+_AT_ONCE = 16_384  # tokens per batch in evaluation
 _WINDOW = 256  # rows predicted together
+_KEPT = {"start": "only the start is", "end": "only the end is", "both": "only the start and the end are"}
 
 
 class Config(TaskConfig):
-    input: Literal["text", "measurements"] = Field("text", description="what a row holds")
-    longest: int = Field(256, ge=2, description="tokens or steps of a row that are read; fit says how many are cut")
-    keep: Keep = Field("start", description="what is read of a longer one; both: half each")
-    pooling: Rule = Field("mean", description="how one vector is made of all")
-    head_dropout: float = Field(0.2, ge=0, lt=1, description="share of that vector's values dropped in training")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens that are read as <unk> in training")
-    batch_tokens: int = Field(2048, ge=0, description="tokens of a batch, padding counted; 0: train.batch rows")
-    weights: Literal["equal", "balanced"] = Field("equal", description="balanced: rare labels weigh more")
-    smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing: belief spread over all labels")
-    calibrate: bool = Field(True, description="fit a temperature on the validation part when training is over")
-    validation: int = Field(2000, ge=1, description="rows of the validation part scored while training")
-    scored: int = Field(0, ge=0, description="rows of each part that are scored at the end; 0: all")
+    input: Literal["text", "measurements"] = Field("text", description="what each row contains")
+    longest: int = Field(256, ge=2, description="tokens or steps read per row; fit reports how many rows are longer")
+    keep: Keep = Field("start", description="which end of a longer row to read; both: half from each")
+    pooling: Rule = Field("mean", description="how outputs of all positions become one vector")
+    head_dropout: float = Field(0.2, ge=0, lt=1, description="dropout on the pooled vector")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens read as <unk> in training")
+    batch_tokens: int = Field(2048, ge=0, description="tokens per batch, padding included; 0: train.batch rows")
+    weights: Literal["equal", "balanced"] = Field(
+        "equal", description="of labels in the loss; balanced: rare ones count more"
+    )
+    smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing: probability spread over all labels")
+    calibrate: bool = Field(True, description="fit a temperature on the validation set after training")
+    validation: int = Field(2000, ge=1, description="rows of the validation set to score during training")
+    scored: int = Field(0, ge=0, description="rows of each split to score at the end; 0: all")
 
     defaults: ClassVar[Json] = {"train.batch": 32, "train.optimizer": "adamw", "train.rate": 2e-3}
     shared: ClassVar[Json] = {"task.validation": 1000, "task.scored": 5000}
@@ -80,12 +83,12 @@ class Classification(Task[Examples]):
     baseline_titles: ClassVar[dict[str, Text]] = {
         "majority": ("most frequent label", "最常见的类别"),
         "tf-idf": ("bag of words, logistic regression", "词袋 + 逻辑回归"),
-        "mean and deviation": ("mean and deviation, logistic regression", "均值与标准差 + 逻辑回归"),
+        "mean and deviation": ("mean and standard deviation, logistic regression", "均值与标准差 + 逻辑回归"),
     }
     latency_unit = "row"
 
     def __init__(self, config: Config, known: LabelledTokenizer | LabelledScale) -> None:
-        """`known`: labels, and a tokenizer or a scale."""
+        """`known`: the labels, with a tokenizer or a scale."""
         self.config, self.inputs = config, inputs_of(known)
         self.scores = (
             Score("loss", ("Loss", "损失"), unit=("nats per row", "奈特/样本")),
@@ -95,7 +98,7 @@ class Classification(Task[Examples]):
             Score("calibration_error", ("Calibration error", "校准误差")),
         )
         self.labels, self.multi = known.labels, known.multi
-        self.balance: Tensor | None = None  # weights of the labels
+        self.balance: Tensor | None = None  # weight of each label in the loss; None: all 1
 
     def embed(self, width: int) -> nn.Module:
         return self.inputs.embed(width)
@@ -104,7 +107,7 @@ class Classification(Task[Examples]):
         return PooledHead(width, len(self.labels), self.config.pooling, self.config.head_dropout)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, Examples]) -> str | None:
-        """What is cut, and which labels are strange; weights of the labels are counted on the way."""
+        """Report rows that are cut and labels unknown to training; also set the label weights."""
         if self.config.weights == "balanced":
             self.balance = self._balance(parts["train"])
         most, remarks = self.config.longest, []
@@ -115,12 +118,11 @@ class Classification(Task[Examples]):
             )
         for part, rows in parts.items():
             if cut := int((rows.lengths > most).sum()):
-                rule = {"start": "their beginning", "end": "their end", "both": "their beginning and their end"}
                 remarks.append(f"{cut:,} of {len(rows):,} {part} rows are longer than {most} tokens: "
-                               f"{rule[self.config.keep]} is read (task.longest, task.keep)")  # fmt: skip
+                               f"{_KEPT[self.config.keep]} read (task.longest, task.keep)")  # fmt: skip
             if rows.unknown:
-                strange = ", ".join(f"{label!r} ({count:,})" for label, count in rows.unknown.most_common(3))
-                remarks.append(f"the {part} part has labels that training does not: {strange}; counted as wrong")
+                unseen = ", ".join(f"{label!r} ({count:,})" for label, count in rows.unknown.most_common(3))
+                remarks.append(f"the {part} split has labels unknown to training: {unseen}; counted as wrong")
         return "; ".join(remarks) or None
 
     def batches(self, rows: Examples, order: Order, carry: bool) -> Iterator[list[Batch]]:
@@ -129,28 +131,28 @@ class Classification(Task[Examples]):
         return batches_by_length(every, lengths, order, self.config.batch_tokens, lambda n: self.collate(rows, n))
 
     def collate(self, rows: Examples, chosen: np.ndarray) -> Batch:
-        """No rows make one row of which nothing is asked: every process takes part in every step."""
+        """An empty batch becomes one row excluded from the loss: every process must take part in every step."""
         sequences = [self.sequence(rows.parts(n)) for n in chosen]
-        inputs, mask = pad(sequences or [self.inputs.nothing()])
+        inputs, mask = pad(sequences or [self.inputs.empty()])
         targets = self._targets([rows.labels[n] for n in chosen])
         return Batch(inputs, mask, targets, origin=f"rows {[int(n) for n in chosen][:8]} ...")
 
     def sequence(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """What a model reads of a row."""
+        """What the model reads of a row."""
         return self.inputs.sequence(parts, self.config.longest, self.config.keep)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        inputs = self.inputs.with_gaps(batch.inputs, self.config.word_dropout) if model.training else batch.inputs
-        scores = model.encode(inputs, batch.mask).float()
-        weights = None if self.balance is None else self.balance.to(scores.device)
+        inputs = self.inputs.word_dropout(batch.inputs, self.config.word_dropout) if model.training else batch.inputs
+        logits = model.encode(inputs, batch.mask).float()
+        weights = None if self.balance is None else self.balance.to(logits.device)
         smoothing = self.config.smoothing if model.training else 0.0
         if self.multi:
-            asked = batch.targets[:, 0] != IGNORE
-            wanted = batch.targets * (1 - smoothing) + 0.5 * smoothing
-            each = F.binary_cross_entropy_with_logits(scores, wanted, weights, reduction="none").sum(1)
-            loss, count = (each * asked).sum(), int(asked.sum())
+            real = batch.targets[:, 0] != IGNORE
+            targets = batch.targets * (1 - smoothing) + 0.5 * smoothing
+            losses = F.binary_cross_entropy_with_logits(logits, targets, weights, reduction="none").sum(1)
+            loss, count = (losses * real).sum(), int(real.sum())
         else:
-            loss = F.cross_entropy(scores, batch.targets, weights, None, IGNORE, None, "sum", smoothing)
+            loss = F.cross_entropy(logits, batch.targets, weights, None, IGNORE, None, "sum", smoothing)
             count = int((batch.targets != IGNORE).sum())
         assert batch.mask is not None
         return Step(loss, count, tokens=int(batch.mask.sum()))
@@ -167,32 +169,32 @@ class Classification(Task[Examples]):
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         chosen = spread(count, len(rows))
         labels = [rows.labels[n] for n in chosen]
-        scores, right = self._judged(self._chances(self._read(model, rows, chosen)), labels)
+        scores, correct = self._judge(self._probabilities(self._read(model, rows, chosen)), labels)
         scores["protocol"] = self._protocol(rows, chosen)
         if quick:
             return {key: scores[key] for key in ("loss", "accuracy", "macro_f1", "protocol")}
         scores["pieces"] = [float(piece.sum() * min(_PIECES, count) / count) for piece in
-                            np.array_split(right.astype(float), min(_PIECES, count))]  # fmt: skip
+                            np.array_split(correct.astype(float), min(_PIECES, count))]  # fmt: skip
         if naive:
-            chances = np.tile(np.array(naive["counts"]) / naive["rows"], (count, 1))
-            scores["baselines"] = {"majority": self._judged(chances, labels)[0]}
+            frequencies = np.tile(np.array(naive["counts"]) / naive["rows"], (count, 1))
+            scores["baselines"] = {"majority": self._judge(frequencies, labels)[0]}
         return scores
 
     def settle(self, model: SequenceModel, valid: Examples) -> None:
         head = model.part(PooledHead)
         if self.config.calibrate and head is not None:
             chosen = self._scored(valid)
-            scores, wanted = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
-            head.temperature.fill_(fit_temperature(scores, wanted))
+            logits, targets = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
+            head.temperature.fill_(fit_temperature(logits, targets))
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         refuse_options(self.name, options)
         rows = iter(rows)
         while window := list(islice(rows, _WINDOW)):
-            there = [n for n, row in enumerate(window) if "frames" in row or row["source"]]
-            given = [self.sequence(self.inputs.parts(window[n])) for n in there]
-            chances = self._chances(self._scores(model, np.array(list(map(len, given)), int), given.__getitem__))
-            answers = {n: self._answer(chances[place]) for place, n in enumerate(there)}
+            filled = [n for n, row in enumerate(window) if "frames" in row or row["source"]]
+            sequences = [self.sequence(self.inputs.parts(window[n])) for n in filled]
+            logits = self._logits(model, np.array(list(map(len, sequences)), int), sequences.__getitem__)
+            answers = dict(zip(filled, map(self._answer, self._probabilities(logits)), strict=True))
             for n, row in enumerate(window):
                 shown = {"text": row["source"]} if "source" in row else {}
                 shown |= {"second": row["second"]} if "second" in row else {}
@@ -203,14 +205,14 @@ class Classification(Task[Examples]):
         return {"counts": counts.tolist(), "rows": len(rows)}
 
     def baselines(self, train: Examples, parts: Mapping[str, Examples]) -> dict[str, dict[str, Json]]:
-        """Logistic regression on a bag of words, or on mean and deviation of measurements: often hard to beat."""
+        """Logistic regression on a bag of words or on statistics of measurements: often hard to beat."""
         chosen = {part: self._scored(rows) for part, rows in parts.items()}
-        wanted = self._targets(train.labels).numpy()
+        targets = self._targets(train.labels).numpy()
         some = {part: (rows, chosen[part]) for part, rows in parts.items()}
-        name, found, told = self.inputs.baseline(train, wanted, some)
+        name, found, protocol = self.inputs.baseline(train, targets, some)
         labels = {part: [rows.labels[n] for n in chosen[part]] for part, rows in parts.items()}
-        scores = {part: self._judged(chances, labels[part])[0] for part, chances in found.items()}
-        return {part: {name: score | {"protocol": told}} for part, score in scores.items()}
+        scores = {part: self._judge(probabilities, labels[part])[0] for part, probabilities in found.items()}
+        return {part: {name: score | {"protocol": protocol}} for part, score in scores.items()}
 
     def typical_length(self, rows: Examples) -> int:
         return max(1, round(float(np.minimum(rows.lengths, self.config.longest).mean())))
@@ -220,28 +222,28 @@ class Classification(Task[Examples]):
         targets = self._targets([[n % len(self.labels)] for n in range(rows)])
         return Batch(inputs, torch.ones(rows, length, dtype=torch.bool), targets, origin="random rows")
 
-    def _judged(self, chances: np.ndarray, labels: Sequence[list[int]]) -> tuple[Json, np.ndarray]:
-        return judge(chances, self._targets(labels).numpy(), self.labels)
+    def _judge(self, probabilities: np.ndarray, labels: Sequence[list[int]]) -> tuple[Json, np.ndarray]:
+        return judge(probabilities, self._targets(labels).numpy(), self.labels)
 
     def _targets(self, labels: Sequence[list[int]]) -> Tensor:
-        """(rows,) numbers, or (rows, labels) zeros and ones; IGNORE for what training does not know."""
+        """(rows,) class numbers, IGNORE for a label unknown to training; or (rows, labels) zeros and ones."""
         if not self.multi:
             return torch.tensor([label if label >= 0 else IGNORE for (label,) in labels] or [IGNORE])
-        wanted = torch.zeros(len(labels), len(self.labels))
+        targets = torch.zeros(len(labels), len(self.labels))
         for row, numbers in enumerate(labels):
-            wanted[row, [n for n in numbers if n >= 0]] = 1.0
-        return wanted if len(labels) else torch.full((1, len(self.labels)), float(IGNORE))
+            targets[row, [n for n in numbers if n >= 0]] = 1.0
+        return targets if len(labels) else torch.full((1, len(self.labels)), float(IGNORE))
 
     def _scored(self, rows: Examples) -> np.ndarray:
         return spread(min(len(rows), self.config.scored or len(rows)), len(rows))
 
     def _read(self, model: SequenceModel, rows: Examples, chosen: np.ndarray) -> Tensor:
         lengths = np.minimum(rows.lengths[chosen], self.config.longest)
-        return self._scores(model, lengths, lambda n: self.sequence(rows.parts(chosen[n])))
+        return self._logits(model, lengths, lambda n: self.sequence(rows.parts(chosen[n])))
 
     @torch.inference_mode()
-    def _scores(self, model: SequenceModel, lengths: np.ndarray, row: Callable[[int], np.ndarray]) -> Tensor:
-        """(rows, labels), before they are chances; rows of like length are made and read together."""
+    def _logits(self, model: SequenceModel, lengths: np.ndarray, row: Callable[[int], np.ndarray]) -> Tensor:
+        """(rows, labels); rows of similar length are prepared and read together."""
         training = model.training
         model.eval()
         found = torch.zeros(len(lengths), len(self.labels))
@@ -251,14 +253,14 @@ class Classification(Task[Examples]):
         model.train(training)
         return found
 
-    def _chances(self, scores: Tensor) -> np.ndarray:
-        return (scores.sigmoid() if self.multi else scores.softmax(-1)).double().numpy()
+    def _probabilities(self, logits: Tensor) -> np.ndarray:
+        return (logits.sigmoid() if self.multi else logits.softmax(-1)).double().numpy()
 
-    def _answer(self, chances: np.ndarray) -> Row:
-        order = np.argsort(-chances, kind="stable")
-        every = {self.labels[n]: round(float(chances[n]), 6) for n in order}
+    def _answer(self, probabilities: np.ndarray) -> Row:
+        order = np.argsort(-probabilities, kind="stable")
+        every = {self.labels[n]: round(float(probabilities[n]), 6) for n in order}
         if self.multi:
-            return {"labels": [self.labels[n] for n in order if chances[n] >= 0.5], "probabilities": every}
+            return {"labels": [self.labels[n] for n in order if probabilities[n] >= 0.5], "probabilities": every}
         best = self.labels[order[0]]
         return {"label": best, "probability": every[best], "probabilities": every}
 
@@ -268,11 +270,10 @@ class Classification(Task[Examples]):
 
     def _protocol(self, rows: Examples, chosen: np.ndarray) -> str:
         count = len(chosen)
-        of = f"{count:,} rows" if count == len(rows) else f"{count:,} of {len(rows):,} rows, evenly spread"
+        of = f"{count:,} rows" if count == len(rows) else f"{count:,} of {len(rows):,} rows, evenly spaced"
         cut_off = int((rows.lengths[chosen] > self.config.longest).sum())
-        parts = [of, "nats per row"]
-        kept = {"start": "their beginning", "end": "their end", "both": "their beginning and end"}[self.config.keep]
-        parts += [f"{cut_off:,} longer than {self.config.longest} tokens: {kept} is read"] * (cut_off > 0)
-        strange = sum(-1 in labels for labels in (rows.labels[n] for n in chosen))
-        parts += [f"{strange:,} with a label unknown to training, counted as wrong"] * (strange > 0)
+        parts, kept = [of, "loss in nats per row"], _KEPT[self.config.keep]
+        parts += [f"{cut_off:,} longer than {self.config.longest} tokens: {kept} read"] * (cut_off > 0)
+        unseen = sum(-1 in labels for labels in (rows.labels[n] for n in chosen))
+        parts += [f"{unseen:,} with a label unknown to training, counted as wrong"] * (unseen > 0)
         return "; ".join(parts)

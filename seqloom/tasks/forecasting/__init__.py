@@ -1,4 +1,4 @@
-"""Forecasting: what comes next in a series of numbers, and how sure is that?"""
+"""Forecasting: predict the next values of a time series, with prediction intervals."""
 
 from seqloom.tasks.forecasting.task import Config, Forecasting
 

@@ -1,4 +1,4 @@
-"""Rolling backtests: forecasts of many windows against what came, of a model and of what needs no model."""
+"""Rolling backtests: forecasts of a model and of naive baselines against the actual values of many windows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from seqloom.tasks.forecasting.baselines import Autoregression, naive2, simple_f
 from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
 from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
 
-_AT_ONCE = 256  # windows that are forecast and scored together
-_MEASURED = 2_000  # windows whose errors make the intervals of a model that says none
-_INSIDE = 500  # windows before a part that are scored beside it
-_JUDGED = 5_000  # histories that naive2 is asked about, at most
+_AT_ONCE = 256  # windows forecast and scored together
+_MEASURED = 2_000  # windows whose errors give the prediction intervals of a point forecaster
+_INSIDE = 500  # windows before the part that are scored for comparison
+_JUDGED = 5_000  # most histories that naive2 is computed for
 
 Rows = Any  # SeriesRows
 Origins = tuple[np.ndarray, np.ndarray]  # series and origin of each window
-Forecast = Callable[[Origins, bool], tuple[np.ndarray, np.ndarray | None]]  # guesses, and quantiles if they are wanted
+Forecast = Callable[[Origins, bool], tuple[np.ndarray, np.ndarray | None]]  # points, and quantiles if True
 
 
 def rolling(
@@ -31,14 +31,14 @@ def rolling(
     levels: Sequence[float] = (),
     drawn: int = 0,
 ) -> Backtest:
-    """`levels`: of quantiles; none: guesses alone. `drawn`: so many windows have them, for they take long; 0: all."""
+    """`levels`: of quantiles; empty: point forecasts only. `drawn`: number of windows sampled for quantiles; 0: all."""
     errors, test = _errors(rows), Backtest(rows.scale, windows.horizon, levels)
     for part in parts(origins):
         found, bands = forecast(part, bool(levels) and not drawn)
-        came = windows.future(*part)
-        test.add(found, came, errors[part[0]])
+        actual = windows.future(*part)
+        test.add(found, actual, errors[part[0]])
         if bands is not None:
-            test.add_bands(bands, came)
+            test.add_bands(bands, actual)
     if levels and drawn:
         count = len(origins[0])
         some = spread(min(count, drawn), count)
@@ -49,7 +49,7 @@ def rolling(
     return test
 
 
-def beside(
+def extra_scores(
     forecast: Forecast,
     windows: SeriesWindows,
     rows: Rows,
@@ -58,8 +58,7 @@ def beside(
     facts: Mapping[str, Any],
     stride: int = 1,
 ) -> dict[str, Any]:
-    """What stands beside the scores of a test: errors by the steps ahead, also before this part, and the same of naive
-    forecasts."""
+    """Errors by step ahead, within this part and before it, and the scores of the naive baselines."""
     steps: dict[str, Any] = test.by_horizon()
     if len(before := windows.inside(stride)):
         inside = before.locate(before.some(min(_INSIDE, len(origins[0]))))
@@ -75,7 +74,7 @@ def beside(
 
 
 def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]) -> dict[str, Backtest]:
-    """Of every naive forecast; `facts`: what the autoregression has learned. naive2 only where there is time for it."""
+    """Backtests of the naive baselines; `facts`: the fitted autoregression. naive2 only where it is not too slow."""
     errors, season = _errors(rows), max(1, rows.scale.season)
     fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
     judged = len(origins[0]) * len(rows.scale.targets) <= _JUDGED
@@ -86,14 +85,14 @@ def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Map
             found["autoregression"] = fitted.forecast(windows, *part)
         if judged:
             found["naive2"] = _naive2(rows, part, season, windows.horizon)
-        came = windows.future(*part)
+        actual = windows.future(*part)
         for name, values in found.items():
-            tests.setdefault(name, Backtest(rows.scale, windows.horizon)).add(values, came, errors[part[0]])
+            tests.setdefault(name, Backtest(rows.scale, windows.horizon)).add(values, actual, errors[part[0]])
     return tests
 
 
 def margins(forecast: Forecast, windows: SeriesWindows, places: Places, levels: Sequence[float]) -> np.ndarray:
-    """Quantiles of how far guesses are off at each step, (H, targets, levels), on the scale of the windows."""
+    """Quantiles of the errors of point forecasts at each step, (H, targets, levels), on the scale of the windows."""
     errors = []
     for part in parts(places.locate(places.some(_MEASURED))):
         spread = window_scale(windows.history(*part, windows.context), windows.scale)[1]
@@ -103,8 +102,8 @@ def margins(forecast: Forecast, windows: SeriesWindows, places: Places, levels: 
     return np.moveaxis(np.nanquantile(every, levels, axis=0), 0, -1)
 
 
-def shortness(part: str, windows: SeriesWindows, places: Places) -> list[str]:
-    """What of a part has no window, or one with less history; refuses a part without any."""
+def short_series(part: str, windows: SeriesWindows, places: Places) -> list[str]:
+    """Remarks on series without a window or with a shortened history; refuses a part without any window."""
     horizon, window, count = windows.horizon, windows.context + windows.horizon, len(windows.lengths)
     if not len(places):
         if part == "train":
@@ -113,23 +112,23 @@ def shortness(part: str, windows: SeriesWindows, places: Places) -> list[str]:
     remarks = []
     if none := int((places.counts == 0).sum()):
         what = "trained on" if part == "train" else "scored"
-        remarks.append(f"{none:,} of {count:,} {part} series are shorter than task.horizon={horizon}, not {what}")
+        remarks.append(f"{none:,} of {count:,} {part} series are shorter than task.horizon={horizon} and not {what}")
     short = int(((windows.lengths < window) & (places.counts > 0)).sum())
     if part == "train" and short:
-        told = f"{short:,} of {count:,} training series are shorter than context + horizon = {window}"
-        remarks.append(f"{told}: one window each, with the history there is")
+        which = f"{short:,} of {count:,} training series are shorter than context + horizon = {window}"
+        remarks.append(f"{which}: one window each, with the history available")
     return remarks
 
 
 def too_short(windows: SeriesWindows) -> str:
     longest = int((windows.lengths - windows.begins).max()) if len(windows.lengths) else 0
-    return f"at most {longest:,} points, fewer than task.horizon={windows.horizon}; lower it, or give more points"
+    return f"at most {longest:,} points, fewer than task.horizon={windows.horizon}; lower it or provide more points"
 
 
 def gaps(rows: Rows) -> list[str]:
     values = sum(series.size for series in rows.values)
     missing = sum(int(np.isnan(series).sum()) for series in rows.values)
-    return [f"{missing:,} of {values:,} values are missing: read as 0, and not asked for"] if missing else []
+    return [f"{missing:,} of {values:,} values are missing: read as 0 and excluded from the loss"] if missing else []
 
 
 def parts(origins: Origins, size: int = _AT_ONCE) -> Iterator[Origins]:
@@ -148,6 +147,6 @@ def _naive2(rows: Rows, origins: Origins, season: int, horizon: int) -> np.ndarr
 
 
 def _errors(rows: Rows) -> np.ndarray:
-    """Of the seasonal naive forecast on what came before this part, (series, targets)."""
+    """Mean absolute error of the seasonal naive forecast before this part, (series, targets)."""
     ends = [begin or len(values) for begin, values in zip(rows.begins, rows.values, strict=True)]
     return naive_errors(rows.values, ends, max(1, rows.scale.season))

@@ -1,12 +1,12 @@
-"""What one gets without learning much: forecasts that every model must beat.
+"""Baselines: simple forecasts that every model must beat.
 
-last value        the newest that is there
-drift             the line from the first to the last of the context, drawn on
-seasonal naive    what came a season ago
-moving average    the mean of the last season, or of the last ten points where there is none
-autoregression    one linear map of the last points, by least squares on the training part, the same for all series and
-                  targets; with the strategy of the model it stands beside
-naive2            the last value after a seasonal adjustment, where a test finds a season (M4 competition)
+last value        the most recent value present
+drift             the line from the first to the last value of the context, extrapolated
+seasonal naive    the value one season earlier
+moving average    the mean of the last season, or of the last ten points where there is no season
+autoregression    a linear map of the last points, fitted by least squares on the training part and shared by all series
+                  and targets; with the same strategy as the model
+naive2            the last value after seasonal adjustment, where a test finds a season (M4 competition)
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 
 from seqloom.tasks.forecasting.windows import SeriesWindows, WindowScale, fill_forward, window_scale
 
-_AT_ONCE = 4096  # rows of a least-squares problem that are made together
-_MOST_ROWS = 400_000  # that it is solved from; of more, an even part
+_AT_ONCE = 4096  # rows of the least-squares problem built at a time
+_MOST_ROWS = 400_000  # of the least-squares problem; more are thinned out evenly
 _MOST_LAGS = 512
-_AVERAGED = 10  # points of a moving average, without a season
-_LONGEST = 5_000  # points that naive2 looks at
+_AVERAGED = 10  # points of the moving average where there is no season
+_LONGEST = 5_000  # points that naive2 uses
 
-Weights = np.ndarray  # (lags + 1, block): of the oldest value first, and the constant
+Weights = np.ndarray  # (lags + 1, block): the oldest lag first, the intercept last
 
 
 def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int) -> dict[str, Any]:
-    """(W, H, targets) of each rule, in scaled units; where nothing is known, the mean of the training part."""
+    """(W, H, targets) of each baseline, in scaled units; with an empty history, the mean of the training part."""
     horizon, context = windows.horizon, windows.context
     seen = fill_forward(windows.history(series, ends, max(context, season, _AVERAGED)))
     steps = np.arange(1, horizon + 1)[:, None]
     last = seen[:, -1:]
     near = seen[:, -context:]
-    first = np.argmax(np.isfinite(near), axis=1)[:, None]  # points before it are missing
+    first = np.argmax(np.isfinite(near), axis=1)[:, None]  # first value present
     slope = (last - np.take_along_axis(near, first, axis=1)) / np.maximum(1, near.shape[1] - 1 - first)
     span = season if season > 1 else _AVERAGED
     recent = windows.history(series, ends, span)
@@ -51,7 +51,7 @@ def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarra
 
 
 class Autoregression:
-    """`rule`: how each window is scaled before the map, and back after it."""
+    """`rule`: how each window is scaled before the linear map, and unscaled after it."""
 
     def __init__(self, weights: Weights, rule: WindowScale) -> None:
         self.weights, self.rule = weights, rule
@@ -61,7 +61,7 @@ class Autoregression:
         return len(self.weights) - 1
 
     def forecast(self, windows: SeriesWindows, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """(W, H, targets), block after block, each read before the next; every step scales its own window."""
+        """(W, H, targets), block by block, each fed back before the next; every block scales its own window."""
         found = np.nan_to_num(fill_forward(windows.history(series, ends, self.lags))).astype(np.float64)
         while found.shape[1] < self.lags + windows.horizon:
             near = found[:, found.shape[1] - self.lags :]
@@ -83,7 +83,7 @@ class Autoregression:
 
 
 def fit_autoregression(values: Sequence[np.ndarray], lags: int, block: int, rule: WindowScale) -> Autoregression | None:
-    """By least squares on every stretch of the series in which nothing is missing; None: there is no such stretch."""
+    """Least squares on all stretches of the series without missing values; None: there is no such stretch."""
     lags = min(lags, _MOST_LAGS)
     rows = sum(max(0, len(series) - lags - block + 1) * series.shape[1] for series in values)
     every = max(1, -(-rows // _MOST_ROWS))
@@ -107,9 +107,9 @@ def fit_autoregression(values: Sequence[np.ndarray], lags: int, block: int, rule
 
 
 def naive2(history: np.ndarray, season: int, horizon: int) -> np.ndarray:
-    """(H,) of one raw history (T,): multiplicative seasonal factors, if a test at 90 % finds a season.
+    """(H,) from one raw history (T,): multiplicative seasonal factors if a test at the 90 % level finds a season.
 
-    What is missing lies on the line between its neighbours, and no factor is measured there.
+    Missing values are interpolated linearly and excluded from the seasonal factors.
     """
     history = history[-_LONGEST:].astype(np.float64)
     places = np.flatnonzero(np.isfinite(history))
@@ -126,7 +126,7 @@ def naive2(history: np.ndarray, season: int, horizon: int) -> np.ndarray:
 
 
 def _is_seasonal(seen: np.ndarray, season: int) -> bool:
-    """The autocorrelation at one season against its limit (Bartlett's formula), as in M4."""
+    """Whether the autocorrelation at the seasonal lag is significant (Bartlett's formula), as in M4."""
     if season < 2 or len(seen) < 3 * season or seen.min() <= 0 or np.ptp(seen) == 0:
         return False
     centred = seen - seen.mean()
@@ -137,7 +137,7 @@ def _is_seasonal(seen: np.ndarray, season: int) -> bool:
 
 
 def _seasonal_factors(seen: np.ndarray, season: int, there: np.ndarray) -> np.ndarray:
-    """Classical decomposition: the mean ratio of each phase to a centred moving average, 1 on average."""
+    """Classical decomposition: mean ratio of each phase to a centred moving average, normalised to mean 1."""
     kernel = np.ones(season) / season if season % 2 else np.r_[0.5, np.ones(season - 1), 0.5] / season
     trend = np.convolve(seen, kernel, mode="valid")
     first = len(kernel) // 2

@@ -1,4 +1,4 @@
-"""The leakage probe: change what comes after a moment, and no forecast made before it may move, not by one bit."""
+"""The leakage probe: change everything after a point in time; no forecast made before it may change by a single bit."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Forecast = Callable[[Rows, Origins], np.ndarray]  # (W, H, targets)
 
 @dataclass(frozen=True)
 class Leak:
-    """What a probe found: how many forecasts were made again, and how many of them had moved."""
+    """Result of a probe: how many forecasts were repeated, and how many of them changed."""
 
     forecasts: int
     moved: int
-    largest: float  # change
-    heard: bool  # a change before the origin does move them, so that the probe can tell
+    largest: float  # largest change of a value
+    heard: bool  # changes before the origin do change forecasts: the probe is able to detect a leak
 
     def __str__(self) -> str:
         if self.moved:
-            moved = f"{self.moved} of {self.forecasts} forecasts moved, by up to {self.largest:.3g}"
-            return f"leakage: {moved}, when the future changed"
-        return f"leakage probe: {self.forecasts} forecasts made again with another future, none moved"
+            moved = f"{self.moved} of {self.forecasts} forecasts changed by up to {self.largest:.3g}"
+            return f"leakage: {moved} when future values were changed"
+        return f"leakage probe: {self.forecasts} forecasts repeated with other future values, none changed"
 
 
 def probe(forecast: Forecast, rows: Rows, moments: list[int], back: int = 3, seed: int = 0) -> Leak:
-    """`moments`: one of each series, from which on everything is changed; forecasts are made there and up to `back`
-    points earlier."""
+    """`moments`: for each series, the time from which everything is changed; forecasts are made from there and from
+    up to `back` - 1 points earlier."""
     series = np.repeat(np.arange(len(moments)), back)
     ends = np.maximum(1, np.repeat(moments, back) - np.tile(np.arange(back), len(moments)))
     before = forecast(rows, (series, ends))
@@ -48,8 +48,8 @@ def probe(forecast: Forecast, rows: Rows, moments: list[int], back: int = 3, see
 
 
 def changed(rows: Rows, moments: list[int], seed: int = 0) -> Rows:
-    """The same rows, but from a moment of each series on other values, and other things measured beside them; what is
-    known ahead stays, for it is known."""
+    """A copy of the rows with other values and past covariates from one moment of each series on; known future
+    covariates stay, since a forecast may use them."""
     rng = np.random.default_rng(seed)
     other = copy.copy(rows)
     for name in ("values", "past"):

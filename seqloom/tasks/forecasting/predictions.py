@@ -1,4 +1,4 @@
-"""Forecasts as rows for a file, and as pictures: beyond the end of every series, or from some points before it."""
+"""Forecasts as rows of a file and as data for charts: after the end of every series, or from some points before it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from seqloom.core.rows import Row
 from seqloom.tasks.forecasting.windows import JoinedRows, SeriesWindows
 
-_AT_ONCE = 64  # series
-_HISTORY = 3  # horizons of history in a picture
+_AT_ONCE = 64  # series per batch
+_HISTORY = 3  # horizons of history in a chart
 
-Windows = Callable[[Any, int], SeriesWindows]  # of some rows, with what is known so many points after their end
+Windows = Callable[[Any, int], SeriesWindows]  # rows, number of points after their end with known covariates -> windows
 Forecast = Callable[[SeriesWindows, tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray | None]]
 
 
 class ForecastRows:
-    """`back`: begin so many points before the end; what came is then given beside."""
+    """`back`: start this many points before the end and add the actual values."""
 
     def __init__(
         self, scale: Any, horizon: int, levels: Sequence[float], windows: Windows, forecast: Forecast, back: int = 0
@@ -29,13 +29,13 @@ class ForecastRows:
         self.windows, self.forecast, self.back = windows, forecast, back
 
     def rows(self, given: Iterable[Row]) -> Iterator[Row]:
-        """One row for each step of each series, in order."""
+        """One row per step of each series, in order."""
         spread = self.scale.spread
         for found in self.each(given):
             for step, time in enumerate(found["times"]):
                 row: Row = ({"series": found["series"]} if found["series"] else {}) | {"step": step + 1, "time": time}
                 for n, name in enumerate(self.scale.targets):
-                    row[name] = _short(found["guess"][step, n], spread[n])
+                    row[name] = _short(found["forecast"][step, n], spread[n])
                     if found["bands"] is not None:
                         row |= {
                             f"{name}_{level:g}": _short(found["bands"][step, n, k], spread[n])
@@ -46,16 +46,16 @@ class ForecastRows:
                 yield row
 
     def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
-        """Of each series: times and values, raw; guess (H, N), bands (H, N, levels) or None, came and history."""
+        """Times and raw values of each series: forecast (H, N), bands (H, N, levels) or None, actual and history."""
         given = iter(given)
         while some := list(islice(given, _AT_ONCE)):
             rows = JoinedRows([row["rows"](self.scale) for row in some])
             lengths = np.array([len(values) for values in rows.values])
             ends = np.maximum(1, lengths - self.back)
             windows = self.windows(rows, max(0, self.horizon - int((lengths - ends).min())))
-            guess, bands = self.forecast(windows, (np.arange(len(ends)), ends))
-            came = self.scale.undo(windows.future(np.arange(len(ends)), ends))
-            guess = self.scale.undo(guess)
+            forecasts, bands = self.forecast(windows, (np.arange(len(ends)), ends))
+            actual = self.scale.undo(windows.future(np.arange(len(ends)), ends))
+            forecasts = self.scale.undo(forecasts)
             if bands is not None:
                 bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
             for n, end in enumerate(ends):
@@ -65,16 +65,16 @@ class ForecastRows:
                 yield {
                     "series": some[n].get("series"),
                     "times": times,
-                    "guess": guess[n],
+                    "forecast": forecasts[n],
                     "bands": None if bands is None else bands[n],
-                    "actual": came[n],
+                    "actual": actual[n],
                     "history": self.scale.undo(rows.values[n][first:end]),
                     "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
                 }
 
 
 def _shown(times: np.ndarray, frequency: str) -> list[Any]:
-    """As people write them: a year, a month, a day; with the time of day where a step is shorter."""
+    """Times as people write them: a year, month or day, with the time of day where steps are shorter."""
     if not np.issubdtype(times.dtype, np.datetime64):
         return [time.item() if times.dtype.kind == "i" else float(f"{time:.12g}") for time in times]
     coarse = {"year": "YMDs", "month": "MDs", "week": "Ds", "day": "Ds"}.get(frequency, "s")
@@ -83,12 +83,12 @@ def _shown(times: np.ndarray, frequency: str) -> list[Any]:
 
 
 def _exact(value: float) -> float | None:
-    """As it was read, but for what scaling and its undoing have rounded; None: missing."""
+    """The value as read, without the rounding errors of scaling and unscaling; None: missing."""
     return float(f"{value:.12g}") if np.isfinite(value) else None
 
 
 def _short(value: float, spread: float) -> float | None:
-    """Six digits, and so many of what a series varies by; None: missing."""
+    """At least six significant digits, also relative to the spread of the series; None: missing."""
     if not np.isfinite(value):
         return None
     sizes = [math.floor(math.log10(size)) for size in (abs(value), spread) if size > 0]

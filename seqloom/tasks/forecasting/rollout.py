@@ -1,4 +1,4 @@
-"""Forecasts, block after block: what a model says of the next points is read as if they had come."""
+"""Autoregressive rollout, block by block: each forecast is fed back as if it were the actual values."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, select_rows
 from seqloom.tasks.forecasting.windows import Layout, Windows
 
-Feed = Callable[[Tensor, int], Tensor]  # what was said of a block (B, block, N, size), its number -> what is read of it
+Feed = Callable[[Tensor, int], Tensor]  # outputs (B, block, N, size) of a block, its number -> values to feed back
 
 
 def read_history(model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor, State]:
-    """What is said at every position of the history (None: the model reads it as a source), at its last, and the
-    state after it."""
+    """Outputs at every position of the history (None if the model encodes it as a source), outputs at its last
+    position, and the state after it."""
     assert batch.context is not None
     if model.joins:
-        said, state = model(batch.context, None, batch.context_mask)
-        return said, at_end(said, batch.context_mask), state
+        outputs, state = model(batch.context, None, batch.context_mask)
+        return outputs, at_end(outputs, batch.context_mask), state
     state = model.begin(batch.context, batch.context_mask)
-    said, state = model(batch.inputs[:, :1], state)
-    return None, said[:, 0], state
+    outputs, state = model(batch.inputs[:, :1], state)
+    return None, outputs[:, 0], state
 
 
 def read_forced(model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor]:
-    """What is said at every position of the history, and at each of `inputs`, which hold what came."""
+    """Teacher forcing: outputs at every position of the history and at those of `inputs`, which hold actual values."""
     assert batch.context is not None
-    if model.joins and batch.context_mask is None:  # one sequence, read at once
-        said, _ = model(torch.cat((batch.context, batch.inputs[:, 1:]), dim=1))
+    if model.joins and batch.context_mask is None:  # one sequence, one forward pass
+        outputs, _ = model(torch.cat((batch.context, batch.inputs[:, 1:]), dim=1))
         length = batch.context.size(1)
-        return said[:, :length], said[:, length - 1 :]
+        return outputs[:, :length], outputs[:, length - 1 :]
     if not model.joins:
         return None, model(batch.inputs, model.begin(batch.context, batch.context_mask))[0]
     before, last, state = read_history(model, batch)
@@ -43,15 +43,15 @@ def read_forced(model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Te
 
 
 def read_mixed(
-    model: SequenceModel, batch: Windows, layout: Layout, guess: Callable[[Tensor], Tensor], share: float
+    model: SequenceModel, batch: Windows, layout: Layout, predict: Callable[[Tensor], Tensor], share: float
 ) -> tuple[Tensor | None, Tensor]:
-    """The same of every block of the future, when a share of rows read the guess of the block before, and others what
-    came (Bengio et al. 2015); what is missing is guessed."""
+    """Scheduled sampling (Bengio et al. 2015): for every block, a share of the rows read the model's own prediction of
+    the previous block, the others the actual values; missing values are always predicted."""
     before, last, state = read_history(model, batch)
-    came = batch.targets[:, :: layout.block]
+    actual = batch.targets[:, :: layout.block]
 
-    def feed(said: Tensor, number: int) -> Tensor:
-        own, truth = guess(said), came[:, number].to(said.dtype)
+    def feed(outputs: Tensor, number: int) -> Tensor:
+        own, truth = predict(outputs), actual[:, number].to(outputs.dtype)
         chosen = torch.rand(len(own), 1, 1, device=own.device) < share
         return torch.where(chosen | truth.isnan(), own, truth)
 
@@ -59,33 +59,33 @@ def read_mixed(
 
 
 def run_on(model: SequenceModel, batch: Windows, layout: Layout, feed: Feed, copies: int = 1) -> Tensor:
-    """What is said of every block, (B * copies, blocks, block, N, size), when each is read before the next is asked.
+    """Outputs of every block, (B * copies, blocks, block, N, size), each fed back before the next.
 
-    `copies`: so many continuations of each row, side by side, which read the history once.
+    `copies`: continuations of each row, side by side; the history is read once.
     """
-    _, said, state = read_history(model, batch)
+    _, outputs, state = read_history(model, batch)
     inputs = batch.inputs
     if copies > 1:
-        rows = torch.arange(len(said), device=said.device).repeat_interleave(copies)
-        said, state, inputs = said[rows], select_rows(state, rows), inputs[rows]
-    return torch.stack(follow(model, inputs, layout, said, state, feed), dim=1)
+        rows = torch.arange(len(outputs), device=outputs.device).repeat_interleave(copies)
+        outputs, state, inputs = outputs[rows], select_rows(state, rows), inputs[rows]
+    return torch.stack(follow(model, inputs, layout, outputs, state, feed), dim=1)
 
 
 def follow(
-    model: SequenceModel, inputs: Tensor, layout: Layout, said: Tensor, state: State, feed: Feed
+    model: SequenceModel, inputs: Tensor, layout: Layout, outputs: Tensor, state: State, feed: Feed
 ) -> list[Tensor]:
-    """The blocks after the first, of which `said` is known, among them."""
-    found, block = [said], layout.block
+    """Outputs of all blocks, beginning with `outputs`, those of the first."""
+    found, block = [outputs], layout.block
     for number, place in enumerate(range(1, inputs.size(1), block)):
         values = feed(found[-1], number)
         step = with_values(inputs[:, place : place + block], values, layout)
-        said, state = model(step, state)
-        found.append(said[:, -1])
+        outputs, state = model(step, state)
+        found.append(outputs[:, -1])
     return found
 
 
 def with_values(inputs: Tensor, values: Tensor, layout: Layout) -> Tensor:
-    """The same inputs, as if these values (B, block, N) had come."""
+    """The inputs with their values replaced by these (B, block, N)."""
     parts = [values]
     if layout.flags:
         parts.append(torch.ones_like(values))

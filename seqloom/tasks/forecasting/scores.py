@@ -1,14 +1,14 @@
-"""Scores of forecasts, gathered window by window in bounded memory: overall, and by the steps ahead.
+"""Scores of forecasts, accumulated window by window in bounded memory: overall and by step ahead.
 
-Errors are in scaled units (deviations of the training part) unless they say raw. What is missing is not asked for.
+Errors are in scaled units (standard deviations of the training part) unless named raw. Missing values are ignored.
 
-mse, mae, rmse   mean squared and absolute error, and the root of the first
+mse, mae, rmse   mean squared error, mean absolute error, root mean squared error
 smape            200 |y - f| / (|y| + |f|), per cent, of raw values; 0 where both are 0 (Makridakis 2000)
-mase             absolute error over that of the seasonal naive forecast, one step ahead, on what came before this part
+mase             absolute error relative to that of the one-step seasonal naive forecast before this part
                  (Hyndman & Koehler 2006)
-owa              mean of smape and mase, each over that of naive2, the benchmark of the M4 competition
-pinball, crps    mean over the levels; and twice its integral over all levels, the trapezium rule between those asked
-coverage         share of values between the lowest and the highest level
+owa              mean of smape and mase, each relative to naive2, the benchmark of the M4 competition
+pinball, crps    pinball loss, mean over the levels; CRPS as twice its integral, by the trapezoidal rule
+coverage         share of actual values between the lowest and the highest level
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ import numpy as np
 
 from seqloom.core.score import Score
 
+_DEVIATIONS = ("standard deviations of the training part", "以训练集标准差为单位")
+
 SCORES = (
-    Score("mse", ("MSE", "MSE"), unit=("squared deviations of the training part", "以训练部分的方差计"), compared=True),
-    Score("mae", ("MAE", "MAE"), unit=("deviations of the training part", "以训练部分的标准差计"), compared=True),
-    Score("rmse", ("RMSE", "RMSE"), unit=("deviations of the training part", "以训练部分的标准差计")),
+    Score("mse", ("MSE", "MSE"), unit=("variances of the training part", "以训练集方差为单位"), compared=True),
+    Score("mae", ("MAE", "MAE"), unit=_DEVIATIONS, compared=True),
+    Score("rmse", ("RMSE", "RMSE"), unit=_DEVIATIONS),
     Score(
         "mase",
         ("MASE", "MASE"),
-        unit=("errors of the seasonal naive forecast", "以季节性朴素预测的误差计"),
+        unit=("errors of the seasonal naive forecast", "以季节性朴素预测的误差为单位"),
         compared=True,
     ),
     Score("smape", ("sMAPE, %", "sMAPE（%）"), unit=("per cent", "%"), compared=True),
@@ -35,13 +37,13 @@ SCORES = (
     Score("crps", ("CRPS", "CRPS"), compared=True),
     Score("coverage", ("Coverage", "覆盖率"), higher_is_better=True),
 )
-PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+PIECES = 100  # partial scores per part, so that two models can be compared piece by piece
 
 Sums = dict[str, list[np.ndarray]]
 
 
 class Backtest:
-    """`scale`: undoes the scaling of targets; `levels` of the bands, if there are some."""
+    """`scale`: undoes the scaling of targets; `levels`: of the quantiles, if any."""
 
     def __init__(self, scale: Any, horizon: int, levels: Sequence[float] = ()) -> None:
         self.scale, self.levels = scale, np.array(levels)
@@ -50,18 +52,18 @@ class Backtest:
         self.count, self.squared, self.absolute = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.raw_squared, self.raw_absolute = np.zeros(targets), np.zeros(targets)
         self.pinball, self.covered, self.banded = np.zeros(len(levels)), 0.0, 0
-        self.windows: Sums = {name: [] for name in ("mse", "mae", "smape", "mase")}  # sums of each window
+        self.windows: Sums = {name: [] for name in ("mse", "mae", "smape", "mase")}  # sums over each window
         self.counts: Sums = {name: [] for name in self.windows}
 
-    def add(self, found: np.ndarray, came: np.ndarray, naive: np.ndarray) -> None:
-        """Forecasts and values (W, H, N); errors of the naive forecast (W, N)."""
-        found, came = found.astype(np.float64), came.astype(np.float64)
-        there = np.isfinite(came)
-        error = np.where(there, found - came, 0.0)
+    def add(self, found: np.ndarray, actual: np.ndarray, naive: np.ndarray) -> None:
+        """Point forecasts and actual values (W, H, N); errors of the naive forecast (W, N)."""
+        found, actual = found.astype(np.float64), actual.astype(np.float64)
+        there = np.isfinite(actual)
+        error = np.where(there, found - actual, 0.0)
         self.count += there.sum(0)
         self.squared += (error**2).sum(0)
         self.absolute += np.abs(error).sum(0)
-        raw_found, raw_actual = self.scale.undo(found), self.scale.undo(came)
+        raw_found, raw_actual = self.scale.undo(found), self.scale.undo(actual)
         raw_error = np.where(there, raw_found - raw_actual, 0.0)
         self.raw_squared += (raw_error**2).sum((0, 1))
         self.raw_absolute += np.abs(raw_error).sum((0, 1))
@@ -76,13 +78,13 @@ class Backtest:
             self.windows[name].append(values.sum((1, 2)))
             self.counts[name].append(counted.sum((1, 2)))
 
-    def add_bands(self, bands: np.ndarray, came: np.ndarray) -> None:
-        """Quantiles (W, H, N, levels) of the values (W, H, N)."""
-        there = np.isfinite(came)
-        error = np.where(there, came, 0.0)[..., None] - bands.astype(np.float64)
+    def add_bands(self, bands: np.ndarray, actual: np.ndarray) -> None:
+        """Quantiles (W, H, N, levels) and actual values (W, H, N)."""
+        there = np.isfinite(actual)
+        error = np.where(there, actual, 0.0)[..., None] - bands.astype(np.float64)
         loss = np.maximum(self.levels * error, (self.levels - 1) * error)
         self.pinball += np.where(there[..., None], loss, 0.0).sum((0, 1, 2))
-        self.covered += float((there & (came >= bands[..., 0]) & (came <= bands[..., -1])).sum())
+        self.covered += float((there & (actual >= bands[..., 0]) & (actual <= bands[..., -1])).sum())
         self.banded += int(there.sum())
 
     def scores(self) -> dict[str, Any]:
@@ -102,7 +104,7 @@ class Backtest:
         return found
 
     def _raw(self, target: int) -> dict[str, float | None]:
-        """In its own unit; None: nothing of it came."""
+        """In the unit of the data; None: no actual values."""
         of = self.count[:, target].sum()
         if not of:
             return {"mae": None, "rmse": None}
@@ -110,7 +112,7 @@ class Backtest:
         return {"mae": absolute / of, "rmse": (squared / of) ** 0.5}
 
     def by_horizon(self) -> dict[str, list[float | None]]:
-        """Error of each step ahead, the first step first."""
+        """Errors of each step ahead, in order."""
         count = self.count.sum(1)
         known, of = count > 0, np.maximum(count, 1)
         rmse, mae = np.sqrt(self.squared.sum(1) / of), self.absolute.sum(1) / of
@@ -131,7 +133,7 @@ class Backtest:
 
 
 def naive_errors(values: Sequence[np.ndarray], ends: Sequence[int], season: int) -> np.ndarray:
-    """(series, targets): mean absolute error of repeating what came a season before, up to each end; NaN: unknown."""
+    """(series, targets): mean absolute error of repeating the value one season earlier, up to `ends`; NaN: unknown."""
     found = []
     for series, end in zip(values, ends, strict=True):
         past = np.asarray(series[:end], dtype=np.float64)
@@ -151,6 +153,6 @@ def owa(scores: dict[str, Any], naive2: dict[str, Any]) -> float | None:
 
 
 def _integral(levels: np.ndarray, values: np.ndarray) -> float:
-    """From 0 to 1, where a quantile costs nothing in the limit."""
+    """From level 0 to level 1, where the pinball loss tends to 0."""
     x, y = np.r_[0.0, levels, 1.0], np.r_[0.0, values, 0.0]
     return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2).sum())

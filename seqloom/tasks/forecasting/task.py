@@ -1,10 +1,10 @@
-"""Forecasting: what comes next in a series of numbers, and how sure is that?
+"""Forecasting: predict the next values of a time series, with prediction intervals.
 
-Three strategies. Recursive: one step at a time, each forecast read as if it had come. Direct: all steps at once, from
-one vector after the history (by head), or at positions that hold no value (by steps). Combined: a block of steps at
-once, read before the next block. While it learns, a recursive model reads what came (forced), what it said itself
-(free), or now one and now the other (mixed).
-Inputs and windows are those of core/series.py; what is missing is read as 0 and never asked for.
+Three strategies. Recursive: one step at a time, each forecast fed back. Direct: all steps at once, from one vector
+after the history (head), or at one empty position per step (steps). Combined: a block of steps at a time, fed back
+before the next block. In training, a recursive model reads the ground truth (forced: teacher forcing), its own
+predictions (free), or a mix of both (mixed: scheduled sampling).
+Inputs and windows are described in windows.py; missing values are read as 0 and excluded from the loss.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
-from seqloom.tasks.forecasting.backtests import beside, gaps, margins, rolling, shortness, too_short
+from seqloom.tasks.forecasting.backtests import extra_scores, gaps, margins, rolling, short_series, too_short
 from seqloom.tasks.forecasting.baselines import fit_autoregression
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
@@ -39,10 +39,10 @@ from seqloom.tasks.forecasting.rollout import read_forced, read_mixed
 from seqloom.tasks.forecasting.scores import SCORES
 from seqloom.tasks.forecasting.windows import JoinedRows, Layout, Places, SeriesWindows, Windows, random_windows
 
-_LESSONS = 256  # examples of a system of equations made together
+_EQUATIONS = 256  # examples of the least-squares problem per batch
 _ONE_WAY: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
-_PROBED = 4  # series whose future is changed
-_SHOWN = 12  # values of a sample
+_PROBED = 4  # series whose future the leakage probe changes
+_SHOWN = 12  # values in a sample
 
 
 class Config(ForecastOptions):
@@ -54,18 +54,18 @@ class Forecasting(Task[SeriesRows]):
     name = "forecasting"
     title = ("forecasting", "时间序列预测")
     baseline_titles: ClassVar[dict[str, Text]] = {
-        "last value": ("last value", "末值"),
-        "drift": ("drift", "漂移"),
+        "last value": ("last value", "最近值"),
+        "drift": ("drift", "漂移法"),
         "seasonal naive": ("seasonal naive", "季节性朴素预测"),
         "moving average": ("moving average", "移动平均"),
         "autoregression": ("linear autoregression", "线性自回归"),
         "naive2": ("naive2 (M4)", "naive2（M4）"),
     }
     binned: Bins | None = None
-    vocabulary: int  # only where values are binned: then a model that counts can read them too
+    vocabulary: int  # only with binned values, which count-based models can read too
 
     def __init__(self, config: Config, scale: SeriesScale) -> None:
-        """`scale`: the names of targets and covariates, how values were scaled, and the season."""
+        """`scale`: names of targets and covariates, scaling of the values, and the season."""
         self.config, self.scale = config, scale
         self.metric = config.metric
         self.accepts = _ONE_WAY | {"bidirectional"} if config.by_head else _ONE_WAY
@@ -83,7 +83,7 @@ class Forecasting(Task[SeriesRows]):
         self.scores = tuple(
             score._replace(compared=score.compared and score.name != self.metric)
             for score in SCORES
-            if score.name != "crps" or self.output.spreads
+            if score.name != "crps" or self.output.probabilistic
         )
         self._cuts: list[tuple[SeriesRows, SeriesWindows]] = []
 
@@ -92,14 +92,14 @@ class Forecasting(Task[SeriesRows]):
 
     def head(self, width: int) -> nn.Module:
         c = self.config
-        measured = None if self.output.spreads else (c.horizon, len(self.scale.targets), len(c.levels))
+        measured = None if self.output.probabilistic else (c.horizon, len(self.scale.targets), len(c.levels))
         return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
 
     def check_model(self, model: SequenceModel) -> None:
         check_limit(model, "task.context", self.config.context)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, SeriesRows]) -> str | None:
-        """Refuse what is too short; say what is left out, and what is missing."""
+        """Refuse parts that are too short; report series left out and missing values."""
         c, remarks = self.config, []
         needed = c.tokens_per_row if model.joins else max(c.context, c.tokens_per_row - c.context + 1)
         if model.limit is not None and needed > model.limit:
@@ -108,17 +108,19 @@ class Forecasting(Task[SeriesRows]):
                 f"model's context {model.limit:,}; set model.context={needed}"
             )
         if c.asked == "all" and not model.joins:
-            raise UserError("task.asked=all: this model sees the history whole, so only its end can be asked; use full")
+            raise UserError(
+                "task.asked=all: this model encodes the whole history, so only its end can have targets; set it to full"
+            )
         for part, rows in parts.items():
             windows = self._windows(rows)
             places = windows.trained() if part == "train" else windows.scored(c.stride)
-            remarks += shortness(part, windows, places)
+            remarks += short_series(part, windows, places)
             if part == "train":
                 remarks += gaps(rows)
         return "; ".join(remarks) or None
 
     def batches(self, rows: SeriesRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        """Windows in an order of their own each epoch; where targets go apart, each window once for each."""
+        """Windows, reshuffled every epoch; with channels=apart, every window once per target."""
         windows = self._windows(rows)
         places = windows.trained()
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
@@ -128,31 +130,31 @@ class Forecasting(Task[SeriesRows]):
             yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
 
     def collate(self, windows: SeriesWindows, places: Places, index: np.ndarray) -> Windows:
-        """The windows of these numbers, with what came."""
+        """The windows with these indices, including the actual future values."""
         channels = index // len(places) if self.apart else None
         series, ends = places.locate(index % len(places))
         return windows.cut(series, ends, channels, truth=True, blank=self.config.blank, dense=self.config.dense)
 
     def stream(self, rows: SeriesRows) -> np.ndarray:
-        """All series one after the other as tokens; missing values are passed over."""
+        """All series as tokens, concatenated; missing values are skipped."""
         assert isinstance(self.output, Bins)
         values = np.concatenate([series.T.ravel() for series in rows.values])
         return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
 
     def lessons(self, rows: SeriesRows) -> Iterator[Batch]:
-        """Each history with the block that follows. In a window with a scale of its own, the newest value of a history
-        is always the same; a strategy that reads on from there must have seen others, so the last block comes too."""
+        """Each history with the block that follows. With a window scale, the newest value of a history may always be
+        the same; a strategy that feeds forecasts back must have seen others, so the last block is added."""
         c = self.config
         if c.blank:
-            raise UserError("task.direct=steps asks at empty positions, of which no equations can be made; use head")
+            raise UserError("task.direct=steps predicts at empty positions, which least squares cannot fit; use head")
         if self.output.size > 1:
-            raise UserError(f"task.output={c.output}: equations give one number for each value; use output=point")
+            raise UserError(f"task.output={c.output}: least squares fits point forecasts only; use task.output=point")
         reach = c.size if c.window_scale == "none" else c.horizon
         windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
         places = windows.trained()
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
-        for start in range(0, count, _LESSONS):
-            batch = self.collate(windows, places, np.arange(start, min(count, start + _LESSONS)))
+        for start in range(0, count, _EQUATIONS):
+            batch = self.collate(windows, places, np.arange(start, min(count, start + _EQUATIONS)))
             assert batch.context is not None
             yield Batch(batch.context, batch.context_mask, batch.targets[:, 0])
             if batch.inputs.size(1) > 1 and batch.context_mask is None:
@@ -161,10 +163,10 @@ class Forecasting(Task[SeriesRows]):
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         assert isinstance(batch, Windows) and batch.context is not None
-        before, said, targets = self._said(model, batch)
-        loss, count = self._cost(said, targets)
+        before, outputs, targets = self._outputs(model, batch)
+        loss, count = self._loss(outputs, targets)
         if before is not None and batch.before is not None:
-            more, others = self._cost(before, batch.before)
+            more, others = self._loss(before, batch.before)
             loss, count = loss + more, count + others
         rows, length = batch.context.shape[:2]
         history = rows * length if batch.context_mask is None else int(batch.context_mask.sum())
@@ -179,7 +181,7 @@ class Forecasting(Task[SeriesRows]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """A rolling backtest. `quick`: some windows, point forecasts alone; `brief`: no baselines."""
+        """A rolling backtest. `quick`: some windows, point forecasts only; `brief`: no baselines."""
         c, windows = self.config, self._windows(rows)
         places = windows.scored(c.stride)
         if not len(places):
@@ -190,7 +192,7 @@ class Forecasting(Task[SeriesRows]):
         def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, windows, some, quantiles)
 
-        drawn = c.drawn if self.output.spreads and self.forecaster.draws else 0
+        drawn = c.drawn if self.output.probabilistic and self.forecaster.draws else 0
         test = rolling(forecast, windows, rows, origins, () if quick else c.levels, drawn)
         scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
@@ -199,11 +201,11 @@ class Forecasting(Task[SeriesRows]):
         scores["pieces"] = test.pieces(self.metric)
         if brief:
             return scores
-        return scores | beside(forecast, windows, rows, origins, test, naive or {}, c.stride)
+        return scores | extra_scores(forecast, windows, rows, origins, test, naive or {}, c.stride)
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
-        """How far guesses are off on the validation part, step by step: the intervals of a model that says none."""
+        """Measure errors on the validation part, step by step: the prediction intervals of a point forecaster."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
         head = model.part(ForecastHead)
@@ -220,31 +222,31 @@ class Forecasting(Task[SeriesRows]):
     def forecast(
         self, model: SequenceModel, rows: SeriesRows, origins: Origins, quantiles: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Guesses (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
+        """Point forecasts (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
         return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """Options: `back`, to start this many points before the end."""
+        """`back`: start this many points before the end and add the actual values."""
         return self._answers(model, options).rows(rows)
 
     def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]:
         return self._answers(model, options).each(rows)
 
     def naive(self, rows: SeriesRows) -> Facts:
-        """What the autoregression has learned."""
+        """The fitted autoregression."""
         c = self.config
         fitted = fit_autoregression(rows.values, c.context, c.horizon if c.blank else c.size, c.window_scale)
         return {"autoregression": fitted.facts()} if fitted else {}
 
     def probe(self, model: SequenceModel, rows: SeriesRows) -> Leak:
-        """Change what comes after a moment in the midst of some series: no forecast before it may move."""
+        """Change the values after a point in some series: no forecast made before it may change."""
         chosen = [n for n, values in enumerate(rows.values) if len(values) > 3][:_PROBED]
         few = JoinedRows([rows], chosen)
         windows = [len(values) * 2 // 3 for values in few.values]
         return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
 
     def sample(self, model: SequenceModel, rows: SeriesRows) -> dict[str, str] | None:
-        """The first forecast of a part, of its first target, as numbers."""
+        """The first forecast of the first target, with its history and the actual values."""
         windows = self._windows(rows)
         origin = windows.scored().locate(np.array([0]))
         seen = windows.history(*origin, min(_SHOWN, self.config.context))
@@ -258,7 +260,7 @@ class Forecasting(Task[SeriesRows]):
         return self.config.tokens_per_row
 
     def example(self, rows: int, length: int) -> Windows:
-        """A history of that length, and as many positions after it, up to the end of a block."""
+        """A history of that length and as many positions after it, rounded up to full blocks."""
         return random_windows(self.layout, rows, length, ends=self.config.by_head)
 
     def _answers(self, model: SequenceModel, options: Json) -> ForecastRows:
@@ -274,7 +276,7 @@ class Forecasting(Task[SeriesRows]):
         return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(options.get("back", 0)))
 
     def _windows(self, rows: SeriesRows) -> SeriesWindows:
-        """Made once for the same rows."""
+        """Cached for the last few rows."""
         for known, windows in self._cuts:
             if known is rows:
                 return windows
@@ -283,43 +285,42 @@ class Forecasting(Task[SeriesRows]):
         self._cuts = [*self._cuts[-3:], (rows, windows)]
         return windows
 
-    def _said(self, model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Of the history's positions, of those that are asked, and what came there."""
+    def _outputs(self, model: SequenceModel, batch: Windows) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Outputs at the positions of the history (or None) and at those with targets, and these targets."""
         c = self.config
         assert batch.context is not None
         if c.by_head and (batch.before is None or not model.joins):
             return None, model.final(batch.context, batch.context_mask)[:, None], batch.targets
         if c.training == "forced" or not model.training:
-            before, said = read_forced(model, batch)
-            return before, said, batch.targets
+            before, outputs = read_forced(model, batch)
+            return before, outputs, batch.targets
         share = 1.0 if c.training == "free" else c.share
-        before, said = read_mixed(model, batch, self.layout, self.output.guess, share)
-        return before, said, batch.targets[:, :: c.size]
+        before, outputs = read_mixed(model, batch, self.layout, self.output.guess, share)
+        return before, outputs, batch.targets[:, :: c.size]
 
-    def _cost(self, said: Tensor, targets: Tensor) -> tuple[Tensor, int]:
-        asked = targets.isfinite()
-        exact = said if said.dtype == torch.float64 else said.float()
+    def _loss(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, int]:
+        known = targets.isfinite()
+        exact = outputs if outputs.dtype == torch.float64 else outputs.float()
         each = self.output.loss(exact, targets.nan_to_num())
-        return torch.where(asked, each, 0.0).sum(), int(asked.sum())
+        return torch.where(known, each, 0.0).sum(), int(known.sum())
 
     def _protocol(self, count: int, total: int) -> str:
         c = self.config
         named = {"recursive": "recursive, one step at a time", "combined": f"combined, {c.block} steps at a time",
                  "direct": "direct, all steps at once"}[c.strategy]  # fmt: skip
-        of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly chosen"
-        parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, every {c.stride}", of]
+        of = f"{count:,} windows" if count == total else f"{count:,} of {total:,} windows, evenly spaced"
+        parts = [f"{named}; horizon {c.horizon}, context {c.context}; rolling origin, stride {c.stride}", of]
         parts += [f"each window scaled ({c.window_scale})"] * (c.window_scale != "none")
-        parts += ["errors in units of the data" if self.scale.method == "none" else "errors in deviations of training"]
-        if self.output.spreads and self.forecaster.draws:
-            parts.append(f"intervals from {c.paths} paths" + (f" of {c.drawn} windows" if 0 < c.drawn < count else ""))
+        parts += ["errors in " + ("data units" if self.scale.method == "none" else "training standard deviations")]
+        if self.output.probabilistic and self.forecaster.draws:
+            some = f" of {c.drawn} windows" if 0 < c.drawn < count else ""
+            parts.append(f"intervals from {c.paths} sample paths{some}")
         return "; ".join(parts)
 
 
 def _refuse(c: Config, scale: Any) -> None:
     if c.output == "bins" and scale.method == "none":
-        raise UserError("task.output=bins: intervals are cut for scaled values; data.scale=standard or robust")
+        raise UserError("task.output=bins: the intervals assume scaled values; set data.scale=standard or robust")
     columns = [name + end for name in scale.targets for end in ("", "_actual", *(f"_{level:g}" for level in c.levels))]
     if twice := [name for name in columns if columns.count(name) > 1]:
-        raise UserError(
-            f"two columns of a table of forecasts would be called {twice[0]!r}; rename a column of the data"
-        )
+        raise UserError(f"two columns of the forecasts would be named {twice[0]!r}; rename a column of the data")

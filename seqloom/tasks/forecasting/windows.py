@@ -1,13 +1,12 @@
-"""Windows of numeric series: the history that is read, what is known ahead, and what came after.
+"""Windows of numeric series: the history, the known future covariates, and the actual future values.
 
     ... e-C ........... e-1 | e ............ e+H-1 ...        e: the origin, where the future begins
         history (C points)    future (H points)
 
-A position at time t holds what was known then: the values at t (0 where one is missing), whether they are there,
-what was measured beside them, and what is known ahead of the next `block` points. What is asked of it are the values
-of these points. In the future, what was measured beside stays as it was last; values are the true ones only where
-someone asks for them, to teach.
-Sizes: B windows, C context, H horizon, N targets of a row (one, if each goes by itself), K known ahead, P beside.
+A position at time t holds what is known at t: the values (0 where missing), flags for those present, the past
+covariates, and the known covariates of the next `block` points. Its targets are the values of these points. In the
+future, past covariates keep their last value; inputs hold actual values only on request, for teacher forcing.
+Sizes: B windows, C context, H horizon, N targets of a row (1 if channels are apart), K known and P past covariates.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from seqloom.core.order import spread
 Rows = Any  # SeriesRows: values, past, known, begins, scale, future_known(series, steps)
 WindowScale = Literal["none", "last", "standard"]
 
-_STEADY = 1e-12  # of the largest value: a deviation below it is but rounding, and that history is constant
+_STEADY = 1e-12  # relative to the largest value: a deviation below it is rounding error, the history is constant
 
 
 @dataclass
 class Windows(Batch):
-    """`context`: the history. `inputs`: its last position, then those of the future. `targets` of these inputs."""
+    """`context`: the history. `inputs`: its last position, then those of the future; `targets` belong to them."""
 
-    before: Tensor | None = None  # targets of all positions of the history, (B, C, block, N); None: nobody asks
-    centre: np.ndarray | None = None  # (B, 1, N) float64: what was subtracted from every value of the window
-    spread: np.ndarray | None = None  # (B, 1, N) float64: and what it was divided by
+    before: Tensor | None = None  # targets of the positions of the history, (B, C, block, N); None: not trained on
+    centre: np.ndarray | None = None  # (B, 1, N) float64: subtracted from every value of the window
+    spread: np.ndarray | None = None  # (B, 1, N) float64: every value was then divided by it
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What stands where in the inputs."""
+    """The columns of the inputs, in order."""
 
     targets: int  # values of a row
-    flags: bool  # 0 or 1 for each, whether it is there
+    flags: bool  # one more column for each target: 1 where present, 0 where missing
     past: int
     known: int
-    block: int  # points that every position is asked for
+    block: int  # points that each position predicts
 
     @property
     def size(self) -> int:
@@ -54,7 +53,7 @@ class Layout:
 
 
 class Places:
-    """Which windows there are, without a list of them: so many of each series, from a first origin on."""
+    """All windows without listing them: for each series a first origin, a number of windows and the stride."""
 
     def __init__(self, first: np.ndarray, counts: np.ndarray, stride: int = 1) -> None:
         self.first, self.counts, self.stride = first, np.maximum(counts, 0), stride
@@ -70,18 +69,18 @@ class Places:
         return series, self.first[series] + number * self.stride
 
     def some(self, most: int) -> np.ndarray:
-        """At most so many of them, evenly; 0: all."""
+        """Indices of at most `most` windows, evenly spaced; 0: all."""
         count = len(self)
         return spread(min(most or count, count), count)
 
 
 class SeriesWindows:
-    """All series of some rows, ready to cut windows from: one after the other, missing points after each."""
+    """All series concatenated, each followed by missing points, ready to cut windows from."""
 
     def __init__(
         self, rows: Rows, layout: Layout, context: int, horizon: int, scale: WindowScale = "none", beyond: int = 0
     ) -> None:
-        """`beyond`: so many points after the end something must be known ahead."""
+        """`beyond`: number of points after the end for which future covariates must be known."""
         self.layout, self.context, self.horizon, self.scale = layout, context, horizon, scale
         self.blocks = -(-horizon // layout.block)
         self.lengths = np.array([len(values) for values in rows.values], dtype=np.int64)
@@ -96,26 +95,26 @@ class SeriesWindows:
             self.known = np.nan_to_num(_flat([self._known(rows, n, beyond) for n in range(len(self.lengths))], 0, 0.0))
 
     def trained(self) -> Places:
-        """Every origin with a whole context before it and a whole horizon after it; a shorter series has one window,
-        with the history that there is."""
+        """Every origin with a full context before it and a full horizon after it; a shorter series has one window,
+        with the history available."""
         last = self.lengths - self.horizon
         first = np.minimum(self.context, last)
         return Places(first, np.where(last >= 1, last - first + 1, 0))
 
     def scored(self, stride: int = 1) -> Places:
-        """Origins from the beginning of this part on, a whole horizon before its end."""
+        """Origins within this part that leave a full horizon before its end."""
         last = self.lengths - self.horizon
         first = np.where(self.begins > 0, self.begins, np.clip(last, 1, self.context))
         return Places(first, np.where(last >= first, (last - first) // stride + 1, 0), stride)
 
     def inside(self, stride: int = 1) -> Places:
-        """Origins whose whole horizon lies before this part begins."""
+        """Origins whose full horizon lies before the beginning of this part."""
         last = self.begins - self.horizon
         first = np.minimum(self.context, np.maximum(1, last))
         return Places(first, np.where(last >= first, (last - first) // stride + 1, 0), stride)
 
     def history(self, series: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
-        """(B, length, targets), all targets; missing where a series had not begun."""
+        """(B, length, targets), all targets; NaN before the beginning of a series."""
         times = ends[:, None] - length + np.arange(length)
         found = self.values[self.base[series][:, None] + np.maximum(times, 0)]
         found[times < 0] = np.nan
@@ -123,7 +122,7 @@ class SeriesWindows:
         return result
 
     def future(self, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """(B, H, targets): what came."""
+        """(B, H, targets): actual future values."""
         found: np.ndarray = self.values[(self.base[series] + ends)[:, None] + np.arange(self.horizon)]
         return found
 
@@ -137,9 +136,9 @@ class SeriesWindows:
         blank: bool = False,
         dense: bool = False,
     ) -> Windows:
-        """A batch of windows; `channels`: the one target of each.
+        """A batch of windows; `channels`: for each, the single target to keep.
 
-        `truth`: with what came after the origin, as targets and as inputs; without, it is not even looked at.
+        `truth`: include the actual future values as targets and inputs; otherwise they are not even read.
         `blank`: future inputs hold no values. `dense`: positions of the history have targets too.
         """
         sizes = np.minimum(ends, self.context)
@@ -147,7 +146,7 @@ class SeriesWindows:
         times = np.where(real, (ends - sizes)[:, None] + np.arange(self.context), (ends - 1)[:, None])
         seen = np.where(real[..., None], self._values(series, times, channels), np.nan)
         centre, spread = window_scale(seen, self.scale)
-        rest = ends[:, None] + np.arange((self.blocks - 1) * self.layout.block)  # future times that are read
+        rest = ends[:, None] + np.arange((self.blocks - 1) * self.layout.block)  # future times to read
         later = np.full((*rest.shape, seen.shape[-1]), np.nan)
         if truth and not blank:
             later = self._values(series, rest, channels)
@@ -156,13 +155,13 @@ class SeriesWindows:
         held = np.broadcast_to((ends - 1)[:, None], rest.shape)
         future = self._inputs((later - centre) / spread, series, rest, held, ends)
         last = history[np.arange(len(ends)), sizes - 1][:, None]
-        asked = np.concatenate(((ends - 1)[:, None], rest), axis=1)
-        nothing = np.full((len(ends), asked.shape[1], self.layout.block, seen.shape[-1]), np.nan, np.float32)
-        targets = self._targets(series, asked, ends, channels, centre, spread) if truth else nothing
+        input_times = np.concatenate(((ends - 1)[:, None], rest), axis=1)
+        nothing = np.full((len(ends), input_times.shape[1], self.layout.block, seen.shape[-1]), np.nan, np.float32)
+        targets = self._targets(series, input_times, ends, channels, centre, spread) if truth else nothing
         before = self._targets(series, times, ends, channels, centre, spread) if dense else None
         if before is not None:
             before[~real] = np.nan
-            before[np.arange(len(ends)), sizes - 1] = np.nan  # asked for among the targets
+            before[np.arange(len(ends)), sizes - 1] = np.nan  # already among the targets
         return Windows(
             torch.from_numpy(np.concatenate((last, future), axis=1)),
             None,
@@ -185,16 +184,16 @@ class SeriesWindows:
         return found
 
     def _inputs(
-        self, values: np.ndarray, series: np.ndarray, times: np.ndarray, beside: np.ndarray, ends: np.ndarray
+        self, values: np.ndarray, series: np.ndarray, times: np.ndarray, past_times: np.ndarray, ends: np.ndarray
     ) -> np.ndarray:
-        """(B, T, size); `beside`: the times at which what stands beside was measured. Beyond the horizon, where the
-        last block may reach, nothing is known: it is not always there when a forecast is wanted."""
+        """(B, T, size); `past_times`: when the past covariates were measured. The last block may reach beyond the
+        horizon, where known covariates are zeroed: they need not be available when forecasting."""
         there, base = np.isfinite(values), self.base[series][:, None]
         parts = [np.where(there, values, 0.0)]
         if self.layout.flags:
             parts.append(there.astype(np.float32))
         if self.past is not None:
-            parts.append(self.past[base + beside])
+            parts.append(self.past[base + past_times])
         if self.known is not None:
             ahead = times[..., None] + np.arange(1, self.layout.block + 1)
             known = self.known[base[..., None] + ahead]
@@ -211,10 +210,10 @@ class SeriesWindows:
         centre: np.ndarray,
         spread: np.ndarray,
     ) -> np.ndarray:
-        """(B, T, block, N): the points after each time, none of them beyond the horizon."""
-        wanted = times[..., None] + np.arange(1, self.layout.block + 1)
-        found = self._values(series, wanted, channels)
-        found[wanted >= (ends + self.horizon)[:, None, None]] = np.nan
+        """(B, T, block, N): the points after each time; NaN beyond the horizon."""
+        ahead = times[..., None] + np.arange(1, self.layout.block + 1)
+        found = self._values(series, ahead, channels)
+        found[ahead >= (ends + self.horizon)[:, None, None]] = np.nan
         result: np.ndarray = ((found - centre[:, :, None]) / spread[:, :, None]).astype(np.float32)
         return result
 
@@ -222,13 +221,13 @@ class SeriesWindows:
         length, known = int(self.lengths[series]), np.asarray(rows.known[series])
         if beyond:
             known = np.concatenate((known[:length], rows.future_known(series, beyond)))
-        wanted = length + (self.blocks + 1) * self.layout.block
-        known = known[:wanted]
-        return np.concatenate((known, np.zeros((wanted - len(known), known.shape[1]), np.float32)))
+        needed = length + (self.blocks + 1) * self.layout.block
+        known = known[:needed]
+        return np.concatenate((known, np.zeros((needed - len(known), known.shape[1]), np.float32)))
 
 
 class JoinedRows:
-    """Several SeriesRows as one; `chosen`: of all their series only these."""
+    """Several SeriesRows as one; `chosen`: indices of the series to keep."""
 
     names: list[str]
     values: list[np.ndarray]
@@ -255,8 +254,8 @@ class JoinedRows:
 
 
 def random_windows(layout: Layout, rows: int, length: int, ends: bool) -> Windows:
-    """Any values: a history of that length, and as many positions after it, up to the end of a block; `ends`: only the
-    end of the history is asked."""
+    """Random values: a history of that length and as many positions after it, rounded up to full blocks; `ends`: only
+    the end of the history has targets."""
     draw, size = torch.Generator().manual_seed(0), layout.block
     inputs = 1 + -(-(length - 1) // size) * size
     return Windows(
@@ -269,7 +268,7 @@ def random_windows(layout: Layout, rows: int, length: int, ends: bool) -> Window
 
 
 def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and spread (B, 1, N) of each history (B, C, N), from what is there; a constant one is only centred."""
+    """Centre and spread (B, 1, N) of each history (B, C, N) without its missing values; a constant one is centred."""
     there = np.isfinite(seen)
     centre = np.zeros((len(seen), 1, seen.shape[-1]))
     spread = np.ones_like(centre)
@@ -288,7 +287,7 @@ def window_scale(seen: np.ndarray, rule: WindowScale) -> tuple[np.ndarray, np.nd
 
 
 def fill_forward(values: np.ndarray) -> np.ndarray:
-    """Along the second axis, what is missing becomes what was there last; at the beginning it stays missing."""
+    """Fill missing values along the second axis with the last one present; leading ones stay missing."""
     there = np.isfinite(values)
     steps = np.arange(values.shape[1]).reshape(1, -1, *[1] * (values.ndim - 2))
     place = np.maximum.accumulate(np.where(there, steps, 0), axis=1)
@@ -296,7 +295,7 @@ def fill_forward(values: np.ndarray) -> np.ndarray:
 
 
 def _flat(parts: list[np.ndarray], ahead: int, filling: float, kind: type = np.float32) -> np.ndarray:
-    """(points, columns): all parts, each followed by so many points of nothing."""
+    """(points, columns): all parts, each followed by `ahead` points of `filling`."""
     total = sum(len(part) + ahead for part in parts)
     found: np.ndarray = np.full((total, np.asarray(parts[0]).shape[1] if parts else 1), filling, kind)
     place = 0

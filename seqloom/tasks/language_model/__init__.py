@@ -1,4 +1,4 @@
-"""Language modelling: after each token, what comes next?"""
+"""Language modelling: predict each token from the tokens before it."""
 
 from seqloom.tasks.language_model.task import Config, LanguageModel
 

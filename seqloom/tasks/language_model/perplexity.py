@@ -1,7 +1,6 @@
-"""Perplexity with its protocol. The number depends on the unit, the context and the stride: it never goes without them.
+"""Perplexity, reported with its protocol: the number depends on the unit, the context and the stride.
 
-`loss` is nats per token, `perplexity` its exponential, `bits_per_byte` the one that can be compared
-between tokenizers.
+`loss` is in nats per token and `perplexity` is its exponential; `bits_per_byte` is comparable across tokenizers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from seqloom.core.batch import IGNORE
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 
-_AT_ONCE = 2048  # tokens in one forward pass
+_AT_ONCE = 2048  # tokens per forward pass
 
 
 @torch.inference_mode()
@@ -31,23 +30,23 @@ def perplexity(
     streams: int = 1,
     pieces: int = 1,
 ) -> dict[str, Any]:
-    """Every token of the stream but the first is predicted once.
+    """Predict every token of the stream except the first, exactly once.
 
-    Without `context` the state is carried through the whole stream (cut into `streams` rows that each
-    begin with nothing, for speed). With it, windows of `context` tokens are read `stride` apart, and
-    each counts only the tokens that the window before it did not. `pieces` of the stream, all as long, are
-    scored one by one too.
+    Without `context`, the state is carried through the whole stream, or for speed through each of `streams` equal rows
+    that start from an empty state. With it, windows of `context` tokens start `stride` apart, and each counts only the
+    tokens that the previous one did not. With `pieces` > 1, that many equal parts of the stream are also scored
+    separately.
     """
     total = len(stream) - 1
     if total < 1:
-        raise UserError(f"the part to evaluate has {len(stream)} token; at least 2 are needed")
+        raise UserError(f"the split to evaluate has {len(stream)} token(s); at least 2 are needed")
     was_training, tally = model.training, _Tally(total, pieces)
     model.eval()
     try:
         if context is None:
-            begins = range(0, total, math.ceil(total / max(1, min(streams, total))))
-            _carried(model, stream, begins, tally)
-            how = "through the whole stream" if len(begins) == 1 else f"in {len(begins)} streams"
+            starts = range(0, total, math.ceil(total / max(1, min(streams, total))))
+            _carried(model, stream, starts, tally)
+            how = "through the whole stream" if len(starts) == 1 else f"within each of {len(starts)} streams"
             how = f"state carried {how}"
         else:
             stride = min(stride or max(1, context // 2), context)
@@ -68,25 +67,25 @@ def perplexity(
 
 
 class _Tally:
-    """Sums of nats over equal pieces of a stream, wherever and in whatever order its tokens are scored."""
+    """Sums of nats over equal pieces of a stream, whose tokens may be scored in any order."""
 
     def __init__(self, total: int, pieces: int) -> None:
         self.total, self.pieces = total, min(pieces, total)
         self.nats, self.counts = np.zeros(self.pieces), np.zeros(self.pieces, np.int64)
 
-    def add(self, begins: Sequence[int], logits: torch.Tensor, targets: torch.Tensor) -> None:
-        """Predictions of rows that begin at these places of the stream; what is IGNOREd does not count."""
+    def add(self, starts: Sequence[int], logits: torch.Tensor, targets: torch.Tensor) -> None:
+        """Add predictions of rows that start at these positions of the stream; targets that are IGNORE do not count."""
         logits, targets = logits.flatten(0, 1).float(), targets.flatten()
         losses = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="none")
-        places = np.asarray(begins)[:, None] + np.arange(len(targets) // max(1, len(begins)))
-        piece = np.minimum(places * self.pieces // self.total, self.pieces - 1).ravel()
+        positions = np.asarray(starts)[:, None] + np.arange(len(targets) // max(1, len(starts)))
+        piece = np.minimum(positions * self.pieces // self.total, self.pieces - 1).ravel()
         real = (targets >= 0).cpu().numpy()
         self.nats += np.bincount(piece, losses.cpu().double().numpy() * real, self.pieces)
         self.counts += np.bincount(piece, real, self.pieces).astype(np.int64)
 
 
 def baselines(stream: Any, vocabulary: int, naive: dict[str, Any] | None) -> dict[str, dict[str, float]]:
-    """What one gets for nothing: a uniform guess, and the training part's frequencies (plus one each)."""
+    """Naive baselines: the uniform distribution, and add-one smoothed token frequencies of the training set."""
     total = len(stream) - 1
     nats = {"uniform": total * math.log(vocabulary)}
     if naive is not None:
@@ -104,25 +103,25 @@ def baselines(stream: Any, vocabulary: int, naive: dict[str, Any] | None) -> dic
     }
 
 
-def _carried(model: SequenceModel, stream: Any, begins: range, tally: _Tally) -> None:
-    span = begins.step
-    steps = max(1, _AT_ONCE // len(begins))
+def _carried(model: SequenceModel, stream: Any, starts: range, tally: _Tally) -> None:
+    span = starts.step
+    steps = max(1, _AT_ONCE // len(starts))
     state = None
     for offset in range(0, span, steps):
         length = min(steps, span - offset)
-        rows = [stream[begin + offset : min(begin + offset + length, begin + span) + 1] for begin in begins]
+        rows = [stream[start + offset : min(start + offset + length, start + span) + 1] for start in starts]
         inputs, targets, mask = _pad(rows, length, model.device)
         logits, state = model(inputs, state, mask)
-        tally.add([begin + offset for begin in begins], logits, targets)
+        tally.add([start + offset for start in starts], logits, targets)
 
 
 def _windows(model: SequenceModel, stream: Any, context: int, stride: int, tally: _Tally) -> None:
     for group in _grouped(range(0, max(1, len(stream) - 1 - (context - stride)), stride), _AT_ONCE // context):
-        rows = [stream[begin : begin + context + 1] for begin in group]
+        rows = [stream[start : start + context + 1] for start in group]
         inputs, targets, mask = _pad(rows, max(len(row) for row in rows) - 1, model.device)
-        for row, begin in enumerate(group):
-            if begin > 0:
-                targets[row, : context - stride] = IGNORE  # the window before has counted these
+        for row, start in enumerate(group):
+            if start > 0:
+                targets[row, : context - stride] = IGNORE  # already counted by the previous window
         logits, _ = model(inputs, None, mask)
         tally.add(group, logits, targets)
 
@@ -130,7 +129,7 @@ def _windows(model: SequenceModel, stream: Any, context: int, stride: int, tally
 def _pad(
     rows: list[np.ndarray], length: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Inputs, targets and, if some row is short, the mask."""
+    """Inputs, targets and, if any row is short, the mask."""
     inputs = torch.zeros(len(rows), length, dtype=torch.long)
     targets = torch.full((len(rows), length), IGNORE)
     for n, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Loss by position: how much what has been read helps, and what happens beyond the length of training."""
+"""Loss by position: how much context helps, and what happens beyond the training length."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from torch.nn import functional as F
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 
-_WINDOWS = 64  # read from nothing, spread over the stream
-_TOGETHER = 16  # windows read side by side
-_AT_ONCE = 2048  # tokens in one forward pass
-_FURTHEST = 8  # times the length of training
+_WINDOWS = 64  # spread over the stream, each read from an empty state
+_TOGETHER = 16  # windows per batch
+_AT_ONCE = 2048  # tokens per forward pass
+_FURTHEST = 8  # times the training length
 
 
 @torch.inference_mode()
 def loss_by_position(model: SequenceModel, stream: Any, length: int) -> list[dict[str, Any]]:
-    """Mean loss where 1-2, 3-4, 5-8, ... tokens have been read: up to `length`, that of training, and beyond.
+    """Mean loss after 1-2, 3-4, 5-8, ... tokens of context, up to the training length `length` and beyond.
 
-    All models read the same windows, and each reads as much of them as it can.
+    All models read the same windows, each as far as its reach allows.
     """
     span = min(_FURTHEST * length, len(stream) - 1)
-    begins = np.linspace(0, len(stream) - 1 - span, _WINDOWS).astype(int) if span > 0 else np.zeros(0, int)
-    begins = np.unique(begins)
+    starts = np.linspace(0, len(stream) - 1 - span, _WINDOWS).astype(int) if span > 0 else np.zeros(0, int)
+    starts = np.unique(starts)
     reach = span if model.reach is None else min(span, model.reach)
     was_training = model.training
     model.eval()
     try:
-        groups = [begins[n : n + _TOGETHER] for n in range(0, len(begins), _TOGETHER)]
-        losses = [_losses(model, np.stack([stream[b : b + reach + 1] for b in group])) for group in groups]
+        groups = [starts[n : n + _TOGETHER] for n in range(0, len(starts), _TOGETHER)]
+        losses = [_losses(model, np.stack([stream[start : start + reach + 1] for start in group])) for group in groups]
     finally:
         model.train(was_training)
     if not losses:
@@ -45,7 +45,7 @@ def loss_by_position(model: SequenceModel, stream: Any, length: int) -> list[dic
 
 
 def _losses(model: SequenceModel, ids: np.ndarray) -> Tensor:
-    """Of every position of every window, (windows, reach); read in pieces, the state handed on."""
+    """The loss at each position of each window, (windows, reach); read in chunks, carrying the state."""
     tokens = torch.from_numpy(ids).to(model.device)
     size = max(1, _AT_ONCE // len(ids))
     state: State = None
@@ -58,7 +58,7 @@ def _losses(model: SequenceModel, ids: np.ndarray) -> Tensor:
 
 
 def _buckets(length: int, reach: int) -> list[tuple[int, int]]:
-    """(first, last) positions: each bucket is as long as all before it, and one ends at `length`."""
+    """(first, last) positions: each bucket is as long as all before it together, and one ends at `length`."""
     ends = [length >> n for n in range(length.bit_length()) if length >> n > 1]
     ends = [*reversed(ends), *(length * 2**n for n in range(1, _FURTHEST.bit_length()))]
     ends = [*(end for end in ends if end < reach), reach]

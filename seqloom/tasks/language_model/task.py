@@ -1,9 +1,8 @@
-"""Language modelling: after each token, what comes next?
+"""Language modelling: predict each token from the tokens before it.
 
-The text is one long stream. A model whose state never grows reads long stretches of it in every row, the
-state handed from step to step and cut from the gradient: truncated back-propagation through time. A
-model with a limit reads windows. Stretches and windows are shuffled: text changes as it goes on, and a
-model should not end with whatever stood last.
+The text is one long stream. A model whose state never grows reads long stretches of it in every row; the state is
+carried from step to step but detached: truncated back-propagation through time. A model with a limited context reads
+windows. Stretches and windows are shuffled, because text drifts and a model should not end up fitted to its end.
 """
 
 from __future__ import annotations
@@ -31,30 +30,33 @@ from seqloom.tasks.language_model.perplexity import baselines, perplexity
 from seqloom.tasks.language_model.positions import loss_by_position
 from seqloom.tokenizers import Tokenizer
 
-_STREAMS = 32  # rows in which validation is read while training
-_STRETCH = 2048  # tokens that a row reads in order, where a state is carried
-_PIECES = 100  # in which a whole part is scored, so that two models can be compared piece by piece
+_STREAMS = 32  # parallel rows that validation text is read in during training
+_STRETCH = 2048  # tokens that a row reads in order when state is carried
+_PIECES = 100  # scored separately, for paired comparisons of two models
 
 Schedule = tuple[Callable[[int], tuple[np.ndarray, int, bool]], int]  # step -> (starts, length, continues); steps
 
 
 class Config(TaskConfig):
-    length: int = Field(48, ge=1, description="tokens that gradients flow back through (mean, if random)")
+    length: int = Field(48, ge=1, description="tokens that gradients flow back through; random truncation: on average")
     stretch: int | None = Field(
         None,
         ge=0,
-        description="tokens a row reads in order; 0: its share of all; none: 2048, or a window if no state is carried",
+        description="tokens that a row reads in order; 0: an equal share of the text; none: 2048, or one window if no "
+        "state is carried",
     )
-    truncation: Literal["regular", "random", "full"] = Field("regular", description="where the gradient is cut")
-    reweight: bool = Field(False, description="random cuts: weigh what is left so that the gradient is unbiased")
+    truncation: Literal["regular", "random", "full"] = Field(
+        "regular", description="where gradients are cut: every length tokens, at random, or only between stretches"
+    )
+    reweight: bool = Field(False, description="random truncation: rescale gradients so that they are unbiased")
     context: int = Field(
         0,
         ge=0,
-        description="evaluation: tokens seen at once; 0: the whole stream; with a limit, as many as in training",
+        description="evaluation: tokens of context; 0: the whole stream, or task.length if the model has a limit",
     )
-    stride: int = Field(0, ge=0, description="evaluation: tokens between two windows; 0: half the context")
-    validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
-    scored: int = Field(0, ge=0, description="tokens of each part that are scored at the end; 0: all")
+    stride: int = Field(0, ge=0, description="evaluation: tokens between window starts; 0: half the context")
+    validation: int = Field(65_536, ge=2, description="tokens of the validation set to score during training")
+    scored: int = Field(0, ge=0, description="tokens of each split to score at the end; 0: all")
 
     shapes = ("texts",)
     shared: ClassVar[Json] = {
@@ -68,9 +70,9 @@ class Config(TaskConfig):
     @model_validator(mode="after")
     def _check(self) -> Config:
         if self.reweight and self.truncation != "random":
-            raise ValueError("reweight=true belongs to truncation=random")
+            raise ValueError("reweight=true needs truncation=random")
         if self.stride > self.context > 0:
-            raise ValueError(f"stride={self.stride} larger than context={self.context} would leave tokens out")
+            raise ValueError(f"stride={self.stride} larger than context={self.context} would skip tokens; lower stride")
         return self
 
     @property
@@ -95,12 +97,12 @@ class LanguageModel(Task[TokenStream]):
     )
     metric = "loss"
     baseline_titles: ClassVar[dict[str, Text]] = {
-        "uniform": ("uniform guess", "均匀猜测"),
-        "unigram": ("unigram guess", "按词频猜测"),
+        "uniform": ("uniform distribution", "均匀分布"),
+        "unigram": ("unigram frequencies", "一元词频"),
         "ngram": ("n-gram", "n-gram"),
     }
     latency_unit = "token"
-    binned = None  # tokens are tokens already: what a model that counts asks
+    binned = None  # inputs are tokens already; read by count-based models
 
     def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
         self.config, self.vocabulary, self.unknown = config, vocabulary, unknown
@@ -113,13 +115,13 @@ class LanguageModel(Task[TokenStream]):
         return Linear(width, self.vocabulary)
 
     def check_model(self, model: SequenceModel) -> None:
-        """A model with a limit reads windows that fit into it, and carries no state that could be cut."""
+        """With a limited context, windows must fit into it, and there is no carried state to truncate."""
         check_limit(model, "task.length", self.config.length)
         check_limit(model, "task.context", self.config.context)
         if model.limit is not None and self.config.truncation != "regular":
             raise UserError(
-                f"task.truncation={self.config.truncation} cuts a carried state; this model reads windows and carries "
-                "none"
+                f"task.truncation={self.config.truncation} needs a carried state, but this model reads separate "
+                "windows; use task.truncation=regular"
             )
 
     def batches(self, rows: TokenStream, order: Order, carry: bool) -> Iterator[list[Batch]]:
@@ -132,7 +134,7 @@ class LanguageModel(Task[TokenStream]):
             epoch, skip = epoch + 1, max(0, skip - count)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        if self.config.reweight and model.limit is None:  # separate windows are never cut
+        if self.config.reweight and model.limit is None:  # separate windows are never truncated
             return self._reweighted(model, batch, state)
         logits, state = model(batch.inputs, state, batch.mask)
         return Step(cross_entropy(logits, batch.targets), batch.targets.numel(), state)
@@ -146,32 +148,34 @@ class LanguageModel(Task[TokenStream]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """`quick`: a part of it, in parallel streams."""
+        """`quick`: only the first task.validation tokens, in parallel streams."""
         context = self.config.context or (model.limit and min(model.limit, self.config.length))
         if quick:
             part = rows.head(self.config.validation)
-            return self._honest(perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part)
+            return self._check_unknown(
+                perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part
+            )
         total, rows = len(rows), rows.head(self.config.scored or len(rows))
         scores = perplexity(model, rows, context=context, stride=self.config.stride, pieces=_PIECES)
         if len(rows) < total:
-            scores["protocol"] += f" (the first of {total - 1:,})"
+            scores["protocol"] += f" (out of {total - 1:,}, from the start)"
         scores["baselines"] = baselines(rows, self.vocabulary, naive)
-        return self._honest(scores, rows)
+        return self._check_unknown(scores, rows)
 
-    def _honest(self, scores: Json, rows: TokenStream) -> Json:
-        """What unknown words stand for is not predicted, so with them bits per byte would be too few."""
-        if self.unknown is not None and (lost := rows.counts[self.unknown]):
-            scores["protocol"] += f", {lost / len(rows):.1%} of them unknown (so bits per byte would be too few)"
+    def _check_unknown(self, scores: Json, rows: TokenStream) -> Json:
+        """Unknown tokens hide the bytes they replace: bits per byte would come out too low, so none is given."""
+        if self.unknown is not None and (unknown := rows.counts[self.unknown]):
+            scores["protocol"] += f", {unknown / len(rows):.1%} of them unknown (bits per byte omitted: too low)"
             for score in (scores, *scores.get("baselines", {}).values()):
                 score["bits_per_byte"] = None
         return scores
 
     def naive(self, rows: TokenStream) -> Facts:
-        """What the naive baselines need to know of the training part."""
+        """Token counts of the training set, for the unigram baseline."""
         return {"unigram": rows.counts.tolist()}
 
     def stream(self, rows: TokenStream) -> TokenStream:
-        """What a model that counts reads."""
+        """The tokens that a count-based model learns from."""
         return rows
 
     def typical_length(self, rows: TokenStream) -> int:
@@ -185,15 +189,15 @@ class LanguageModel(Task[TokenStream]):
         return loss_by_position(model, rows, length)
 
     def _schedule(self, rows: TokenStream, order: Order, epoch: int, carry: bool) -> Schedule:
-        """Stretches of text in an order of their own each epoch; every row reads one from end to end, then the next.
+        """Stretches of text, reshuffled every epoch; each row reads one from start to end, then the next.
 
-        A window is a stretch that one step reads."""
+        A window is a stretch that is read in one step."""
         rng = np.random.default_rng((order.seed, epoch))
         span = self._span(len(rows) - 1, order.batch, carry)
-        starts, count = _places(len(rows) - 1, span, rng)
+        starts, count = _span_starts(len(rows) - 1, span, rng)
         cuts = self._cuts(span, rng)
         lengths = np.diff(cuts)
-        each = len(lengths)  # steps that one stretch takes
+        each = len(lengths)  # steps per stretch
 
         def steps(step: int) -> tuple[np.ndarray, int, bool]:
             turn, part = divmod(step, each)
@@ -202,25 +206,25 @@ class LanguageModel(Task[TokenStream]):
         return steps, each * max(1, count // order.batch)
 
     def _span(self, total: int, batch: int, carry: bool) -> int:
-        """Tokens of a stretch."""
+        """Tokens per stretch."""
         stretch, length = self.config.stretch, self.config.length
         if total < 1:
-            raise UserError(f"the training part has {total + 1} token; a language model needs at least 2")
+            raise UserError(f"the training set has {total + 1} token(s); a language model needs at least 2")
         if stretch is None and not carry:
             return min(length, total)
         share = total // batch
         if share < 1:
             raise UserError(
-                f"the training part has {total + 1} tokens, too few for train.batch={batch} rows; "
+                f"the training set has {total + 1} tokens, too few for train.batch={batch} rows; "
                 "use a smaller train.batch or more text"
             )
         span = min(_STRETCH if stretch is None else stretch or share, share)
         if self.config.truncation == "regular" and span > length:
-            span -= span % length  # every step is a full one
+            span -= span % length  # all steps have full length
         return span
 
     def _cuts(self, span: int, rng: np.random.Generator) -> np.ndarray:
-        """Where gradients stop: 0, ..., span."""
+        """Where gradients are truncated: 0, ..., span."""
         length = self.config.length
         if self.config.truncation == "full":
             return np.array([0, span])
@@ -237,9 +241,9 @@ class LanguageModel(Task[TokenStream]):
         return max(1, self.config.length // 4)
 
     def _reweighted(self, model: SequenceModel, batch: Batch, state: State) -> Step:
-        """Unbiased truncation (Tallec & Ollivier 2017): the gradient may be cut after every chunk, with
-        probability c; where it was not, it is multiplied by 1 / (1 - c). Steps differ in length, so the
-        gradient is taken per expected token, not per token; the loss that is reported stays what it is."""
+        """Unbiased truncation (Tallec & Ollivier 2017): after every chunk the gradient is cut with probability c;
+        where it is not, it is multiplied by 1 / (1 - c). Steps differ in length, so gradients are averaged over the
+        expected number of tokens, not the actual one; the reported loss is unaffected."""
         keep = 1 - self._chunk / self.config.length
         loss: Any = 0.0
         for n, (inputs, targets) in enumerate(
@@ -253,8 +257,8 @@ class LanguageModel(Task[TokenStream]):
         return Step(cast(Tensor, scale_gradient(loss, share)), batch.targets.numel(), state)
 
 
-def _places(total: int, span: int, rng: np.random.Generator) -> tuple[Callable[[int, int], np.ndarray], int]:
-    """Where spans begin, shuffled and each epoch shifted: starts(first, how many), and how many there are."""
+def _span_starts(total: int, span: int, rng: np.random.Generator) -> tuple[Callable[[int, int], np.ndarray], int]:
+    """Start positions of spans, shuffled and shifted every epoch: starts(first, size), and the number of spans."""
     shift, key = int(rng.integers(0, total % span + 1)), int(rng.integers(2**62))
     count = (total - shift) // span
 

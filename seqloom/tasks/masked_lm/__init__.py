@@ -1,4 +1,4 @@
-"""Masked language modelling: some tokens are hidden, guess them from both sides."""
+"""Masked language modelling: predict hidden tokens from the context on both sides."""
 
 from seqloom.tasks.masked_lm.task import Config, MaskedLM
 

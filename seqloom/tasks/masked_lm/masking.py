@@ -1,6 +1,6 @@
-"""Masking: which tokens are hidden from a model that must guess them, and what it sees instead (Devlin et al. 2019).
+"""Masking (Devlin et al. 2019): which tokens a model must predict, and what it reads in their place.
 
-Of the tokens asked for, eight in ten are read as a mask, one as any other token, and one as itself.
+Of the tokens to predict, 80 % are replaced by the mask token, 10 % by a random token, and 10 % are left as they are.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 from seqloom.core.batch import IGNORE
 from seqloom.core.words import CJK
 
-_SPECIALS = 4  # ids that are marks, never asked for
-_LONGEST_RUN = 3  # characters of a script without blanks that are hidden together
+_SPECIALS = 4  # ids of special tokens, never masked
+_LONGEST_RUN = 3  # tokens masked together in scripts without spaces
 MASKED, REPLACED = 0.8, 0.1
 
 
 @dataclass(frozen=True)
 class Joints:
-    """Which tokens stick to their neighbours, by id: a word is a run of tokens that stick together."""
+    """Which tokens are joined to their neighbours, by id: a word is a run of joined tokens."""
 
-    left: np.ndarray  # begins inside a word
-    right: np.ndarray  # ends inside a word
-    dense: np.ndarray  # of a script that is written without blanks
+    left: np.ndarray  # may continue a word
+    right: np.ndarray  # may be continued
+    dense: np.ndarray  # written without spaces between words
 
     @classmethod
     def of(cls, size: int, text: Callable[[int], str]) -> Joints:
-        """`text`: what a token reads; a part of a character reads as nothing, and sticks to both sides."""
+        """`text`: the text of a token; part of a character has none, and joins on both sides."""
         texts = ["" if id < _SPECIALS else text(id) for id in range(size)]
         dense = np.array([bool(t) and all(map(_is_dense, t.strip())) and bool(t.strip()) for t in texts])
         inside = [(not t or _in_word(t[0]), not t or _in_word(t[-1])) for t in texts]
@@ -38,38 +38,38 @@ class Joints:
         return cls(left, right, dense)
 
     def groups(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(..., T) numbers that rise with every new word; of a script without blanks, runs of one to three tokens."""
+        """(..., T) word numbers, ascending; in scripts without spaces, runs of one to three tokens count as words."""
         fresh = np.ones(ids.shape, bool)
         fresh[..., 1:] = ~(self.right[ids[..., :-1]] & self.left[ids[..., 1:]])
         dense = self.dense[ids]
-        both = np.zeros(ids.shape, bool)
-        both[..., 1:] = dense[..., 1:] & dense[..., :-1]
+        dense_pair = np.zeros(ids.shape, bool)
+        dense_pair[..., 1:] = dense[..., 1:] & dense[..., :-1]
         run = np.zeros(ids.shape[:-1], np.int64)
         sizes = rng.integers(1, _LONGEST_RUN + 1, ids.shape)
-        wanted = sizes[..., 0].copy()
-        for t in range(ids.shape[-1] if both.any() else 0):
-            goes_on = both[..., t] & (run < wanted)
-            fresh[..., t] = np.where(both[..., t], ~goes_on, fresh[..., t])
-            wanted = np.where(goes_on, wanted, sizes[..., t])
-            run = np.where(goes_on, run + 1, 1)
+        longest = sizes[..., 0].copy()
+        for t in range(ids.shape[-1] if dense_pair.any() else 0):
+            continues = dense_pair[..., t] & (run < longest)
+            fresh[..., t] = np.where(dense_pair[..., t], ~continues, fresh[..., t])
+            longest = np.where(continues, longest, sizes[..., t])
+            run = np.where(continues, run + 1, 1)
         return fresh.cumsum(-1) - 1
 
 
 def hide(
     ids: np.ndarray, share: float, mask: int, rng: np.random.Generator, joints: Joints | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What a model reads instead of ids (rows, T), and what it is asked: the tokens hidden, IGNORE elsewhere.
+    """The inputs that a model reads instead of `ids` (rows, T), and the targets: masked tokens, IGNORE elsewhere.
 
-    `mask`: id of the mask, and how many tokens there are; `joints`: whole words are hidden, not single tokens.
+    `mask`: id of the mask token, which is also the vocabulary size; `joints`: mask whole words, not single tokens.
     """
     groups = np.broadcast_to(np.arange(ids.shape[-1]), ids.shape) if joints is None else joints.groups(ids, rng)
-    drawn = rng.random(ids.shape)
-    asked = (np.take_along_axis(drawn, groups, -1) < share) & (ids >= _SPECIALS)
-    how = rng.random(ids.shape)
-    others = rng.integers(_SPECIALS, mask, ids.shape)
-    seen = np.where(asked & (how < MASKED), mask, ids)
-    seen = np.where(asked & (how >= MASKED) & (how < MASKED + REPLACED), others, seen)
-    return seen, np.where(asked, ids, IGNORE)
+    draws = rng.random(ids.shape)
+    masked = (np.take_along_axis(draws, groups, -1) < share) & (ids >= _SPECIALS)
+    kind = rng.random(ids.shape)
+    replacements = rng.integers(_SPECIALS, mask, ids.shape)
+    inputs = np.where(masked & (kind < MASKED), mask, ids)
+    inputs = np.where(masked & (kind >= MASKED) & (kind < MASKED + REPLACED), replacements, inputs)
+    return inputs, np.where(masked, ids, IGNORE)
 
 
 def _in_word(character: str) -> bool:

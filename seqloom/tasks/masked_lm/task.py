@@ -1,8 +1,8 @@
-"""Masked language modelling: some tokens are hidden, guess them from both sides. How an encoder learns without labels.
+"""Masked language modelling: predict hidden tokens from the context on both sides. Pre-trains encoders without labels.
 
-Windows of the text begin anywhere, each with a mark in front, and what is hidden is drawn anew whenever a window is
-read. Only the hidden positions pass through the head. The score is not a perplexity, for no text is predicted from its
-beginning to its end: it is called masked accuracy and pseudo-perplexity.
+Windows start anywhere in the text, each preceded by <bos>, and masks are drawn afresh whenever a window is read. Only
+masked positions pass through the head. No text is predicted from start to end, so there is no perplexity: the scores
+are masked accuracy and pseudo-perplexity.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from seqloom.layers.linear import Linear
 from seqloom.tasks.masked_lm.masking import Joints, hide
 from seqloom.tokenizers import Tokenizer
 
-_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_AT_ONCE = 8192  # tokens of a batch that is only read
-_FILLS = 5  # most likely tokens shown for a gap
+_PIECES = 100  # scored separately, for paired comparisons of two models
+_AT_ONCE = 8192  # tokens per batch in evaluation
+_FILLS = 5  # candidates shown per gap
 GAP = "<mask>"
 
 
 class Config(TaskConfig):
-    length: int = Field(128, ge=2, description="tokens of a window, the mark in front counted")
-    share: float = Field(0.15, gt=0, lt=1, description="share of tokens that are hidden")
+    length: int = Field(128, ge=2, description="tokens per window, including <bos>")
+    share: float = Field(0.15, gt=0, lt=1, description="share of tokens to mask")
     group: Literal["token", "word"] = Field(
-        "token", description="what is hidden at once; word: whole words, of Chinese up to three characters"
+        "token", description="unit of masking; word: whole words, or up to three Chinese characters"
     )
-    validation: int = Field(65_536, ge=2, description="tokens of the validation part read while training")
-    scored: int = Field(0, ge=0, description="tokens of each part that are read to be scored at the end; 0: all")
+    validation: int = Field(65_536, ge=2, description="tokens of the validation set to score during training")
+    scored: int = Field(0, ge=0, description="tokens of each split to score at the end; 0: all")
 
     shapes = ("texts",)
     defaults: ClassVar[Json] = {"tokenizer.kind": "bpe", "task.length": 128, "train.batch": 16}
@@ -71,15 +71,15 @@ class MaskedLM(Task[TokenStream]):
         Score("pseudo_perplexity", ("Pseudo-perplexity", "伪困惑度"), compared=True),
     )
     metric = "loss"
-    baseline_titles: ClassVar[dict[str, Text]] = {"unigram": ("unigram guess", "按词频猜测")}
+    baseline_titles: ClassVar[dict[str, Text]] = {"unigram": ("unigram frequencies", "一元词频")}
     latency_unit = "row"
 
     def __init__(self, config: Config, tokenizer: Tokenizer) -> None:
         self.config, self.tokenizer = config, tokenizer
-        self.mask = tokenizer.size  # one id more than there are tokens
+        self.mask = tokenizer.size  # the id after the tokenizer's own
         self.vocabulary = self.outputs = tokenizer.size + 1
-        apart = config.group == "token" or tokenizer.kind == "words"  # words are whole already
-        self.joints = None if apart else Joints.of(tokenizer.size, lambda id: tokenizer.decode([id]))
+        by_token = config.group == "token" or tokenizer.kind == "words"  # one token per word already
+        self.joints = None if by_token else Joints.of(tokenizer.size, lambda id: tokenizer.decode([id]))
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -91,7 +91,7 @@ class MaskedLM(Task[TokenStream]):
         check_limit(model, "task.length", self.config.length)
 
     def batches(self, rows: TokenStream, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        """Windows of an epoch begin one after the other from a place of its own, in any order."""
+        """Every epoch cuts the text into adjacent windows from a random offset, and shuffles them."""
         size, epoch, skip = self.config.length - 1, 0, order.start
         while True:
             rng = np.random.default_rng((order.seed, epoch))
@@ -101,16 +101,17 @@ class MaskedLM(Task[TokenStream]):
             key = int(rng.integers(2**62))
             for step in range(skip, steps):
                 chosen = shuffled(np.arange(step * order.batch, (step + 1) * order.batch) % count, count, key)
-                drawn = np.random.default_rng((order.seed, epoch, step))
+                draw = np.random.default_rng((order.seed, epoch, step))
                 windows = np.stack([self._window(rows, first + int(n) * size) for n in chosen])
-                seen, asked = hide(windows, self.config.share, self.mask, drawn, self.joints)
-                yield [_batch(seen[mine], asked[mine], windows[mine] != self.tokenizer.pad) for mine in order.rows()]
+                inputs, targets = hide(windows, self.config.share, self.mask, draw, self.joints)
+                real = windows != self.tokenizer.pad
+                yield [_batch(inputs[mine], targets[mine], real[mine]) for mine in order.rows()]
             epoch, skip = epoch + 1, max(0, skip - steps)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        asked = batch.targets != IGNORE
-        logits = self._answers(model, batch, asked)
-        return Step(cross_entropy(logits, batch.targets[asked]), int(asked.sum()), tokens=batch.inputs.numel())
+        masked = batch.targets != IGNORE
+        logits = self._logits(model, batch, masked)
+        return Step(cross_entropy(logits, batch.targets[masked]), int(masked.sum()), tokens=batch.inputs.numel())
 
     def evaluate(
         self,
@@ -123,27 +124,28 @@ class MaskedLM(Task[TokenStream]):
     ) -> Json:
         """The same tokens are masked every time."""
         most = self.config.validation if quick else self.config.scored or len(rows)
-        nats, right, asked = self._scored(model, rows, min(most, len(rows)))
-        loss = float(nats.sum() / asked.sum())
+        nats, correct, masked = self._tally(model, rows, min(most, len(rows)))
+        loss = float(nats.sum() / masked.sum())
         scores: Json = {
             "loss": loss,
-            "masked_accuracy": float(right.sum() / asked.sum()),
+            "masked_accuracy": float(correct.sum() / masked.sum()),
             "pseudo_perplexity": math.exp(min(loss, 700)),
-            "tokens": int(asked.sum()),
-            "protocol": f"{int(asked.sum()):,} hidden of {min(most, len(rows)):,} tokens ({self.config.share:.0%}, by "
-            f"{self.config.group}), windows of {self.config.length}; nats per masked token, not a perplexity",
+            "tokens": int(masked.sum()),
+            "protocol": f"{int(masked.sum()):,} of {min(most, len(rows)):,} tokens masked (share "
+            f"{self.config.share:.0%}, by {self.config.group}), windows of {self.config.length} tokens; loss in nats "
+            "per masked token, not a perplexity",
         }
         if quick:
             return scores
         pieces = np.array_split(nats, min(_PIECES, len(nats)))
-        share = asked.sum() / len(pieces)
+        share = masked.sum() / len(pieces)
         scores["pieces"] = [float(piece.sum() / share) for piece in pieces]
         if naive:
             scores["baselines"] = {"unigram": self._unigram(np.array(naive["counts"], float), rows, most)}
         return scores
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """Fills the gaps of a text, written <mask>; a text without one is an error."""
+        """Fill the gaps of each text, written <mask>; a text without any is an error."""
         refuse_options(self.name, options)
         for row in rows:
             yield {"line": row["line"], "text": row["source"], "gaps": self._fill(model, row["source"])}
@@ -156,49 +158,50 @@ class MaskedLM(Task[TokenStream]):
 
     def example(self, rows: int, length: int) -> Batch:
         ids = np.random.default_rng(0).integers(4, self.mask, (rows, length))
-        seen, asked = hide(ids, self.config.share, self.mask, np.random.default_rng(1))
-        return _batch(seen, asked, np.ones_like(seen, bool))
+        inputs, targets = hide(ids, self.config.share, self.mask, np.random.default_rng(1))
+        return _batch(inputs, targets, np.ones_like(inputs, bool))
 
-    def _window(self, rows: TokenStream, begin: int) -> np.ndarray:
-        ids = rows[begin : begin + self.config.length - 1]
+    def _window(self, rows: TokenStream, start: int) -> np.ndarray:
+        ids = rows[start : start + self.config.length - 1]
         short = self.config.length - 1 - len(ids)
         return np.concatenate(([self.tokenizer.bos], ids, np.full(short, self.tokenizer.pad)))
 
-    def _answers(self, model: SequenceModel, batch: Batch, asked: Tensor) -> Tensor:
+    def _logits(self, model: SequenceModel, batch: Batch, masked: Tensor) -> Tensor:
         hidden = model.represent(batch.inputs, batch.mask)
-        return model.answer(hidden[asked])
+        return model.answer(hidden[masked])
 
     @torch.inference_mode()
-    def _scored(self, model: SequenceModel, rows: TokenStream, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Nats, right guesses and questions of each window."""
+    def _tally(self, model: SequenceModel, rows: TokenStream, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Summed loss, correct predictions and masked tokens of each window."""
         training = model.training
         model.eval()
-        begins = range(0, most, self.config.length - 1)
-        nats, right, asked = np.zeros(len(begins)), np.zeros(len(begins)), np.zeros(len(begins))
+        starts = range(0, most, self.config.length - 1)
+        nats, correct, masked = np.zeros(len(starts)), np.zeros(len(starts)), np.zeros(len(starts))
         at_once = max(1, _AT_ONCE // self.config.length)
-        for start in range(0, len(begins), at_once):
-            windows = np.stack([self._window(rows, begin) for begin in begins[start : start + at_once]])
-            seen, wanted = hide(windows, self.config.share, self.mask, np.random.default_rng((1, start)), self.joints)
-            batch = _batch(seen, wanted, windows != self.tokenizer.pad).to(model.device)
-            there = batch.targets != IGNORE
-            logits, targets = self._answers(model, batch, there).float(), batch.targets[there]
-            each = F.cross_entropy(logits, targets, reduction="none").double().cpu().numpy()
-            row = start + there.nonzero()[:, 0].cpu().numpy()
-            np.add.at(nats, row, each)
-            np.add.at(right, row, (logits.argmax(-1) == targets).cpu().numpy())
-            np.add.at(asked, row, 1)
+        for first in range(0, len(starts), at_once):
+            windows = np.stack([self._window(rows, start) for start in starts[first : first + at_once]])
+            draw = np.random.default_rng((1, first))
+            inputs, labels = hide(windows, self.config.share, self.mask, draw, self.joints)
+            batch = _batch(inputs, labels, windows != self.tokenizer.pad).to(model.device)
+            chosen = batch.targets != IGNORE
+            logits, targets = self._logits(model, batch, chosen).float(), batch.targets[chosen]
+            losses = F.cross_entropy(logits, targets, reduction="none").double().cpu().numpy()
+            row = first + chosen.nonzero()[:, 0].cpu().numpy()
+            np.add.at(nats, row, losses)
+            np.add.at(correct, row, (logits.argmax(-1) == targets).cpu().numpy())
+            np.add.at(masked, row, 1)
         model.train(training)
-        if not asked.sum():
-            raise UserError("the part is too short: no token of it was hidden, so there is nothing to score")
-        return nats, right, asked
+        if not masked.sum():
+            raise UserError("the split is too short: none of its tokens was masked; use more text")
+        return nats, correct, masked
 
     def _unigram(self, counts: np.ndarray, rows: TokenStream, most: int) -> Json:
-        """Always the most frequent token, or its share of the training part."""
+        """Loss of the training set's token frequencies, accuracy of its most frequent token."""
         counts = counts + 1.0
         part = rows.head(most).counts[4:]
         loss = float(-(part * np.log(counts[4:] / counts[4:].sum())).sum() / max(1, part.sum()))
-        right = float(part[counts[4:].argmax()] / max(1, part.sum()))
-        return {"loss": loss, "masked_accuracy": right, "pseudo_perplexity": math.exp(min(loss, 700))}
+        correct = float(part[counts[4:].argmax()] / max(1, part.sum()))
+        return {"loss": loss, "masked_accuracy": correct, "pseudo_perplexity": math.exp(min(loss, 700))}
 
     @torch.inference_mode()
     def _fill(self, model: SequenceModel, text: str) -> list[list[Json]]:
@@ -207,18 +210,18 @@ class MaskedLM(Task[TokenStream]):
         first, *others = [self.tokenizer.encode(piece) for piece in text.split(GAP)]
         ids, size = np.concatenate((first, *([self.mask, *piece] for piece in others))), self.config.length - 1
         gaps = np.flatnonzero(ids == self.mask)
-        begins = (gaps - size // 2).clip(0, max(0, len(ids) - size))  # of a long text, what stands around each gap
-        windows = np.stack([np.concatenate(([self.tokenizer.bos], ids[begin : begin + size])) for begin in begins])
+        starts = (gaps - size // 2).clip(0, max(0, len(ids) - size))  # a long text is cut around each gap
+        windows = np.stack([np.concatenate(([self.tokenizer.bos], ids[start : start + size])) for start in starts])
         hidden = model.represent(torch.from_numpy(windows).to(model.device))
-        asked = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps - begins + 1)]
-        chances = model.answer(asked)[:, 4 : self.mask].float().softmax(-1)
-        best = chances.topk(min(_FILLS, chances.size(1)))
+        at_gaps = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps - starts + 1)]
+        probabilities = model.answer(at_gaps)[:, 4 : self.mask].float().softmax(-1)
+        best = probabilities.topk(min(_FILLS, probabilities.size(1)))
         return [
             [{"token": self.tokenizer.name(id + 4), "probability": round(p, 6)} for p, id in zip(*pair, strict=True)]
             for pair in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
 
-def _batch(seen: np.ndarray, asked: np.ndarray, real: np.ndarray) -> Batch:
+def _batch(inputs: np.ndarray, targets: np.ndarray, real: np.ndarray) -> Batch:
     mask = None if real.all() else torch.from_numpy(real)
-    return Batch(torch.from_numpy(seen), mask, torch.from_numpy(asked), origin="windows")
+    return Batch(torch.from_numpy(inputs), mask, torch.from_numpy(targets), origin="windows")

@@ -1,4 +1,4 @@
-"""Question answering: find the answer to a question in a passage, as the characters from here to there."""
+"""Question answering: find the span of a passage that answers a question."""
 
 from seqloom.tasks.question_answering.task import Config, QuestionAnswering
 

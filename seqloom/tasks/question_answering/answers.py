@@ -1,4 +1,4 @@
-"""Answers in a passage: from a row to what is read, and from the tokens that were found back to characters."""
+"""Answers in a passage: from rows to model inputs, and from predicted tokens back to characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.core.rows import Row
 
 
 class Found(NamedTuple):
-    """An answer: tokens of the passage, from the first to the last."""
+    """A predicted answer: its score, and its first and last token in the passage."""
 
     score: float
     first: int
@@ -19,7 +19,7 @@ class Found(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A question whose answer nobody has given."""
+    """A question to predict, whose answer is not known; the fields are those of `Asked`."""
 
     asked: np.ndarray
     passage: np.ndarray
@@ -35,7 +35,7 @@ class Given(NamedTuple):
 
 
 def with_passage(row: Row, passage: str | None) -> Row:
-    """A row from a file, or a question alone and its passage beside it."""
+    """A row from a file as it is, or a question on its own together with `passage`."""
     if "question" in row:
         return row
     if not passage or not passage.strip():
@@ -44,7 +44,7 @@ def with_passage(row: Row, passage: str | None) -> Row:
 
 
 def text_of(one: Any, found: Found) -> str:
-    """The characters from the first token's beginning to the last one's end; `one`: with `context` and `places`."""
+    """The text from the start of the first token to the end of the last; `one` has `context` and `places`."""
     result: str = one.context[one.places[found.first, 0] : one.places[found.last, 1]]
     return result
 

@@ -1,4 +1,4 @@
-"""The best spans of a sequence, when each position has a score as a beginning and one as an end."""
+"""The best spans of a sequence, given a score for each position as a start and as an end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def best_spans(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` best spans of every row: (scores, first, last), each (B, count), best first.
 
-    `starts`, `ends`, `allowed`: (B, T). A span begins and ends where it is allowed, ends not before it begins, and has
-    at most `longest` positions; its score is the sum of both. Where there are fewer spans, the score is -inf.
+    `starts`, `ends`, `allowed`: (B, T). A span starts and ends at allowed positions, does not end before it starts, and
+    has at most `longest` positions; its score is the sum of both. Spans that do not exist have the score -inf.
     """
     starts, ends = (scores.masked_fill(~allowed, -math.inf) for scores in (starts, ends))
     length = starts.size(1)
     longest = min(longest, length)
-    # each diagonal is a length: (B, longest, T)
+    # one diagonal for each length: (B, longest, T)
     sums = torch.stack([starts + F.pad(ends[:, more:], (0, more), value=-math.inf) for more in range(longest)], dim=1)
     kept = min(count, longest * length)
     scores, where = sums.flatten(1).topk(kept)

@@ -1,9 +1,9 @@
-"""Question answering: find the answer to a question in a passage, as the characters from here to there.
+"""Question answering: find the span of a passage that answers a question.
 
-    <bos> question <eos> window of the passage <eos>   ->   for each position: begins here? ends here?
+    <bos> question <eos> window of the passage <eos>   ->   start and end scores for each position
 
-A passage longer than a window is read in several that overlap. Training points at the answer where a window holds it;
-at prediction the best span of all windows is the answer. With `no_answer`, the first position means: not in here.
+A passage longer than a window is read in several overlapping ones. Training points at the answer in windows that
+contain it; at prediction, the best span of all windows is the answer. With `no_answer`, the first position means none.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from seqloom.tasks.question_answering.spans import best_spans
 from seqloom.tasks.question_answering.windows import cut_windows
 from seqloom.tokenizers import Tokenizer
 
-_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_AT_ONCE = 8192  # tokens of a batch that is only read
-_CHUNK = 256  # questions that are predicted together
-_MARKS = 3  # tokens beside question and passage
+_PIECES = 100  # scored separately, for paired comparisons of two models
+_AT_ONCE = 8192  # tokens per batch in evaluation
+_CHUNK = 256  # questions predicted together
+_SPECIALS = 3  # special tokens per window
 
 Asking = Asked | Given
 Questions = QuestionRows | Sequence[Asking]
 
 
 class Config(TaskConfig):
-    window: int = Field(256, ge=8, description="most tokens read at once: question, a window of the passage, marks")
-    stride: int = Field(64, ge=0, description="tokens of the passage that a window shares with the next")
-    longest_question: int = Field(40, ge=1, description="tokens of a question that are read; its end is cut off")
-    longest_answer: int = Field(30, ge=1, description="most tokens of a predicted answer")
-    no_answer: bool = Field(False, description="learn also that a passage has no answer (SQuAD 2.0)")
-    match: bool = Field(True, description="mark tokens of the passage that stand in the question (Chen et al. 2017)")
-    rules: Rules = Field("auto", description="of exact match and F1; auto: cmrc for Chinese questions, else squad")
-    batch_tokens: int = Field(4096, ge=0, description="tokens of a batch, padding counted; 0: train.batch rows")
-    validation: int = Field(500, ge=1, description="questions of the validation part scored while training")
-    scored: int = Field(0, ge=0, description="questions of each part that are scored at the end; 0: all")
+    window: int = Field(256, ge=8, description="maximum tokens read at once: question, passage window, special tokens")
+    stride: int = Field(64, ge=0, description="tokens of the passage that adjacent windows share")
+    longest_question: int = Field(40, ge=1, description="tokens of a question to read; the rest is cut off")
+    longest_answer: int = Field(30, ge=1, description="maximum tokens of a predicted answer")
+    no_answer: bool = Field(False, description="also learn when a passage has no answer (SQuAD 2.0)")
+    match: bool = Field(True, description="mark passage tokens that occur in the question (Chen et al. 2017)")
+    rules: Rules = Field("auto", description="for exact match and F1; auto: cmrc for Chinese questions, else squad")
+    batch_tokens: int = Field(4096, ge=0, description="tokens per batch, padding included; 0: train.batch rows")
+    validation: int = Field(500, ge=1, description="questions of the validation set to score during training")
+    scored: int = Field(0, ge=0, description="questions of each split to score at the end; 0: all")
 
     shapes = ("questions",)
     whole = True
@@ -64,11 +64,11 @@ class Config(TaskConfig):
 
     @model_validator(mode="after")
     def _leave_room_for_the_passage(self) -> Config:
-        least = self.longest_question + self.stride + _MARKS + 1
+        least = self.longest_question + self.stride + _SPECIALS + 1
         if self.window < least:
             raise ValueError(
                 f"window={self.window} must be at least {least}: longest_question={self.longest_question}, "
-                f"stride={self.stride}, {_MARKS} marks and a new token"
+                f"stride={self.stride}, {_SPECIALS} special tokens and one new token of the passage"
             )
         return self
 
@@ -84,7 +84,7 @@ class Config(TaskConfig):
 
 
 class Reading(NamedTuple):
-    """What a model makes of questions: answers, best first, of each; and the loss of each window that has a target."""
+    """Predicted answers to each question, best first, and the loss of each window that has a target."""
 
     answers: list[list[Found]]
     losses: np.ndarray
@@ -111,16 +111,16 @@ class QuestionAnswering(Task[QuestionRows]):
         self.config, self.tokenizer = config, tokenizer
 
     def embed(self, width: int) -> nn.Module:
-        size, mark = self.tokenizer.size + 1, self.tokenizer.eos  # the last one: the mask of pre-training
+        size, separator = self.tokenizer.size + 1, self.tokenizer.eos  # one more for the mask of pre-trained weights
         if not self.config.match:
-            return PartedEmbedding(size, width, mark)
-        return MatchedEmbedding(size, width, mark, _keys(self.tokenizer))
+            return PartedEmbedding(size, width, separator)
+        return MatchedEmbedding(size, width, separator, _keys(self.tokenizer))
 
     def head(self, width: int) -> nn.Module:
         return Linear(width, 2)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, QuestionRows]) -> str | None:
-        """Say what is cut, read in several windows, or not trained on; refuse a window that the model cannot read."""
+        """Report what is cut, split into windows or left out of training; refuse windows that the model cannot read."""
         c, rows = self.config, parts["train"]
         if model.limit is not None and c.window > model.limit:
             raise UserError(
@@ -131,18 +131,18 @@ class QuestionAnswering(Task[QuestionRows]):
         targets = self.targets(rows, windows)
         trained = np.unique(windows[targets[:, 0] != IGNORE, 0])
         if not len(trained):
-            raise UserError("no training question has an answer that stands whole in a window; see seqloom doctor")
-        spread, cut = int((np.bincount(windows[:, 0]) > 1).sum()), int((rows.lengths[:, 0] > c.longest_question).sum())
+            raise UserError("no training question has its whole answer in one window; see seqloom doctor")
+        split, cut = int((np.bincount(windows[:, 0]) > 1).sum()), int((rows.lengths[:, 0] > c.longest_question).sum())
         left = len(rows) - len(trained)
         windows_left = int((targets[:, 0] == IGNORE).sum())
-        said = {
-            f"passages are longer than a window and read in several, {len(windows):,} in all (task.window)": spread,
+        remarks = {
+            f"passages are longer than a window and are split; {len(windows):,} windows in all (task.window)": split,
             "questions are cut after task.longest_question tokens": cut,
-            "questions are not trained on: their answer is unknown or stands whole in no window"
+            "questions are left out of training: their answer is unknown or not whole in any window"
             + ("" if c.no_answer else ", or they have none (task.no_answer)"): left,
-            f"of {len(windows):,} windows are not trained on, for the answer is not in them": windows_left,
+            f"of {len(windows):,} windows are left out of training: they do not contain the answer": windows_left,
         }
-        return "; ".join(f"{count:,} {what}" for what, count in said.items() if count) or None
+        return "; ".join(f"{count:,} {what}" for what, count in remarks.items() if count) or None
 
     def batches(self, rows: QuestionRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         windows = self.windows(rows.lengths)
@@ -156,29 +156,29 @@ class QuestionAnswering(Task[QuestionRows]):
         return batches_by_length(trained, lengths, order, self.config.batch_tokens, collate)
 
     def collate(self, rows: Questions, windows: np.ndarray, targets: np.ndarray) -> Batch:
-        """Windows with (first, last) positions that are asked for; none make one of which nothing is asked."""
+        """Windows with their (first, last) targets; an empty batch becomes one window excluded from the loss."""
         read = [self._input(rows[row], begin, end) for row, begin, end in windows.tolist()]
         own = self.tokenizer
         inputs, mask = pad(read or [np.array([own.bos, own.eos, own.unk, own.eos])])
-        asked = torch.from_numpy(targets) if len(read) else torch.full((1, 2), IGNORE)
+        labels = torch.from_numpy(targets) if len(read) else torch.full((1, 2), IGNORE)
         origin = f"questions {windows[:8, 0].tolist()} ..."
-        return Batch(inputs, None if bool(mask.all()) else mask, asked, origin=origin)
+        return Batch(inputs, None if bool(mask.all()) else mask, labels, origin=origin)
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        each, _, _ = self._read(model, batch)
+        losses, _, _ = self._read(model, batch)
         tokens = batch.inputs.numel() if batch.mask is None else int(batch.mask.sum())
-        asked = int((batch.targets[:, 0] != IGNORE).sum())
-        return Step(each.sum(), asked, tokens=tokens if asked else 0)
+        count = int((batch.targets[:, 0] != IGNORE).sum())
+        return Step(losses.sum(), count, tokens=tokens if count else 0)
 
     def windows(self, lengths: np.ndarray) -> np.ndarray:
         """(question, begin, end) of every window, in tokens of the passage; `lengths` of questions and passages."""
-        rooms = self.config.window - _MARKS - np.minimum(lengths[:, 0], self.config.longest_question)
+        rooms = self.config.window - _SPECIALS - np.minimum(lengths[:, 0], self.config.longest_question)
         return cut_windows(lengths[:, 1], rooms, self.config.stride)
 
     def targets(self, rows: Questions, windows: np.ndarray) -> np.ndarray:
-        """Where in each window the first answer stands that it holds whole; IGNORE: nothing is asked of it.
+        """(first, last) position of the first answer that is whole in each window; IGNORE: excluded from the loss.
 
-        With `no_answer`, a window without an answer points at its first position, unless nobody knows the answer.
+        With `no_answer`, the target of a window without an answer is its first position, unless the answer is unknown.
         """
         found = np.full((len(windows), 2), IGNORE, np.int64)
         for n, (row, begin, end) in enumerate(windows.tolist()):
@@ -200,7 +200,7 @@ class QuestionAnswering(Task[QuestionRows]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """`quick`: of a part; `brief`: without baselines."""
+        """`quick`: only task.validation questions; `brief`: without baselines."""
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         chosen = [rows[int(n)] for n in spread(count, len(rows))]
         reading = self.read(model, chosen)
@@ -222,18 +222,18 @@ class QuestionAnswering(Task[QuestionRows]):
         return scores
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """Each row with `answer`, its characters from `start` to before `end`, `score`, and the `n_best` answers.
+        """Each row with `answer`, its character offsets `start` and `end` (exclusive), `score` and `n_best` answers.
 
-        The score is the sum of both scores; with `no_answer`, by how much it is above that of no answer.
+        The score is the sum of start and end scores; with `no_answer`, minus the score of no answer.
         """
         n_best, passage = options.pop("n_best", 3), options.pop("passage", None)
         refuse_options(self.name, options)
         if n_best < 0:
-            raise UserError(f"n_best={n_best}: must be 0 (not asked for) or more")
+            raise UserError(f"n_best={n_best}: must be 0 (none) or more")
         return self._predicted(model, (with_passage(row, passage) for row in rows), n_best)
 
     def read(self, model: SequenceModel, chosen: Sequence[Asking], n_best: int = 1) -> Reading:
-        """The best spans of all windows of each question; no more than a batch of windows is held at a time."""
+        """The best spans of all windows of each question; one batch of windows is in memory at a time."""
         lengths = np.array([(len(one.asked), len(one.passage)) for one in chosen], np.int64).reshape(-1, 2)
         windows = self.windows(lengths)
         targets, sizes = self.targets(chosen, windows), self._sizes(lengths, windows)
@@ -244,17 +244,17 @@ class QuestionAnswering(Task[QuestionRows]):
         for part in cut_by_length(np.argsort(sizes, kind="stable"), sizes, _AT_ONCE):
             batch = self.collate(chosen, windows[part], targets[part]).to(model.device)
             with torch.inference_mode():
-                each, scores, allowed = self._read(model, batch)
+                batch_losses, scores, allowed = self._read(model, batch)
                 spans = self._spans(scores, allowed, max(1, n_best))
-            losses[part] = np.where(targets[part, 0] == IGNORE, np.nan, each.double().cpu().numpy())
+            losses[part] = np.where(targets[part, 0] == IGNORE, np.nan, batch_losses.double().cpu().numpy())
             for window, rank in np.ndindex(*spans[0].shape):
                 row, begin, _ = windows[part[window]].tolist()
                 score, shift = float(spans[0][window, rank]), begin - self._shift(len(chosen[row].asked))
-                place = int(spans[1][window, rank]) + shift, int(spans[2][window, rank]) + shift
+                span = int(spans[1][window, rank]) + shift, int(spans[2][window, rank]) + shift
                 if np.isfinite(score):
-                    found[row][place] = max(score, found[row].get(place, score))
+                    found[row][span] = max(score, found[row].get(span, score))
         model.train(training)
-        best = [sorted((Found(s, *place) for place, s in spans.items()), key=lambda f: -f.score) for spans in found]
+        best = [sorted((Found(s, *span) for span, s in spans.items()), key=lambda f: -f.score) for spans in found]
         return Reading([answers[: max(1, n_best)] for answers in best], losses[~np.isnan(losses)])
 
     def typical_length(self, rows: QuestionRows) -> int:
@@ -266,22 +266,22 @@ class QuestionAnswering(Task[QuestionRows]):
         return {"prompt": one.question, "text": text, "wanted": next(iter(one.texts), "")}
 
     def example(self, rows: int, length: int) -> Batch:
-        own, asked = self.tokenizer, length // 5
+        own, question = self.tokenizer, length // 5
         draw = torch.Generator().manual_seed(0)
         ids = torch.randint(own.unk, own.size, (rows, max(length, 4)), generator=draw)
-        ids[:, 0], ids[:, asked + 1], ids[:, -1] = own.bos, own.eos, own.eos
-        return Batch(ids, None, torch.full((rows, 2), asked + 2), origin="random tokens")
+        ids[:, 0], ids[:, question + 1], ids[:, -1] = own.bos, own.eos, own.eos
+        return Batch(ids, None, torch.full((rows, 2), question + 2), origin="random tokens")
 
     def _read(self, model: SequenceModel, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss of each window, (B,); scores of beginning and end, (B, T, 2); where an answer may stand, (B, T)."""
+        """The loss of each window, (B,); start and end scores, (B, T, 2); where an answer may be, (B, T)."""
         scores = model.encode(batch.inputs, batch.mask)
         ends = (batch.inputs == self.tokenizer.eos).int()
         allowed = (ends.cumsum(1) == 1) & (ends == 0)  # after the question's end, before the passage's
-        pointed = allowed.clone()
-        pointed[:, 0] |= self.config.no_answer
-        logits = scores.masked_fill(~pointed[..., None], -torch.inf)
-        each = F.cross_entropy(logits, batch.targets, ignore_index=IGNORE, reduction="none")  # (B, 2)
-        return each.mean(1), scores, allowed
+        valid = allowed.clone()
+        valid[:, 0] |= self.config.no_answer
+        logits = scores.masked_fill(~valid[..., None], -torch.inf)
+        losses = F.cross_entropy(logits, batch.targets, ignore_index=IGNORE, reduction="none")  # (B, 2)
+        return losses.mean(1), scores, allowed
 
     def _spans(self, scores: Tensor, allowed: Tensor, count: int) -> tuple[np.ndarray, ...]:
         starts, ends = scores.unbind(-1)
@@ -291,17 +291,17 @@ class QuestionAnswering(Task[QuestionRows]):
         return best.double().cpu().numpy(), first.cpu().numpy(), last.cpu().numpy()
 
     def _input(self, one: Asking, begin: int, end: int) -> np.ndarray:
-        own, asked = self.tokenizer, one.asked[: self.config.longest_question]
-        return np.concatenate(([own.bos], asked, [own.eos], one.passage[begin:end], [own.eos]))
+        own, question = self.tokenizer, one.asked[: self.config.longest_question]
+        return np.concatenate(([own.bos], question, [own.eos], one.passage[begin:end], [own.eos]))
 
-    def _shift(self, asked: int) -> int:
-        """Where the passage begins, after a question of so many tokens."""
-        return 2 + min(asked, self.config.longest_question)
+    def _shift(self, length: int) -> int:
+        """Where the passage begins after a question of `length` tokens."""
+        return 2 + min(length, self.config.longest_question)
 
     def _sizes(self, lengths: np.ndarray, windows: np.ndarray) -> np.ndarray:
-        """Tokens of each window with all that is read beside it."""
-        asked = np.minimum(lengths[windows[:, 0], 0], self.config.longest_question)
-        found: np.ndarray = windows[:, 2] - windows[:, 1] + asked + _MARKS
+        """Tokens of each window, including question and special tokens."""
+        question = np.minimum(lengths[windows[:, 0], 0], self.config.longest_question)
+        found: np.ndarray = windows[:, 2] - windows[:, 1] + question + _SPECIALS
         return found
 
     def _text(self, one: Asking, found: list[Found]) -> str:
@@ -311,13 +311,13 @@ class QuestionAnswering(Task[QuestionRows]):
 
     def _protocol(self, chosen: Sequence[Asking], total: int) -> str:
         c = self.config
-        of = "" if len(chosen) == total else f" of {total:,}, evenly spread"
+        of = "questions" if len(chosen) == total else f"of {total:,} questions, evenly spaced"
         none = sum(one.impossible for one in chosen)
         without = f", {none:,} of them without an answer" if none else ""
         return (
-            f"exact match and F1 (0 to 1) {protocol(chosen, c.rules)}; {len(chosen):,} questions{of}{without}; "
-            f"windows of {c.window} tokens that share {c.stride}, answers of at most {c.longest_answer} tokens; loss: "
-            "nats, mean of beginning and end, over windows that hold the answer" + (" or none" if c.no_answer else "")
+            f"exact match and F1 (0 to 1) {protocol(chosen, c.rules)}; {len(chosen):,} {of}{without}; "
+            f"windows of {c.window} tokens, overlapping by {c.stride}; answers of at most {c.longest_answer} tokens; "
+            "loss in nats, mean of start and end, over windows with the answer" + (" or none" if c.no_answer else "")
         )
 
     def _predicted(self, model: SequenceModel, rows: Iterator[Row], n_best: int) -> Iterator[Row]:
@@ -335,7 +335,7 @@ class QuestionAnswering(Task[QuestionRows]):
 
 
 def _keys(tokenizer: Tokenizer) -> list[int]:
-    """The same number for tokens that are the same but for case and blanks; 0 for all without a letter or figure."""
+    """Equal for tokens that differ only in case and surrounding spaces; 0 for those without a letter or digit."""
     names = [tokenizer.name(id).strip().lower() for id in range(tokenizer.size)]
     known: dict[str, int] = {}
     counted = [

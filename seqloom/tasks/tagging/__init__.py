@@ -1,4 +1,4 @@
-"""Tags for words: named entities, parts of speech, whatever each word of a sentence is to be called."""
+"""Tagging: label each word of a sentence, for example with named entities or parts of speech."""
 
 from seqloom.tasks.tagging.task import Config, Tagging
 

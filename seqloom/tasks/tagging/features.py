@@ -1,10 +1,10 @@
-"""Words as vectors: from a table, and from the letters they are spelled with, so that unknown words say something too.
+"""Word embeddings combined with features of the spelling, so that unknown words are informative too.
 
-convolution  a window of three letters slides over the word; of each feature the largest value (Ma & Hovy 2016)
-lstm         read from both ends; the two last memories (Lample et al. 2016)
+convolution  filters over three characters, max-pooled over the word (Ma & Hovy 2016)
+lstm         the final hidden states of a bidirectional LSTM (Lample et al. 2016)
 
-Inputs are (B, T, 1 + C) ids: of the word, then of its letters, padded with 0. A word that stands in a batch several
-times is read once.
+Inputs are (B, T, 1 + C) ids: the word's, then its characters', padded with 0. A word that occurs several times in a
+batch is encoded once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from seqloom.layers.linear import Linear
 
 Reading = Literal["convolution", "lstm"]
 _WINDOW = 3
-_LENGTHS = (4, 8)  # letters: up to so many, up to so many, and more
-_FACTOR = 0x5851F42D4C957F2D
+_LENGTHS = (4, 8)  # words are grouped by length: up to 4 characters, up to 8, longer
+_FACTOR = 0x5851F42D4C957F2D  # of the hash
 
 
 class SpelledEmbedding(nn.Embedding):
-    """(B, T, 1 + C) -> (B, T, width); `words` and `letters`: sizes of the tables."""
+    """(B, T, 1 + C) -> (B, T, width); `words` and `letters`: how many of each have an embedding."""
 
     def __init__(
         self, words: int, letters: int, width: int, reading: Reading, features: int = 50, dropout: float = 0.0
@@ -38,14 +38,14 @@ class SpelledEmbedding(nn.Embedding):
         self.join = Linear(width + self.read.features, width)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        spelled, places = distinct(inputs[..., 1:].flatten(0, 1))
+        spelled, indices = distinct(inputs[..., 1:].flatten(0, 1))
         word = super().forward(inputs[..., 0])
-        features = self._by_length(spelled)[places].view(*word.shape[:2], -1)
+        features = self._by_length(spelled)[indices].view(*word.shape[:2], -1)
         found: Tensor = self.join(self.dropout(torch.cat((word, features.to(word.dtype)), -1)))
         return found
 
     def _by_length(self, spelled: Tensor) -> Tensor:
-        """Words of like length are read together: most are short, and few letters of a group are padding."""
+        """Encode words of similar length together: most are short, so this saves padding."""
         lengths = (spelled != 0).sum(1)
         order = lengths.argsort(stable=True)
         bounds = [bound for bound in _LENGTHS if bound < spelled.size(1)] + [spelled.size(1)]
@@ -57,22 +57,21 @@ class SpelledEmbedding(nn.Embedding):
 
     def _read(self, spelled: Tensor) -> Tensor:
         real = spelled != 0
-        letters = self.letters(spelled) * real[..., None]  # what is beside a word is nothing
+        letters = self.letters(spelled) * real[..., None]  # zero beyond the end of a word
         found: Tensor = self.read(letters, real) * real[:, :1]
         return found
 
 
 def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of (N, C) ids that differ, and for each row its place among them.
+    """The distinct rows of (N, C) ids, and for each row its index among them.
 
-    Sorting whole rows is slow: a number made from each is sorted instead. Should two rows have the same number, which
-    is seen, the slow way is taken.
+    Sorting whole rows is slow, so their hashes are sorted; if two rows collide, which is checked, whole rows are.
     """
-    factors = _FACTOR ** torch.arange(1, rows.size(1) + 1, device=rows.device)  # wraps around, which does no harm
-    numbers, places = (rows * factors).sum(1).unique(return_inverse=True)
-    one = torch.zeros_like(numbers).scatter_(0, places, torch.arange(len(rows), device=rows.device))
-    if bool((rows[one][places] == rows).all()):
-        return rows[one], places
+    factors = _FACTOR ** torch.arange(1, rows.size(1) + 1, device=rows.device)  # overflow is harmless
+    hashes, indices = (rows * factors).sum(1).unique(return_inverse=True)
+    one = torch.zeros_like(hashes).scatter_(0, indices, torch.arange(len(rows), device=rows.device))
+    if bool((rows[one][indices] == rows).all()):
+        return rows[one], indices
     found: tuple[Tensor, Tensor] = torch.unique(rows, dim=0, return_inverse=True)
     return found
 
@@ -98,10 +97,11 @@ class _BiLSTM(nn.Module):
         self.back = nn.LSTM(inputs, self.features // 2, batch_first=True)
 
     def forward(self, letters: Tensor, real: Tensor) -> Tensor:
-        last = real.sum(1)
-        place = torch.arange(letters.size(1), device=letters.device)
-        mirrored = (last[:, None] - 1 - place).clamp(min=0)  # padding reads the first letter again, after the end
+        lengths = real.sum(1)
+        position = torch.arange(letters.size(1), device=letters.device)
+        mirrored = (lengths[:, None] - 1 - position).clamp(min=0)  # padding repeats the first character, after the end
         reverse = letters.gather(1, mirrored[..., None].expand_as(letters))
         rows = torch.arange(len(letters), device=letters.device)
-        ends = [read(x)[0][rows, (last - 1).clamp(min=0)] for read, x in ((self.forth, letters), (self.back, reverse))]
+        last = (lengths - 1).clamp(min=0)
+        ends = [read(x)[0][rows, last] for read, x in ((self.forth, letters), (self.back, reverse))]
         return torch.cat(ends, -1)

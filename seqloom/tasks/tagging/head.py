@@ -1,4 +1,4 @@
-"""The head of a tagger: for every position a score of every tag; with a CRF, also how tags follow each other."""
+"""The head of a tagger: scores of all tags at each position and, with a CRF, of transitions between tags."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class TagHead(nn.Module):
 
 
 def words_only(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of (B, T, K) scores those of words, which is where a target (B, T) is asked: (B, W, K), (B, W), and the mask.
+    """Keep only words, where targets (B, T) are not IGNORE: scores (B, W, K), targets (B, W), and the mask.
 
-    Marks at the ends of a sentence and further parts of a word have no tag.
+    Special tokens and all but the first token of a word have no tag.
     """
-    asked = targets != IGNORE
-    counts = asked.sum(1)
+    tagged = targets != IGNORE
+    counts = tagged.sum(1)
     width = int(counts.max()) if len(counts) else 0
-    order = asked.int().argsort(dim=1, descending=True, stable=True)[:, :width]
+    order = tagged.int().argsort(dim=1, descending=True, stable=True)[:, :width]
     mask = torch.arange(width, device=scores.device) < counts[:, None]
     return scores.gather(1, order[..., None].expand(-1, -1, scores.size(2))), targets.gather(1, order), mask

@@ -1,8 +1,8 @@
-"""Tags for words: named entities, parts of speech, whatever each word of a sentence is to be called.
+"""Tagging: label each word of a sentence, for example with named entities or parts of speech.
 
-    scores = model.encode(words);  tags = best of each word, or with a CRF the best path
+    scores = model.encode(words);  tags = the best of each word or, with a CRF, the best path
 
-A sentence is read between a beginning and an end mark. Where a word is several tokens, the first carries its tag.
+A sentence is read between <bos> and <eos>. If a word is several tokens, the first carries its tag.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
 
-_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
-_AT_ONCE = 4096  # tokens of a batch in evaluation
-_CHUNK = 500  # sentences of a prediction that are held at once
-_MOST_WORDS = 100_000  # that the baseline knows
+_PIECES = 100  # scored separately, for paired comparisons of two models
+_AT_ONCE = 4096  # tokens per batch in evaluation
+_CHUNK = 500  # sentences predicted together
+_MOST_WORDS = 100_000  # in the frequent-tag baseline
 
 
 class Config(TaskConfig):
     characters: Literal["none", "convolution", "lstm"] = Field(
-        "none", description="with words: also read the letters they are spelled with"
+        "none", description="with tokenizer.kind=words: how to encode the characters of each word"
     )
-    features: int = Field(50, ge=2, description="size of what the letters of a word tell")
-    crf: bool = Field(False, description="a CRF over the tags: the best path, not the best tag of each word")
-    batch_tokens: int = Field(1024, ge=0, description="tokens of a batch; 0: train.batch sentences")
-    longest: int = Field(256, ge=3, description="most tokens read at once; longer sentences are cut between words")
+    features: int = Field(50, ge=2, description="size of the vector that encodes a word's characters")
+    crf: bool = Field(False, description="CRF over the tags: find the best path, not the best tag of each word")
+    batch_tokens: int = Field(1024, ge=0, description="tokens per batch, padding included; 0: train.batch sentences")
+    longest: int = Field(256, ge=3, description="maximum tokens read at once; longer sentences are split between words")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of words read as <unk> in training")
-    dropout: float = Field(0.0, ge=0, lt=1, description="share of values dropped, in training, around the model")
-    smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing, without a CRF")
-    validation: int = Field(2000, ge=1, description="sentences of the validation part scored while training")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout before the head, and on inputs with characters")
+    smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing; not with a CRF")
+    validation: int = Field(2000, ge=1, description="sentences of the validation set to score during training")
 
     shapes = ("tagged",)
     whole = True
@@ -62,7 +62,7 @@ class Config(TaskConfig):
     @model_validator(mode="after")
     def _check_options(self) -> Config:
         if self.crf and self.smoothing:
-            raise ValueError("a CRF knows no smoothing; leave one of crf and smoothing out")
+            raise ValueError("a CRF does not support label smoothing; set smoothing=0 or crf=false")
         return self
 
     @property
@@ -95,24 +95,24 @@ class Tagging(Task[TaggedRows]):
         self.config, self.tokens, self.tags = config, vocabulary, vocabulary.tags
         if config.characters != "none" and vocabulary.kind != "words":
             raise UserError(
-                f"task.characters={config.characters} goes with tokenizer.kind=words; {vocabulary.kind} has its own "
-                "characters"
+                f"task.characters={config.characters} needs tokenizer.kind=words, not {vocabulary.kind}; set "
+                "tokenizer.kind=words or task.characters=none"
             )
-        names = vocabulary.entities
-        self.metric = "f1" if names else "accuracy"
+        entities = vocabulary.entities
+        self.metric = "f1" if entities else "accuracy"
         self.scores = (
             Score("f1", ("Entity F1", "实体 F1"), True),
             Score("precision", ("Precision", "精确率"), True),
             Score("recall", ("Recall", "召回率"), True),
-            Score("accuracy", ("Word accuracy", "词准确率"), True, compared=names),
+            Score("accuracy", ("Word accuracy", "词准确率"), True, compared=entities),
             Score("loss", ("Loss", "损失"), unit=("nats per word", "奈特/词"), compared=True),
         )
         numbers = {tag: number for number, tag in enumerate(self.tags)}
         self._begins = np.array([numbers.get(f"B-{t[2:]}", n) if t[:2] == "I-" else n for t, n in numbers.items()])
-        self._most = config.longest  # tokens of a piece; less when a model reads less
+        self._longest = config.longest  # tokens per piece; fewer if the model's context is shorter
 
     def embed(self, width: int) -> nn.Module:
-        c, size = self.config, self.tokens.size + 1  # and a mask token, so that what was trained with one fits
+        c, size = self.config, self.tokens.size + 1  # one more for the mask token of pre-trained weights
         if c.characters == "none" or self.tokens.letters is None:
             return nn.Embedding(size, width)
         return SpelledEmbedding(size, self.tokens.letters.size, width, c.characters, c.features, c.dropout)
@@ -121,68 +121,68 @@ class Tagging(Task[TaggedRows]):
         return TagHead(width, self.tags, self.config.dropout, self.config.crf)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, TaggedRows]) -> str | None:
-        """What was made of the tags, of long sentences and of tags that training does not know."""
-        self._most = self._reads(model)
+        """Report repaired tags, tags unknown to training, and sentences that are split."""
+        self._longest = self._max_tokens(model)
         remarks = []
         for part, rows in parts.items():
             if fault := rows.origin.fault:
-                remarks.append(f"the {part} part has {fault}")
+                remarks.append(f"the {part} split has {fault}")
             if rows.unknown:
                 new = ", ".join(rows.tags[rows.known :][:5])
-                remarks.append(f"the {part} part has {rows.unknown:,} words with tags unknown to training ({new})")
-            if extra := len(rows.pieces(self._most).first) - len(rows):
-                remarks.append(f"the {part} part has sentences of more than {self._most} tokens, cut {extra:,} times")
+                remarks.append(f"the {part} split has {rows.unknown:,} words with tags unknown to training ({new})")
+            if extra := len(rows.pieces(self._longest).first) - len(rows):
+                remarks.append(f"{part} sentences of more than {self._longest} tokens are split ({extra:,} splits)")
         return "; ".join(remarks) or None
 
     def batches(self, rows: TaggedRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        pieces, budget = rows.pieces(self._most), self.config.batch_tokens
+        pieces, budget = rows.pieces(self._longest), self.config.batch_tokens
         whole = np.arange(len(pieces.first))
         return batches_by_length(
             whole, pieces.lengths, order, budget, lambda chosen: self.collate(rows, pieces, chosen)
         )
 
     def collate(self, rows: TaggedRows, pieces: Pieces, chosen: np.ndarray) -> Batch:
-        """No pieces make one row of which nothing is asked: every process takes part in every step."""
-        own, found, asked, places = self.tokens, [], [], []
+        """An empty batch becomes one row excluded from the loss: every process must take part in every step."""
+        own, sequences, tags, spans = self.tokens, [], [], []
         for n in chosen:
             first, end = pieces.first[n], pieces.end[n]
             begin = rows.begins[first]
             ids = rows.ids[begin : rows.begins[end]][: pieces.lengths[n] - 2]
-            targets, at = np.full(len(ids) + 2, IGNORE), rows.begins[first:end] - begin + 1
-            targets[at] = rows.tag_ids[first:end]
+            targets, starts = np.full(len(ids) + 2, IGNORE), rows.begins[first:end] - begin + 1
+            targets[starts] = rows.tag_ids[first:end]
             if pieces.inner[n] and targets[1] < len(self.tags):
-                targets[1] = self._begins[targets[1]]  # the rest of a name that was cut
-            found.append(np.concatenate(([own.bos], ids, [own.eos])))
-            asked.append(targets)
-            places.append((first, end))
-        inputs, mask = pad(found or [np.array([own.bos, own.eos])])
-        wanted = pad(asked or [np.full(2, IGNORE)], IGNORE)[0]
+                targets[1] = self._begins[targets[1]]  # the rest of an entity that was split
+            sequences.append(np.concatenate(([own.bos], ids, [own.eos])))
+            tags.append(targets)
+            spans.append((first, end))
+        inputs, mask = pad(sequences or [np.array([own.bos, own.eos])])
+        labels = pad(tags or [np.full(2, IGNORE)], IGNORE)[0]
         if self.config.characters != "none":
-            inputs = self._spelled(inputs, rows, places)
+            inputs = self._spelled(inputs, rows, spans)
         real = None if bool(mask.all()) else mask
-        return Batch(inputs, real, wanted, origin=f"sentences {[int(n) for n in chosen][:8]} ...")
+        return Batch(inputs, real, labels, origin=f"sentences {[int(n) for n in chosen][:8]} ...")
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         inputs = batch.inputs
         if self.config.word_dropout and model.training:
             inputs = self._with_unknown(inputs)
-        nats, counts, _ = self._surprises(model, inputs, batch)
+        nats, counts, _ = self._losses(model, inputs, batch)
         return Step(nats.sum(), int(counts.sum()))
 
     @torch.inference_mode()
     def tag(self, model: SequenceModel, rows: TaggedRows, count: int) -> tuple[np.ndarray, float, int]:
-        """Of the first sentences the tag of every word; and the sum of losses, and of how many words."""
-        pieces = rows.pieces(self._reads(model), count)
+        """The tag of each word in the first `count` sentences, the summed loss, and the number of words in it."""
+        pieces = rows.pieces(self._max_tokens(model), count)
         found = np.zeros(rows.word_bounds[count], np.int64)
         loss, words, training = 0.0, 0, model.training
         model.eval()
         order = np.argsort(pieces.lengths, kind="stable")
         for chosen in cut_by_length(order, pieces.lengths, _AT_ONCE):
             batch = self.collate(rows, pieces, chosen).to(model.device)
-            nats, counts, tags = self._surprises(model, batch.inputs, batch, decoded=True)
+            nats, counts, tags = self._losses(model, batch.inputs, batch, decoded=True)
             loss, words = loss + float(nats.sum(dtype=torch.float64)), words + int(counts.sum())
-            for n, best in zip(chosen, tags.cpu().numpy(), strict=True):
-                found[pieces.first[n] : pieces.end[n]] = best[: pieces.end[n] - pieces.first[n]]
+            for n, path in zip(chosen, tags.cpu().numpy(), strict=True):
+                found[pieces.first[n] : pieces.end[n]] = path[: pieces.end[n] - pieces.first[n]]
         model.train(training)
         return found, loss, words
 
@@ -195,22 +195,22 @@ class Tagging(Task[TaggedRows]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """`quick`: a part, and the main scores; `brief`: no scores of each type, nor of baselines."""
+        """`quick`: the first sentences, main scores only; `brief`: without scores per type and baselines."""
         count = min(len(rows), self.config.validation) if quick else len(rows)
         tags, nats, words = self.tag(model, rows, count)
-        wanted, found = rows.named(rows.tag_ids[: len(tags)]), rows.named(tags)
-        scores = self._scores(found, wanted, full=not quick and not brief)
+        reference, predicted = rows.named(rows.tag_ids[: len(tags)]), rows.named(tags)
+        scores = self._scores(predicted, reference, full=not quick and not brief)
         scores |= {"loss": nats / max(1, words), "words": len(tags), "protocol": self._protocol(model, rows, count)}
         if quick:
             del scores["pieces"]
         elif not brief and naive:
-            guesses = [_frequent(sentence.words, naive) for sentence in rows.sentences()]
-            baseline = self._scores(guesses, wanted, full=False)
+            frequent = [_frequent(sentence.words, naive) for sentence in rows.sentences()]
+            baseline = self._scores(frequent, reference, full=False)
             scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
         return scores
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """Rows with `words`, or a text (`source`) that is cut into words; `places` of the words in their `text`."""
+        """Rows have `words`, or a text (`source`) to split into words; `places`: offsets of words in `text`."""
         refuse_options(self.name, options)
         rows = iter(rows)
         while chunk := [self._cut_text(row) for row in islice(rows, _CHUNK)]:
@@ -219,7 +219,7 @@ class Tagging(Task[TaggedRows]):
             yield from (self._answer(row, found) for row, found in zip(chunk, tags, strict=True))
 
     def naive(self, rows: TaggedRows) -> Facts:
-        """The most frequent tag, and of each word whose own is another, that."""
+        """The most frequent tag overall, and that of each word where it differs."""
         counts: dict[str, Counter[str]] = {}
         every: Counter[str] = Counter()
         for sentence in rows.sentences():
@@ -232,7 +232,7 @@ class Tagging(Task[TaggedRows]):
         return {"other": other, "words": {word: tag for word, tag in known.items() if tag != other}}
 
     def typical_length(self, rows: TaggedRows) -> int:
-        return max(1, round(float(rows.pieces(self._most).lengths.mean())))
+        return max(1, round(float(rows.pieces(self._longest).lengths.mean())))
 
     def sample(self, model: SequenceModel, rows: TaggedRows) -> dict[str, str]:
         sentence = next(rows.sentences())
@@ -252,17 +252,17 @@ class Tagging(Task[TaggedRows]):
             return Batch(torch.cat((ids[..., None], letters), -1), None, torch.zeros_like(ids), origin="random words")
         return Batch(ids, None, torch.zeros_like(ids), origin="random words")
 
-    def _reads(self, model: SequenceModel) -> int:
-        """Most tokens of a sentence that a model reads at once."""
+    def _max_tokens(self, model: SequenceModel) -> int:
+        """Maximum tokens of a sentence that the model reads at once."""
         most = min(self.config.longest, model.limit or self.config.longest)
         if most < 3:
-            raise UserError(f"a model that reads {most} tokens has no room for a word between two marks")
+            raise UserError(f"model.context={most} has no room for a word between <bos> and <eos>; set at least 3")
         return most
 
-    def _spelled(self, inputs: Tensor, rows: TaggedRows, places: list[tuple[int, int]]) -> Tensor:
-        """Beside each word its letters, (B, T, 1 + C)."""
+    def _spelled(self, inputs: Tensor, rows: TaggedRows, spans: list[tuple[int, int]]) -> Tensor:
+        """Each word id followed by its character ids, (B, T, 1 + C)."""
         assert rows.spellings is not None and rows.spelled is not None
-        forms = [rows.spellings[rows.spelled[first:end]] for first, end in places]
+        forms = [rows.spellings[rows.spelled[first:end]] for first, end in spans]
         longest = max((int((form != 0).sum(1).max()) for form in forms if len(form)), default=1)
         letters = np.zeros((*inputs.shape, longest), np.int64)
         for row, form in enumerate(forms):
@@ -270,57 +270,58 @@ class Tagging(Task[TaggedRows]):
         return torch.cat((inputs[..., None], torch.from_numpy(letters)), -1)
 
     def _with_unknown(self, inputs: Tensor) -> Tensor:
-        """Some words are read as if nobody had seen them before; marks and padding stay, and so do letters."""
+        """Word dropout: read some words as <unk>; special tokens, padding and characters stay."""
         ids = inputs[..., 0] if inputs.dim() == 3 else inputs
         chosen = (torch.rand(ids.shape, device=ids.device) < self.config.word_dropout) & (ids > self.tokens.unk)
         ids = ids.masked_fill(chosen, self.tokens.unk)
         return torch.cat((ids[..., None], inputs[..., 1:]), -1) if inputs.dim() == 3 else ids
 
-    def _surprises(
+    def _losses(
         self, model: SequenceModel, inputs: Tensor, batch: Batch, decoded: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Nats and words of each sentence, and its tags if they are asked for; unknown tags surprise nobody.
+        """Summed loss, number of words and (with `decoded`) tags; unknown tags are excluded from the loss.
 
-        With a CRF the surprise is that of a whole path: a sentence with an unknown tag has none.
+        With a CRF, loss and words are per sentence, and a sentence with an unknown tag is excluded as a whole.
         """
         scores, targets, real = words_only(model.encode(inputs, batch.mask), batch.targets)
         unknown = targets >= len(self.tags)
         crf = model.part(CRF)
         if crf is None:
-            asked = targets.masked_fill(unknown, IGNORE)
+            known = targets.masked_fill(unknown, IGNORE)
             smoothing = self.config.smoothing if model.training else 0.0
-            nats = cross_entropy(scores, asked, smoothing) if scores.numel() else scores.sum()
-            return nats, (asked != IGNORE).sum(), scores.argmax(-1)
+            nats = cross_entropy(scores, known, smoothing) if scores.numel() else scores.sum()
+            return nats, (known != IGNORE).sum(), scores.argmax(-1)
         whole = ~unknown.any(1)
         nats = crf.loss(scores, targets.masked_fill(unknown, 0), real) * whole
         return nats, real.sum(1) * whole, crf.decode(scores, real) if decoded else targets
 
-    def _scores(self, found: list[list[str]], wanted: list[list[str]], full: bool) -> Json:
-        """`full`: also of every type."""
-        pieces = min(_PIECES, len(wanted))
-        right = np.array([sum(map(str.__eq__, *both)) for both in zip(found, wanted, strict=True)])
-        words = sum(map(len, wanted))
-        accuracy = {"accuracy": float(right.sum() / max(1, words))}
+    def _scores(self, predicted: list[list[str]], reference: list[list[str]], full: bool) -> Json:
+        """`full`: also for each entity type."""
+        pieces = min(_PIECES, len(reference))
+        correct = np.array([sum(map(str.__eq__, *both)) for both in zip(predicted, reference, strict=True)])
+        words = sum(map(len, reference))
+        accuracy = {"accuracy": float(correct.sum() / max(1, words))}
         if not self.tokens.entities:
             share = max(1, words) / pieces
-            return accuracy | {"pieces": [float(piece.sum() / share) for piece in np.array_split(right, pieces)]}
-        counts = count_names(found, wanted)
-        scores = score_names(found, wanted) if full else f1_score(counts)
+            return accuracy | {"pieces": [float(piece.sum() / share) for piece in np.array_split(correct, pieces)]}
+        counts = count_names(predicted, reference)
+        scores = score_names(predicted, reference) if full else f1_score(counts)
         return scores | accuracy | {"pieces": f1_pieces(counts, pieces)}
 
     def _protocol(self, model: SequenceModel, rows: TaggedRows, count: int) -> str:
-        by = "entity F1 by seqeval (micro; first word, last word and label must be right)"
-        of = "" if count == len(rows) else f" (the first of {len(rows):,})"
-        told = f"{by if self.tokens.entities else 'share of words with the right tag'}, {count:,} sentences{of}"
-        told += ", best path of a CRF" if self.config.crf else ", best tag of each word"
+        by = "entity F1 by seqeval (micro-averaged; first word, last word and label must match)"
+        of = f"{count:,}" if count == len(rows) else f"the first {count:,} of {len(rows):,}"
+        protocol = f"{by if self.tokens.entities else 'share of words with the correct tag'}, {of} sentences"
+        protocol += ", best path of a CRF" if self.config.crf else ", best tag of each word"
         if rows.unknown:
-            told += f"; {rows.unknown:,} words with tags unknown to training count as wrong, and not in the loss"
-        if extra := len(rows.pieces(self._reads(model), count).first) - count:
-            told += f"; sentences of more than {self._reads(model)} tokens cut between words ({extra:,} cuts)"
-        return f"{told}; loss in nats per word"
+            protocol += f"; {rows.unknown:,} words with tags unknown to training count as wrong, but not in the loss"
+        most = self._max_tokens(model)
+        if extra := len(rows.pieces(most, count).first) - count:
+            protocol += f"; sentences of more than {most} tokens split between words ({extra:,} splits)"
+        return f"{protocol}; loss in nats per word"
 
     def _cut_text(self, row: Row) -> Row:
-        """A text is cut into words here, unless whoever read it has done so."""
+        """Split a text into words, unless it comes with words."""
         text = row.get("source", row.get("text"))
         if text is None or (row.get("words") and not self.tokens.single) or row.get("tags"):
             return row
@@ -337,10 +338,10 @@ class Tagging(Task[TaggedRows]):
 
 
 def _most_common(counts: Counter[str]) -> str:
-    """Of equals the first in the alphabet, so that it is always the same."""
+    """Ties go to the first in alphabetical order, so that the result is deterministic."""
     return min(counts, key=lambda tag: (-counts[tag], tag))
 
 
 def _frequent(words: Iterable[str], naive: Facts) -> list[str]:
-    """The baseline: each word's most frequent tag; the most frequent of all for words never seen."""
+    """The baseline: each word's most frequent tag; the most frequent overall for unseen words."""
     return [naive["words"].get(word, naive["other"]) for word in words]

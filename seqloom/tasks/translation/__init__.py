@@ -1,4 +1,4 @@
-"""Text to text: a source is read first, then the target is written, whatever the model."""
+"""Text to text: read a source, then generate the target, with any model."""
 
 from seqloom.tasks.translation.task import Config, Translation
 

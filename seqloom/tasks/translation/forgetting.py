@@ -1,4 +1,4 @@
-"""How much of a source survives the way to the target: accuracy by step and place of the output, and by length."""
+"""How much of the source reaches the output: accuracy by output step, by relative position and by source length."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ BINS = 10  # at most
 
 
 def forgetting(sources: Sequence[str], predictions: Sequence[str], references: References) -> dict[str, Any]:
-    """Share of tokens that are right, by the step of the output, by its relative place and by the length of the source.
+    """Share of correct tokens by output step, by relative position in the output and by source length.
 
-    The place is in per cent of the reference: where the order of both sides is alike (or reversed) it tells which part
-    of the source was lost, whatever its length.
+    The position is in percent of the reference: where both sides have the same (or the reverse) order, it shows which
+    part of the source was lost, whatever its length.
 
-    A token is right when it stands at its place in the reference; of several, the one that agrees most counts.
-    Tokens are separated by blanks where most texts of a side have blanks, else they are characters.
+    A token is correct if the reference has it at the same step; of several references, the best match counts. Tokens
+    are separated by spaces if most texts of that side contain spaces, otherwise they are characters.
     """
     rows = [[row] if isinstance(row, str) else list(row) for row in references]
-    cut, cut_source = _tokens(row[0] for row in rows), _tokens(sources)
-    steps: list[tuple[int, bool]] = []  # (step of the output, right or not)
-    places: list[tuple[int, bool]] = []
+    split, split_source = _splitter(row[0] for row in rows), _splitter(sources)
+    steps: list[tuple[int, bool]] = []  # (output step, correct or not)
+    positions: list[tuple[int, bool]] = []
     lengths: list[tuple[int, bool]] = []
     for source, prediction, row in zip(sources, predictions, rows, strict=True):
-        given = cut(prediction)
-        right = max((_agreement(given, cut(reference)) for reference in row), key=lambda found: sum(found) / len(found))
-        steps += enumerate(right, 1)
-        places += ((100 * n // len(right), hit) for n, hit in enumerate(right))
-        lengths += ((len(cut_source(source)), hit) for hit in right)
-    return {"by_step": _binned(steps), "by_place": _binned(places, (0, 99)), "by_length": _binned(lengths)}
+        output = split(prediction)
+        hits = max((_matches(output, split(reference)) for reference in row), key=lambda hits: sum(hits) / len(hits))
+        steps += enumerate(hits, 1)
+        positions += ((100 * n // len(hits), hit) for n, hit in enumerate(hits))
+        lengths += ((len(split_source(source)), hit) for hit in hits)
+    return {"by_step": _binned(steps), "by_place": _binned(positions, (0, 99)), "by_length": _binned(lengths)}
 
 
-def _tokens(texts: Iterable[str]) -> Callable[[str], list[str]]:
+def _splitter(texts: Iterable[str]) -> Callable[[str], list[str]]:
     spaced = [len(text.split()) > 1 for text in texts]
     return str.split if sum(spaced) > len(spaced) / 2 else list
 
 
-def _agreement(given: list[str], wanted: list[str]) -> list[bool]:
-    """For each token of the reference; what is missing at the end is wrong."""
-    return [n < len(given) and given[n] == token for n, token in enumerate(wanted)]
+def _matches(output: list[str], reference: list[str]) -> list[bool]:
+    """Whether each reference token is in the output at the same step; tokens missing at the end are wrong."""
+    return [n < len(output) and output[n] == token for n, token in enumerate(reference)]
 
 
 def _binned(found: list[tuple[int, bool]], ends: tuple[int, int] | None = None) -> list[dict[str, Any]]:
-    """Bins of equal width from the smallest to the largest number (or `ends`), without those that are empty."""
+    """Bins of equal width from the smallest to the largest number (or between `ends`), empty ones left out."""
     first, last = ends or (min(found)[0], max(found)[0])
     width = -(-(last - first + 1) // BINS)
     bins: dict[int, list[bool]] = {}

@@ -1,7 +1,7 @@
-"""Scores of generated texts against what was wanted: translation, summary, transcription; each with its protocol.
+"""Scores of generated texts against references (translation, summary, transcription), each with its protocol.
 
-The rules of BLEU, chrF, ROUGE and the error rate are those of sacrebleu, rouge-score and jiwer, loaded when needed. A
-row may have several references: the caller then gives a list for each row.
+BLEU, chrF, ROUGE and the error rate are those of sacrebleu, rouge-score and jiwer, imported on first use. A row may
+have several references, given as a list per row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqloom.core.errors import unknown
 Metric = Literal["translation", "summary", "transcription"]
 References = Sequence[str] | Sequence[list[str]]
 
-TOKENISATIONS = ("auto", "13a", "zh", "char", "intl", "none")  # those of sacrebleu that need no download
+TOKENISATIONS = ("auto", "13a", "zh", "char", "intl", "none")  # sacrebleu's, except those that need a download
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u30ff"
 ROUGE_TOKEN = re.compile(f"[{HAN}{KANA}]|[^\\W_{HAN}{KANA}]+")
@@ -27,7 +27,7 @@ ROUGES = ("rouge1", "rouge2", "rougeL")
 def score_texts(
     predictions: Sequence[str], references: References, metric: Metric = "translation", tokenisation: str = "auto"
 ) -> dict[str, Any]:
-    """The scores that belong to a metric, `exact` (share of rows that equal a reference), `count` and `protocol`."""
+    """The scores of a metric, plus `exact` (share of rows equal to a reference), `count` and `protocol`."""
     if metric not in SCORES:
         raise unknown("metric", metric, SCORES)
     if tokenisation not in TOKENISATIONS:
@@ -35,12 +35,12 @@ def score_texts(
     rows = _rows(predictions, references)
     scores = SCORES[metric](predictions, rows, tokenisation)
     equal = [text.strip() in {other.strip() for other in row} for text, row in zip(predictions, rows, strict=True)]
-    protocol = f"{scores.pop('protocol')}; exact: share of rows equal to a reference but for white space at the ends"
+    protocol = f"{scores.pop('protocol')}; exact: share of rows equal to a reference, ignoring whitespace at the ends"
     return {**scores, "exact": float(np.mean(equal)), "count": len(rows), "protocol": protocol}
 
 
 def per_row(predictions: Sequence[str], references: References, metric: Metric = "translation") -> list[float]:
-    """One score for each row, higher is better: chrF, ROUGE-L, or 100 minus the error rate (which may be over 100)."""
+    """One score per row, higher is better: chrF, ROUGE-L, or 100 minus the error rate (which may exceed 100)."""
     rows = _rows(predictions, references)
     if metric == "translation":
         from sacrebleu.metrics import CHRF
@@ -51,12 +51,12 @@ def per_row(predictions: Sequence[str], references: References, metric: Metric =
         found: list[float] = _rouge(predictions, rows)[:, ROUGES.index("rougeL")].tolist()
         return found
     if metric == "transcription":
-        return [100 - 100 * edits / length for edits, length in _nearest(predictions, rows)]
+        return [100 - 100 * edits / length for edits, length in _closest(predictions, rows)]
     raise unknown("metric", metric, SCORES)
 
 
 def choose_tokenisation(references: Sequence[str]) -> str:
-    """zh when most letters are Chinese, char when they are Japanese, else 13a."""
+    """zh if most letters are Chinese characters, char if they are Japanese, otherwise 13a."""
     letters = han = kana = 0
     for text in references:
         letters += sum(map(str.isalpha, text))
@@ -71,9 +71,9 @@ def _rows(predictions: Sequence[str], references: References) -> list[list[str]]
     """The references of each row as a list."""
     rows = [[row] if isinstance(row, str) else list(row) for row in references]
     if not rows or len(rows) != len(predictions):
-        raise ValueError(f"{len(predictions)} predictions and {len(rows)} references: as many of both are wanted")
+        raise ValueError(f"{len(predictions)} predictions, {len(rows)} rows of references: must be equal and not 0")
     if not all(row and all(text.strip() for text in row) for row in rows):
-        raise ValueError("every row needs a reference, and none may be empty")
+        raise ValueError("every row needs at least one reference, and none may be empty")
     return rows
 
 
@@ -82,7 +82,7 @@ def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation
 
     chosen = choose_tokenisation([row[0] for row in rows]) if tokenisation == "auto" else tokenisation
     most = max(map(len, rows))
-    # None and not "": that would be a reference of length 0
+    # None, not "", which would be a reference of length 0
     streams: list[list[Any]] = [[row[n] if n < len(row) else None for row in rows] for n in range(most)]
     bleu, chrf = BLEU(tokenize=chosen, force=True), CHRF()  # force: no warning about texts that end in ' .'
     scores = {
@@ -97,17 +97,17 @@ def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation
 def _summary(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> dict[str, Any]:
     means = _rouge(predictions, rows).mean(0)
     protocol = (
-        "ROUGE F-measures x 100 by rouge-score, mean over rows, the best reference of each; tokens: words in lower "
-        "case without punctuation, Chinese and Japanese by character; no stemming, no stop words"
+        "ROUGE F1 x 100 by rouge-score, best reference of each row, mean over rows; tokens: lower-case words without "
+        "punctuation, single characters in Chinese and Japanese; no stemming, no stop-word removal"
     )
     return {name: float(mean) for name, mean in zip(ROUGES, means, strict=True)} | {"protocol": protocol}
 
 
 def _transcription(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> dict[str, Any]:
-    edits, lengths = zip(*_nearest(predictions, rows), strict=True)
+    edits, lengths = zip(*_closest(predictions, rows), strict=True)
     protocol = (
-        "error rate in per cent by jiwer: substitutions, deletions and insertions over tokens of the references, "
-        "tokens separated by blanks, case and punctuation count; of several references the one with the fewest edits"
+        "error rate in percent by jiwer: substitutions, deletions and insertions per reference token; tokens are "
+        "separated by spaces, case and punctuation count; of several references, the one with the fewest edits"
     )
     return {"error_rate": 100 * sum(edits) / sum(lengths), "protocol": protocol}
 
@@ -120,14 +120,14 @@ SCORES: dict[str, Callable[[Sequence[str], list[list[str]], str], dict[str, Any]
 
 
 class _Tokens:
-    """Handed to rouge-score, whose own tokenizer drops every letter but a-z; on English both give the same."""
+    """For rouge-score, whose own tokenizer drops every letter except a-z; on English both give the same tokens."""
 
     def tokenize(self, text: str) -> list[str]:
         return ROUGE_TOKEN.findall(text.lower())
 
 
 def _rouge(predictions: Sequence[str], rows: list[list[str]]) -> np.ndarray:
-    """F-measures x 100, (rows, ROUGES); not stemmed, since letters do not tell for sure which language it is."""
+    """F1 x 100, (rows, ROUGES); not stemmed, because the language is not known for certain."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(ROUGES), tokenizer=_Tokens())
@@ -135,13 +135,13 @@ def _rouge(predictions: Sequence[str], rows: list[list[str]]) -> np.ndarray:
     return np.array([[100 * scores[name].fmeasure for name in ROUGES] for scores in found])
 
 
-def _nearest(predictions: Sequence[str], rows: list[list[str]]) -> list[tuple[int, int]]:
-    """(edits, tokens) of the reference with the fewest edits, for each row; of equals the longest."""
+def _closest(predictions: Sequence[str], rows: list[list[str]]) -> list[tuple[int, int]]:
+    """(edits, tokens) of each row's reference with the fewest edits; ties go to the longest."""
     from jiwer import process_words
 
-    wanted = [reference for row in rows for reference in row]
-    given = [text for text, row in zip(predictions, rows, strict=True) for _ in row]
-    found = process_words(wanted, given)
+    references = [reference for row in rows for reference in row]
+    hypotheses = [text for text, row in zip(predictions, rows, strict=True) for _ in row]
+    found = process_words(references, hypotheses)
     edits = [
         sum(
             max(part.ref_end_idx - part.ref_start_idx, part.hyp_end_idx - part.hyp_start_idx)
@@ -155,7 +155,7 @@ def _nearest(predictions: Sequence[str], rows: list[list[str]]) -> list[tuple[in
 
 
 def lead(text: str, count: int) -> str:
-    """How a text begins: its first lines (of a dialogue, the first turns); of a single line, its first sentences."""
+    """The start of a text: its first lines (in a dialogue, turns) or, if it is a single line, its first sentences."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1:
         return " ".join(lines[:count])

@@ -1,8 +1,8 @@
-"""Many sources at once: how much of each a model reads, and what it writes for it.
+"""Decode many sources at once, each truncated to what the model can read.
 
-Only a model with a limit reads less than there is. An encoder-decoder has its whole limit for a source and again for
-an output. A causal model has one context for both: the output is kept as many tokens as were asked for, or a quarter of
-the context, but never more than half; the source may take the rest.
+Only a model with a limited context truncates. An encoder-decoder has its full context for the source and again for the
+output. A causal model has one context for both: the output gets the requested number of tokens, or else a quarter of
+the context, but never more than half; the source may use the rest.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from seqloom.core.order import cut_by_length
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding, decode
 
-AT_ONCE = 4096  # tokens of a batch
+AT_ONCE = 4096  # tokens per batch
 
 
 class Frame(NamedTuple):
-    """What an output begins and ends with, and the most tokens of it; 0: twice the source, and ten."""
+    """Start and end token of an output, and its maximum length; 0: twice the source length plus 10."""
 
     begin: int
     end: int
@@ -31,9 +31,9 @@ class Frame(NamedTuple):
 
 
 def fit_source(model: SequenceModel, ids: np.ndarray, most_new: int = 0) -> np.ndarray:
-    """As much of a source as the model reads: one that is too long loses its end, but for the mark of it.
+    """As much of a source as the model can read: a longer one loses its last tokens, but keeps its end token.
 
-    `most_new`: tokens asked for; 0: any number.
+    `most_new`: output tokens to leave room for; 0: unspecified.
     """
     if model.limit is None:
         return ids
@@ -44,7 +44,7 @@ def fit_source(model: SequenceModel, ids: np.ndarray, most_new: int = 0) -> np.n
 
 
 def room(model: SequenceModel, read: int) -> float:
-    """Tokens that the model can write after a source of `read`."""
+    """Tokens that the model can generate after a source of `read` tokens."""
     if model.limit is None:
         return float("inf")
     return max(1, model.limit - read) if model.joins else model.limit
@@ -53,13 +53,13 @@ def room(model: SequenceModel, read: int) -> float:
 def find(
     model: SequenceModel, sources: Sequence[np.ndarray], how: Decoding, frame: Frame, seed: int | None = None
 ) -> list[list[Hypothesis]]:
-    """For every source, what was found, best first; sources of like length are searched together."""
+    """The hypotheses for each source, best first; sources of similar length are decoded together."""
     found: list[list[Hypothesis]] = [[]] * len(sources)
     lengths = np.array([len(ids) for ids in sources])
     training = model.training
     model.eval()
     for chosen in cut_by_length(np.argsort(lengths, kind="stable"), lengths, max(1, AT_ONCE // how.beams)):
-        own = None if seed is None else seed + int(chosen[0])  # or all batches would draw alike
+        own = None if seed is None else seed + int(chosen[0])  # otherwise all batches would sample alike
         for n, hypotheses in zip(chosen, _search(model, [sources[n] for n in chosen], how, frame, own), strict=True):
             found[n] = hypotheses
     model.train(training)

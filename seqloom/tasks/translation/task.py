@@ -1,10 +1,10 @@
-"""Text to text: a source is read first, then the target is written, whatever the model.
+"""Text to text: read a source, then generate the target, with any model.
 
     state = model.begin(source);  logits, _ = model(target so far, state)
 
-An encoder-decoder sees the source whole; a causal model (GPT, LSTM, ...) reads it as the beginning of one sequence.
-Rows of like length share a batch, so that little of it is padding; padding stands on the right, after all that is
-asked, and needs no mask there.
+An encoder-decoder sees the whole source; a causal model (GPT, LSTM, ...) reads it as the start of one sequence. Pairs
+of similar length share a batch, to limit padding. Targets are padded on the right, after every position that counts, so
+they need no mask.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from seqloom.tasks.translation.scores import lead, score_texts
 from seqloom.tasks.translation.sources import AT_ONCE
 from seqloom.tasks.translation.writer import Found, Writer
 
-_PIECES = 100  # in which a part is scored, so that two models can be compared piece by piece
+_PIECES = 100  # scored separately, for paired comparisons of two models
 
 _LOSS = (
     Score("loss", ("Loss", "损失"), unit=("nats per target token", "奈特/目标词元")),
     Score("perplexity", ("Perplexity", "困惑度")),
 )
 _EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)
-_SCORES = {  # by task.metric, the chief one first
+_SCORES = {  # by task.metric, the main score first
     "translation": (
         Score("bleu", ("BLEU", "BLEU"), higher_is_better=True, compared=True),
         Score("chrf", ("chrF", "chrF"), higher_is_better=True, compared=True),
@@ -65,26 +65,26 @@ _SCORES = {  # by task.metric, the chief one first
 
 
 class Config(TaskConfig):
-    batch_tokens: int = Field(2048, ge=0, description="tokens of a batch on its longer side; 0: train.batch rows")
+    batch_tokens: int = Field(2048, ge=0, description="tokens per batch on its longer side; 0: train.batch rows")
     longest: int = Field(
-        256, ge=2, description="pairs with more tokens on a side are not trained on; fit says how many"
+        256, ge=2, description="pairs with more tokens on either side are left out of training; fit reports how many"
     )
     reverse: bool = Field(False, description="read the source backwards (Sutskever et al. 2014)")
-    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: belief spread over all other tokens")
-    sampling: float = Field(0.0, ge=0, lt=1, description="scheduled sampling: share of inputs that the model guessed")
+    smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing: probability spread over all other tokens")
+    sampling: float = Field(0.0, ge=0, lt=1, description="scheduled sampling: share of inputs that are predictions")
     metric: Literal["translation", "summary", "transcription"] = Field(
-        "translation", description="scores: BLEU and chrF; ROUGE; token error rate"
+        "translation", description="scores to report: BLEU and chrF, ROUGE, or token error rate"
     )
     bleu: Literal["auto", "13a", "zh", "char", "intl", "ja-mecab", "ko-mecab"] = Field(
-        "auto", description="BLEU's tokenisation; auto: zh for Chinese, else 13a"
+        "auto", description="tokenisation for BLEU; auto: zh for Chinese, char for Japanese, else 13a"
     )
-    beams: int = Field(5, ge=1, description="continuations kept in the search; 1: greedy")
-    length_penalty: float = Field(1.0, ge=0, description="power of the length that a score is divided by")
-    min_new: int = Field(0, ge=0, description="fewest tokens of an output")
-    max_new: int = Field(0, ge=0, description="most tokens of an output; 0: twice the source, and ten")
-    no_repeat: int = Field(0, ge=0, description="length of n-grams that an output may not repeat; 0: any may")
-    validation: int = Field(1000, ge=1, description="pairs of the validation part scored while training")
-    scored: int = Field(0, ge=0, description="pairs of each part that are translated at the end; 0: all")
+    beams: int = Field(5, ge=1, description="hypotheses kept in beam search; 1: greedy search")
+    length_penalty: float = Field(1.0, ge=0, description="log-probabilities are divided by length to this power")
+    min_new: int = Field(0, ge=0, description="minimum tokens of an output")
+    max_new: int = Field(0, ge=0, description="maximum tokens of an output; 0: twice the source length plus 10")
+    no_repeat: int = Field(0, ge=0, description="size of n-grams that an output may not repeat; 0: no limit")
+    validation: int = Field(1000, ge=1, description="pairs of the validation set to score during training")
+    scored: int = Field(0, ge=0, description="pairs of each split to score at the end; 0: all")
 
     shapes = ("pairs",)
     defaults: ClassVar[Json] = {"train.batch": 64}
@@ -131,7 +131,7 @@ class Translation(Task[PairRows]):
         return Linear(width, self.vocabulary)
 
     def check_rows(self, model: SequenceModel, parts: Mapping[str, PairRows]) -> str | None:
-        """What is trained on fits into the model's limit; all that is scored can be read at all."""
+        """Training pairs must fit the model's context, and pairs to score must be readable at all."""
         short = self._short(parts["train"])
         if not len(short):
             raise UserError(f"task.longest={self.config.longest}: every pair is longer; raise it")
@@ -142,27 +142,27 @@ class Translation(Task[PairRows]):
             most = model.limit if trained else model.reach
             if most is not None and longest > most:
                 raise UserError(
-                    f"the {part} part has a pair of {longest:,} tokens, longer than the model's context {most:,}; "
-                    f"set model.context={longest}, or {'task.longest lower' if trained else 'leave long pairs out'}"
+                    f"the {part} split has a pair of {longest:,} tokens, longer than the model's context {most:,}; "
+                    f"set model.context={longest}, or {'lower task.longest' if trained else 'leave long pairs out'}"
                 )
         count = len(parts["train"])
         remark = f"{count - len(short):,} of {count:,} pairs have more than {self.config.longest} tokens on a side"
-        return f"{remark}, and are not trained on (task.longest)" if len(short) < count else None
+        return f"{remark} and are left out of training (task.longest)" if len(short) < count else None
 
     def batches(self, rows: PairRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         longer, budget = rows.lengths.max(1), self.config.batch_tokens
         return batches_by_length(self._short(rows), longer, order, budget, lambda chosen: self.collate(rows, chosen))
 
     def collate(self, rows: PairRows, chosen: np.ndarray) -> Batch:
-        """No rows make one row of which nothing is asked: every process takes part in every step."""
+        """An empty batch becomes one row excluded from the loss: every process must take part in every step."""
         sources = [self.writer.source(rows.source(n)) for n in chosen] or [self.writer.source(np.zeros(1, np.int64))]
         targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
         context, context_mask = pad(sources)
         inputs, mask = pad(targets)
         inputs = F.pad(inputs, (1, -1), value=self.tokenizers.target.bos)
-        asked = pad(targets, IGNORE)[0] if len(chosen) else torch.full_like(inputs, IGNORE)
+        labels = pad(targets, IGNORE)[0] if len(chosen) else torch.full_like(inputs, IGNORE)
         real = None if bool(context_mask.all()) else context_mask
-        return Batch(inputs, mask, asked, context, real, origin=f"pairs {[int(n) for n in chosen][:8]} ...")
+        return Batch(inputs, mask, labels, context, real, origin=f"pairs {[int(n) for n in chosen][:8]} ...")
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
         assert batch.context is not None
@@ -183,9 +183,9 @@ class Translation(Task[PairRows]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """`quick`: the loss alone, of a part; `brief`: nothing is translated."""
+        """`quick`: only the loss, on the first task.validation pairs; `brief`: without decoding."""
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
-        nats, tokens = self._surprises(model, rows, count)
+        nats, tokens = self._losses(model, rows, count)
         loss = float(nats.sum() / tokens.sum())
         scores: Json = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
         if quick:
@@ -193,13 +193,13 @@ class Translation(Task[PairRows]):
         if brief:
             scores["protocol"] = f"nats per target token, {count:,} pairs"
         else:
-            scores |= self._written(model, rows, count, naive)
+            scores |= self._generation_scores(model, rows, count, naive)
         pieces = np.array_split(nats, min(_PIECES, count))
-        share = tokens.sum() / len(pieces)  # not each one's own tokens: so the mean of all pieces is the loss
+        share = tokens.sum() / len(pieces)  # the same for all pieces, so that their mean is the loss
         return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
 
     def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
-        """For every source text, what the search found, best first."""
+        """The hypotheses for each source text, best first."""
         return self.writer.search(model, texts, how)
 
     def text(self, hypothesis: Hypothesis) -> str:
@@ -216,16 +216,16 @@ class Translation(Task[PairRows]):
         return {"frequent": frequent}
 
     def baselines(self, train: PairRows, parts: Mapping[str, PairRows]) -> dict[str, dict[str, Json]]:
-        """What stands beside the most similar source of the training part."""
+        """The target of the most similar source in the training set."""
         found = {}
         for part, rows in parts.items():
-            wanted = _wanted(rows, min(len(rows), self.config.scored or len(rows)))
-            most = searched(len(wanted), len(train))
+            references = _references(rows, min(len(rows), self.config.scored or len(rows)))
+            most = searched(len(references), len(train))
             known = list(islice(train.texts(), most))
-            places = nearest(list(wanted), [source for source, _ in known])
-            scores = self._score([known[n][1] for n in places], wanted)
+            indices = nearest(list(references), [source for source, _ in known])
+            scores = self._score([known[n][1] for n in indices], references)
             of = "" if most == len(train) else f"the first {most:,} of "
-            scores["protocol"] += f"; target of the most similar source (trigrams) of {of}{len(train):,} training pairs"
+            scores["protocol"] += f"; target of the most similar source (trigrams) in {of}{len(train):,} training pairs"
             found[part] = {"nearest": scores}
         return found
 
@@ -233,7 +233,7 @@ class Translation(Task[PairRows]):
         return max(1, round(float(rows.lengths[self._short(rows)].mean())))
 
     def flops(self, model: SequenceModel, length: int) -> float:
-        """Of a target token, beside a source of the same length, which a causal model reads without writing."""
+        """Per target token, with a source of equal length; a causal model reads that too, but without the head."""
         if not model.joins:
             return model.flops(length)
         return 2 * model.flops(2 * length) - model.head_flops()
@@ -253,19 +253,19 @@ class Translation(Task[PairRows]):
         return np.flatnonzero(rows.lengths.max(1) <= self.config.longest)
 
     def _guessed(self, model: SequenceModel, batch: Batch, state: State) -> Tensor:
-        """Inputs of which a share is what the model itself would have written there (Bengio et al. 2015).
+        """Scheduled sampling (Bengio et al. 2015): replace some inputs by the model's own predictions.
 
-        Its guesses come from a first reading of the true target, so that all positions are read at once.
+        The predictions come from one teacher-forced pass, so that all positions are read in parallel.
         """
         with torch.no_grad():
-            guesses = model(batch.inputs, state)[0].argmax(-1)
-        guesses = torch.cat((batch.inputs[:, :1], guesses[:, :-1]), dim=1)
-        chosen = torch.rand(guesses.shape, device=guesses.device) < self.config.sampling
-        return torch.where(chosen, guesses, batch.inputs)
+            predictions = model(batch.inputs, state)[0].argmax(-1)
+        predictions = torch.cat((batch.inputs[:, :1], predictions[:, :-1]), dim=1)
+        chosen = torch.rand(predictions.shape, device=predictions.device) < self.config.sampling
+        return torch.where(chosen, predictions, batch.inputs)
 
     @torch.inference_mode()
-    def _surprises(self, model: SequenceModel, rows: PairRows, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nats and tokens of each pair."""
+    def _losses(self, model: SequenceModel, rows: PairRows, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Summed loss and number of target tokens of each pair."""
         nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
         training = model.training
         model.eval()
@@ -278,28 +278,28 @@ class Translation(Task[PairRows]):
         model.train(training)
         return nats, tokens
 
-    def _written(self, model: SequenceModel, rows: PairRows, count: int, naive: Facts | None) -> Json:
-        """What it writes, against what was wanted."""
-        wanted = _wanted(rows, count)
-        written, cut = self.writer.write(model, list(wanted))
-        scores = self._score(written, wanted)
-        of = "" if count == len(rows) else f" (the first of {len(rows):,})"
-        of += f" ({cut:,} too long, their end cut off)" if cut else ""
+    def _generation_scores(self, model: SequenceModel, rows: PairRows, count: int, naive: Facts | None) -> Json:
+        """Scores of the generated texts and of the naive baselines, against the references."""
+        references = _references(rows, count)
+        outputs, cut = self.writer.write(model, list(references))
+        scores = self._score(outputs, references)
+        of = "" if count == len(rows) else f" (of the first {count:,} of {len(rows):,} pairs)"
+        of += f" ({cut:,} truncated to the model's context)" if cut else ""
         scores["protocol"] = (
-            f"{scores['protocol']}; {len(written):,} sources{of}, {self.writer.how}; nats per target token"
+            f"{scores['protocol']}; {len(outputs):,} sources{of}, {self.writer.how}; loss in nats per target token"
         )
-        scores["forgetting"] = forgetting(list(wanted), written, list(wanted.values()))
-        guesses = {"copy": list(wanted)} | {name: [text] * len(wanted) for name, text in (naive or {}).items()}
+        scores["forgetting"] = forgetting(list(references), outputs, list(references.values()))
+        simple = {"copy": list(references)} | {name: [text] * len(references) for name, text in (naive or {}).items()}
         if self.config.metric == "summary":
-            guesses["lead-3"] = [lead(text, 3) for text in wanted]
-        return scores | {"baselines": {name: self._score(texts, wanted) for name, texts in guesses.items()}}
+            simple["lead-3"] = [lead(text, 3) for text in references]
+        return scores | {"baselines": {name: self._score(texts, references) for name, texts in simple.items()}}
 
-    def _score(self, written: Sequence[str], wanted: Mapping[str, list[str]]) -> Json:
-        return score_texts(written, list(wanted.values()), self.config.metric, self.config.bleu)
+    def _score(self, outputs: Sequence[str], references: Mapping[str, list[str]]) -> Json:
+        return score_texts(outputs, list(references.values()), self.config.metric, self.config.bleu)
 
 
-def _wanted(rows: PairRows, count: int) -> dict[str, list[str]]:
-    """A source that stands there several times has several answers."""
+def _references(rows: PairRows, count: int) -> dict[str, list[str]]:
+    """The references of each source; one that occurs several times has several."""
     found: dict[str, list[str]] = {}
     for source, target in islice(rows.texts(), count):
         found.setdefault(source, []).append(target)

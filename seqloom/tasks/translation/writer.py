@@ -1,4 +1,4 @@
-"""Writer: texts in, texts out, for any model that answers a source; with what it looked at, if asked."""
+"""Writer: from source texts to generated texts, with any model of the task; optionally with alignments."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
 from seqloom.tasks.translation.sources import Frame, find, fit_source, room
 
-_CHUNK = 1000  # rows that are predicted together: enough to sort by length, few enough to hold
+_CHUNK = 1000  # rows predicted together: enough to sort by length, few enough for memory
 
-Found = list[list[Hypothesis]]  # for every source, best first
+Found = list[list[Hypothesis]]  # hypotheses per source, best first
 
 
 @dataclass(frozen=True)
 class Writer:
-    tokenizers: Any  # source and target; what is added to a source's ids
+    tokenizers: Any  # `source`, `target`, and `shift`, the offset of source ids in the embedding
     how: Decoding
-    max_new: int = 0  # 0: twice the source, and ten
-    reverse: bool = False  # sources are read backwards
+    max_new: int = 0  # 0: twice the source length plus 10
+    reverse: bool = False  # read sources backwards
 
     def source(self, ids: np.ndarray) -> np.ndarray:
-        """A source's ids as the model's table has them; backwards if asked, but for its end."""
+        """Source ids as rows of the embedding; reversed if `reverse`, except for the end token."""
         ids = ids + self.tokenizers.shift
         return np.concatenate((ids[-2::-1], ids[-1:])) if self.reverse else ids
 
@@ -45,11 +45,11 @@ class Writer:
         return found
 
     def search(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
-        """For every source text, what the search found, best first."""
+        """The hypotheses for each source text, best first."""
         return find(model, self._read(model, texts)[0], how or self.how, self._frame)
 
     def write(self, model: SequenceModel, texts: Sequence[str]) -> tuple[list[str], int]:
-        """The best for every source text; and how many sources were too long, their end cut off."""
+        """The best output for each source text, and how many sources were truncated."""
         sources, cut = self._read(model, texts)
         return [self.text(best(found)) for found in find(model, sources, self.how, self._frame)], sum(cut)
 
@@ -64,32 +64,34 @@ class Writer:
         seed: int | None = None,
         **how: Any,
     ) -> Iterator[Row]:
-        """Each row with its `prediction` and the score of it, in order; a thousand rows are searched at a time.
+        """Each row with its `prediction` and `score`, in order; a thousand rows are decoded at a time.
 
-        `how` as in `Decoding`; what is not given is as it was.
+        `how`: fields of `Decoding`; the others keep the run's settings.
         """
         if "passage" in how:
-            raise UserError("--passage: this run answers no questions; give the source as --text")
-        drawn = {"beams": 1} if how.get("temperature") else {}
+            raise UserError("--passage: only question_answering runs read a passage; give the source as --text")
+        sampling = {"beams": 1} if how.get("temperature") else {}
         for name, number in (("n_best", n_best), ("max_new", max_new)):
             if number < 0:
-                raise UserError(f"{name}={number}: must be 0 (not asked for) or more")
-        asked = replace(self, how=replace(self.how, **(drawn | how)), max_new=max_new or self.max_new)
-        if n_best > (kept := asked.how.beams):
-            raise UserError(f"n_best={n_best}: the search keeps {kept}; set beams={n_best}, and draw nothing")
+                raise UserError(f"{name}={number}: must be 0 (the default) or more")
+        writer = replace(self, how=replace(self.how, **(sampling | how)), max_new=max_new or self.max_new)
+        if n_best > (kept := writer.how.beams):
+            raise UserError(f"n_best={n_best}: the search keeps {kept}; set beams={n_best} and temperature=0")
         if alignments:
             check_attention(model)
-        return asked._predicted(model, iter(rows), n_best, alignments, seed)
+        return writer._predicted(model, iter(rows), n_best, alignments, seed)
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
-        """The alignment of a source and a target; none given: of what the search finds."""
+        """The alignment of a source and a target, by default the best output found."""
         (ids,), (cut,) = self._read(model, [source])
         if target is None:
             found = best(find(model, [ids], self.how, self._frame)[0])
             return replace(self._aligned(model, source, ids, found.tokens), score=found.score, cut=cut)
         tokens = self.tokenizers.target.encode(target).tolist()
         if len(tokens) >= room(model, len(ids)):
-            raise UserError(f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}")
+            raise UserError(
+                f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}; shorten it"
+            )
         return replace(self._aligned(model, source, ids, tokens), target=target, cut=cut)
 
     def _predicted(
@@ -112,14 +114,14 @@ class Writer:
             done += len(chunk)
 
     def _read(self, model: SequenceModel, texts: Sequence[str]) -> tuple[list[np.ndarray], list[bool]]:
-        """Sources as the model reads them, and whether they were too long for it."""
+        """Sources as the model reads them, and whether each was truncated."""
         whole = list(self.encode(texts))
         fitted = [fit_source(model, ids, self.max_new) for ids in whole]
         cut = [len(ids) < len(before) for ids, before in zip(fitted, whole, strict=True)]
         return [self.source(ids) for ids in fitted], cut
 
     def _aligned(self, model: SequenceModel, source: str, ids: np.ndarray, written: list[int]) -> Alignment:
-        """`ids` as the model reads them; the columns stand in the order of the text."""
+        """`ids`: as the model reads them; the columns follow the order of the text."""
         own, target = self.tokenizers.source, self.tokenizers.target
         inputs = torch.tensor([target.bos, *written], device=model.device)
         maps = read_maps(model, torch.as_tensor(ids, device=model.device), inputs)
@@ -136,5 +138,5 @@ class Writer:
 
 
 def best(found: list[Hypothesis]) -> Hypothesis:
-    """The first; a search that may write nothing at all finds none."""
+    """The first hypothesis, or an empty one if the search found none."""
     return found[0] if found else Hypothesis([], -math.inf)

@@ -1,4 +1,4 @@
-"""Sequences of measurements with labels."""
+"""Labelled sequences of measurements."""
 
 from seqloom.data.shapes.frames.shape import SHAPE
 

@@ -1,4 +1,4 @@
-"""Doctor of labelled measurements."""
+"""Findings on labelled sequences of measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqloom.data.shapes.frames.reading import open_frames
 def examine_frames(
     spec: str, label: str = "label", row: str = "id", separator: str | None = None, valid_data: str | None = None
 ) -> list[Finding]:
-    """Of sequences of measurements."""
+    """All findings; `valid_data`: the validation set, by default a tenth held out as `fit` would."""
     try:
         whole = open_frames(spec, label, row, separator=separator)
         if valid_data:
@@ -27,8 +27,8 @@ def examine_frames(
     found = [*examine_labels(train, valid)]
     if train.dropped:
         found.append(Finding("warning", f"{train.dropped:,} sequences are empty", "they are left out"))
-    sizes = f"{train.features} measurements, {lengths[0]:,} to {lengths[-1]:,} steps, half of them up to "
-    found.append(Finding("ok", sizes + f"{lengths[len(lengths) // 2]:,}"))
+    sizes = f"{train.features} features, {lengths[0]:,} to {lengths[-1]:,} time steps"
+    found.append(Finding("ok", f"{sizes}, median {lengths[len(lengths) // 2]:,}"))
     if still := np.flatnonzero(every.std(0) < 1e-8).tolist():
-        found.append(Finding("note", f"measurements that never change: {still}", "they tell nothing; leave them out"))
+        found.append(Finding("note", f"features that never change: {still}", "leave them out: they add nothing"))
     return found

@@ -1,9 +1,9 @@
-"""Sequences of measurements with labels: speech frames, sensor readings; (time, features) each, held in memory.
+"""Labelled sequences of measurements, such as speech frames or sensor readings: (time, features), held in memory.
 
 NPZ     `frames` (all, features) with `offsets` (rows + 1): row i is frames[offsets[i]:offsets[i + 1]]; or one array
         (rows, time, features), with `lengths` where they differ; and an array of labels
-tables  CSV, TSV, parquet: one line per time step, a column that says which sequence it belongs to, one with its label,
-        and numbers in all others
+tables  CSV, TSV, JSONL, parquet: one line per time step, a column that names its sequence, one with its label, and
+        numbers in all others
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Sequenced = tuple[np.ndarray, tuple[str, ...]]  # measurements, labels
 
 
 class FrameSource:
-    """Sequences (time, features) in float32, each with its label; empty ones are left out, and counted in all."""
+    """Sequences (time, features) in float32, each with its labels; empty ones are left out, and counted."""
 
     unit = "sequences"
 
@@ -85,8 +85,8 @@ class FrameSource:
 def open_frames(
     spec: str, label: str | None = "label", row: str = "id", column: str = FRAMES, separator: str | None = None
 ) -> FrameSource:
-    """`label`: None where there need be none; `row`: column that says which sequence a line belongs to; `column`: the
-    array of an NPZ file; `separator`: between the labels of one sequence, when it may have several."""
+    """`label`: None if no labels are needed; `row`: column that names the sequence of a line; `column`: the array of an
+    NPZ file; `separator`: between the labels of one sequence, if it may have several."""
     if spec.startswith("sample:"):
         found = [(frames, str(name)) for frames, name in find_sample(spec, "frames").read()]
     else:
@@ -98,17 +98,17 @@ def open_frames(
         elif kind in READERS or kind == ".parquet":
             found = list(_read_table(path, label, row))
         else:
-            raise UserError(f"{path}: measurements stand in NPZ, CSV, TSV, JSONL or parquet files")
+            raise UserError(f"{path}: unknown format; give measurements as NPZ, CSV, TSV, JSONL or parquet")
     labels = [tuple(part.strip() for part in (name.split(separator) if separator else [name])) for _, name in found]
     kept = [n for n, (frames, _) in enumerate(found) if len(frames)]
     if not kept:
-        raise UserError(f"{spec}: no sequences in it" + ("; all of them are empty" if found else ""))
+        raise UserError(f"{spec}: contains no sequences" + ("; all of them are empty" if found else ""))
     dropped = len(found) - len(kept)
     return FrameSource(spec, [found[n][0] for n in kept], [labels[n] for n in kept], separator is not None, dropped)
 
 
 def holds_frames(spec: str) -> bool:
-    """Whether it is measurements without doubt; a table may be either."""
+    """Whether it certainly holds measurements; a table may hold texts."""
     if spec.startswith("sample:"):
         known = SAMPLES.get(spec.removeprefix("sample:"))
         return known is not None and known.kind == "frames"
@@ -124,12 +124,12 @@ def _read_npz(path: Path, label: str | None, column: str) -> Iterator[tuple[np.n
     name = column if column in arrays else FRAMES
     if name not in arrays or (label is not None and label not in arrays):
         missing = name if name not in arrays else label
-        raise UserError(f"{path}: no array {missing!r}; there are: {', '.join(arrays) or 'none'}")
+        raise UserError(f"{path}: no array {missing!r}; available: {', '.join(arrays) or 'none'}")
     frames = _numbers(path, name, arrays[name])
     rows = _rows(path, name, frames, arrays)
     labels = [""] * len(rows) if label is None else [str(value) for value in arrays[label].tolist()]
     if len(labels) != len(rows):
-        raise UserError(f"{path}: {len(rows):,} sequences in {name!r} and {len(labels):,} labels in {label!r}")
+        raise UserError(f"{path}: {len(rows):,} sequences in {name!r}, but {len(labels):,} labels in {label!r}")
     return zip(rows, labels, strict=True)
 
 
@@ -142,10 +142,10 @@ def _rows(path: Path, name: str, frames: np.ndarray, arrays: dict[str, np.ndarra
     if frames.ndim == 2 and OFFSETS in arrays:
         offsets = arrays[OFFSETS].astype(np.int64)
         if offsets[0] != 0 or offsets[-1] != len(frames) or (np.diff(offsets) < 0).any():
-            raise UserError(f"{path}: {OFFSETS!r} must rise from 0 to {len(frames):,}, the rows of {name!r}")
+            raise UserError(f"{path}: {OFFSETS!r} must increase from 0 to {len(frames):,}, the rows of {name!r}")
         return np.split(frames, offsets[1:-1])
     raise UserError(
-        f"{path}: {name!r} has shape {frames.shape}; wanted: (rows, time, features), or (all, features) and {OFFSETS!r}"
+        f"{path}: {name!r} has shape {frames.shape}; give (rows, time, features), or (all, features) with {OFFSETS!r}"
     )
 
 
@@ -156,18 +156,18 @@ def _numbers(path: Path, name: str, array: np.ndarray) -> np.ndarray:
     if (bad := np.argwhere(~np.isfinite(array))).size:
         count, place = len(bad), ", ".join(map(str, bad[0]))
         raise UserError(
-            f"{path}: {count:,} values of {name!r} are not finite, the first at [{place}]; mend or leave out"
+            f"{path}: {count:,} values of {name!r} are not finite, the first at [{place}]; fix or remove them"
         )
     return array
 
 
 def _read_table(path: Path, label: str | None, row: str) -> Iterator[tuple[np.ndarray, str]]:
-    """Lines of one sequence stand together, in the order of time."""
+    """Lines of one sequence are contiguous and in time order."""
     done: set[str] = set()
     for name, lines in groupby(_table_rows(path), key=lambda line: _cell(path, line, row)):
         steps = list(lines)
         if name in done:
-            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} goes on after others; sort the lines by {row!r}")
+            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} is interrupted; sort the lines by {row!r}")
         done.add(name)
         named = {""} if label is None else {_cell(path, step, label) for step in steps}
         if len(named) > 1:
@@ -192,7 +192,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _cell(path: Path, line: tuple[int, dict[str, Any]], column: str) -> str:
     number, row = line
     if column not in row:
-        raise UserError(f"{path}:{number}: no column {column!r}; there are: {', '.join(row)}")
+        raise UserError(f"{path}:{number}: no column {column!r}; available: {', '.join(row)}")
     return str(row[column])
 
 
@@ -202,5 +202,5 @@ def _number(path: Path, line: int, column: str, value: Any) -> float:
     except (TypeError, ValueError):
         raise UserError(f"{path}:{line}: {column}={value!r} is not a number") from None
     if not math.isfinite(number):
-        raise UserError(f"{path}:{line}: {column}={value!r} is not finite; mend it or leave the sequence out")
+        raise UserError(f"{path}:{line}: {column}={value!r} is not finite; fix it or remove the sequence")
     return number

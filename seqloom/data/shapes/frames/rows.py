@@ -1,4 +1,4 @@
-"""Labelled sequences of measurements, scaled."""
+"""Labelled sequences of measurements, standardised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.data.shapes.frames.scale import LabelledScale
 
 
 class FrameRows:
-    """Scaled measurements of each row, and the numbers of its labels (-1: unknown to training)."""
+    """Standardised measurements of each row, and the ids of its labels (-1: not in the training set)."""
 
     def __init__(self, source: FrameSource, scale: LabelledScale) -> None:
         self.origin, self._scale = source, scale

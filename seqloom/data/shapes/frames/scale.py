@@ -1,4 +1,4 @@
-"""What a classifier of measurements knows of its data: mean and deviation of every feature, and the labels."""
+"""The vocabulary of a classifier of measurements: mean and standard deviation of every feature, and the labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqloom.data.labels import label_file, read_labels
 
 
 class LabelledScale:
-    """Mean and deviation of every feature of the training part, and the labels in their order."""
+    """Mean and standard deviation of every feature in the training set, and the ordered labels."""
 
     kind = "measurements"
 
@@ -40,4 +40,4 @@ class LabelledScale:
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path}: damaged; not a scale that seqloom wrote") from None
+            raise UserError(f"{path}: damaged; not a scale file written by seqloom") from None

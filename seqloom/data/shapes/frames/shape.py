@@ -1,4 +1,4 @@
-"""Sequences of measurements with labels, scaled by the mean and deviation of the training part."""
+"""Labelled sequences of measurements, standardised by the mean and standard deviation of the training set."""
 
 from __future__ import annotations
 
@@ -24,12 +24,10 @@ from seqloom.tokenizers.options import NoTokenizer
 
 
 class Options(DataOptions):
-    column: str = Field("text", min_length=1, description="array with the measurements, in NPZ files; text: frames")
-    label: str = Field("label", min_length=1, description="column with the label")
-    separator: str | None = Field(None, description="rows have several labels, separated by this")
-    row: str = Field(
-        "id", min_length=1, description="in a table with one step per line: column that names the sequence"
-    )
+    column: str = Field("text", min_length=1, description="array of measurements in NPZ files; if absent: frames")
+    label: str = Field("label", min_length=1, description="label column")
+    separator: str | None = Field(None, description="separator between the labels of a row; default: one label each")
+    row: str = Field("id", min_length=1, description="tables with one time step per line: column naming the sequence")
 
 
 class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScale]):
@@ -51,7 +49,7 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
     def make_vocabulary(
         self, options: NoTokenizer, train: FrameSource, known: Tokenizer | None = None
     ) -> LabelledScale:
-        """A feature that never changes is only centred."""
+        """A constant feature is only centred."""
         every = np.concatenate(train.frames).astype(np.float64)
         deviation = every.std(0)
         steady = np.where(deviation > 1e-8, deviation, 1.0)
@@ -64,7 +62,7 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
         self, part: FrameSource, vocabulary: LabelledScale, talk: Reporter | None = None, name: str = ""
     ) -> FrameRows:
         if part.features != vocabulary.size:
-            raise UserError(f"{part.name}: {part.features} features where training had {vocabulary.size}")
+            raise UserError(f"{part.name}: {part.features} features, but training had {vocabulary.size}")
         return FrameRows(part, vocabulary)
 
     def check(self, rows: Mapping[str, FrameRows], vocabulary: LabelledScale) -> None:
@@ -72,7 +70,7 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
 
     def describe(self, train: FrameRows, vocabulary: LabelledScale) -> str:
         left_out = f" ({train.origin.dropped:,} empty ones left out)" if train.origin.dropped else ""
-        sizes = f"{train.tokens:,} steps of {vocabulary.size} measurements, {len(vocabulary.labels):,} labels"
+        sizes = f"{train.tokens:,} time steps of {vocabulary.size} features, {len(vocabulary.labels):,} labels"
         return f"{len(train):,} training sequences{left_out}, {sizes}"
 
 

@@ -1,4 +1,4 @@
-"""Texts with labels."""
+"""Labelled texts."""
 
 from seqloom.data.shapes.labelled.shape import SHAPE
 

@@ -1,4 +1,4 @@
-"""What is wrong with rows that have labels, and what suits them, before any training; in bounded memory."""
+"""Findings on labelled texts, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ REMEMBERED = 200_000  # texts whose labels are compared
 
 @dataclass
 class Survey:
-    """What one reading of the rows has found."""
+    """What one pass over the rows finds."""
 
     count: int = 0
-    lengths: Counter[int] = field(default_factory=Counter)  # in words, or characters where there are no blanks
+    lengths: Counter[int] = field(default_factory=Counter)  # in words, or in characters if there are no spaces
     lines: Lines = field(default_factory=Lines)
     labels_of: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    torn: int = 0  # rows whose text has another label elsewhere
-    torn_at: int = 0
+    conflicts: int = 0  # rows whose text has a different label elsewhere
+    first_conflict: int = 0
 
     def add(self, row: Labelled, training: bool = True) -> None:
         text = " ".join(row.texts)
@@ -37,8 +37,8 @@ class Survey:
         self.lengths[words if words > len(text) / 12 else len(text)] += 1
         key = zlib.crc32(text.encode()) | len(text) << 32
         if self.labels_of.setdefault(key, row.labels) != row.labels:
-            self.torn += 1
-            self.torn_at = self.torn_at or row.line
+            self.conflicts += 1
+            self.first_conflict = self.first_conflict or row.line
         if len(self.labels_of) > REMEMBERED:
             self.labels_of.clear()
 
@@ -59,7 +59,7 @@ def examine_labelled(
     separator: str | None = None,
     valid_data: str | None = None,
 ) -> list[Finding]:
-    """Of rows to classify; `valid_data`: those to validate on, else a tenth is set aside as fit would."""
+    """All findings; `valid_data`: the validation set, by default a tenth held out as `fit` would."""
     try:
         whole = open_labelled(spec, column, label, second, separator)
         if valid_data:
@@ -79,18 +79,18 @@ def examine_labelled(
 def _texts(survey: Survey, train: LabelledSource) -> Iterator[Finding]:
     if train.dropped:
         yield Finding("warning", f"{train.dropped:,} rows have an empty text", "they are left out")
-    half, nearly = survey.length_at(0.5), survey.length_at(0.99)
-    yield Finding("ok", f"half of the texts have up to {half:,} tokens, all but one in a hundred up to {nearly:,}")
-    if nearly > 256:
-        advice = (
-            f"task.longest says how much of a text is read (256), task.keep which part; {nearly} would hold nearly all"
-        )
-        yield Finding("note", "long texts", advice)
+    median, long = survey.length_at(0.5), survey.length_at(0.99)
+    yield Finding("ok", f"text length in tokens: median {median:,}, 99% up to {long:,}")
+    if long > 256:
+        advice = f"task.longest sets how many tokens are read (256), task.keep which; {long} would cover nearly all"
+        yield Finding("note", "some texts are long", advice)
     if (repeated := survey.lines.repeated()) > 0.01:
-        yield Finding("note", f"{repeated:.0%} of the texts have been there before", "leave them out: they count twice")
-    if survey.torn:
-        torn = f"{survey.torn:,} texts have another label elsewhere, the first on line {survey.torn_at:,}"
-        yield Finding("warning", torn, "no model can get both right; decide on one label")
+        advice = "remove them, or they weigh more than others"
+        yield Finding("note", f"{repeated:.0%} of the texts are duplicates", advice)
+    if survey.conflicts:
+        first = f"the first is on line {survey.first_conflict:,}"
+        message = f"{survey.conflicts:,} texts also occur with a different label; {first}"
+        yield Finding("warning", message, "no model can get both right; decide on one label")
     if (overlap := survey.lines.overlap()) > 0.001:
-        advice = "leave them out of training, or scores look better than they are"
-        yield Finding("warning", f"{overlap:.1%} of the validation part's texts are in the training part too", advice)
+        advice = "remove them from training, or scores will look too good"
+        yield Finding("warning", f"{overlap:.1%} of the validation set's texts are also in the training set", advice)

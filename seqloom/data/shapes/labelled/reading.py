@@ -1,7 +1,7 @@
-"""Texts with labels, one text or two in a row: read from the beginning as often as needed, never held in memory.
+"""Labelled texts, one or two per row: re-read from the beginning as often as needed, never held in memory.
 
-They stand in columns of a table (CSV, TSV, JSONL) or in a sample. Several labels of one row are a list in JSONL, and in
-a table one cell with a mark between them.
+They come from columns of a table (CSV, TSV, JSONL) or from a sample. Several labels of one row are a list in JSONL, and
+in a table one cell with a separator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seqloom.data.text import Marked, Source, as_documents
 
 
 class Labelled(NamedTuple):
-    """A row: the line it stands on, one text or two, and its labels."""
+    """A row: its line, one or two texts, and its labels."""
 
     line: int
     texts: tuple[str, ...]
@@ -31,17 +31,17 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledMeasures(Measures):
-    labels: Counter[str]  # how many rows have each
+    labels: Counter[str]  # number of rows with each
 
 
 class LabelledSource(Measured[LabelledMeasures]):
-    """Rows without white space at their ends; one with an empty text is left out, and counted."""
+    """Rows stripped of surrounding white space; those with an empty text are left out, and counted."""
 
     unit = "rows"
 
     def __init__(self, name: str, read: Callable[[], Iterator[Labelled]], multi: bool = False) -> None:
         self.name = name  # what the user typed
-        self.multi = multi  # whether a row may have any number of labels, not exactly one
+        self.multi = multi  # a row may have any number of labels, not exactly one
         self._read = read
 
     def rows(self) -> Iterator[Labelled]:
@@ -66,7 +66,7 @@ class LabelledSource(Measured[LabelledMeasures]):
 
     @property
     def labels(self) -> Counter[str]:
-        """How many rows have each label."""
+        """The number of rows with each label."""
         return self.measures.labels
 
     def measure(self) -> LabelledMeasures:
@@ -86,9 +86,9 @@ class LabelledSource(Measured[LabelledMeasures]):
 def open_labelled(
     spec: str, text: str = "text", label: str = "label", second: str | None = None, separator: str | None = None
 ) -> LabelledSource:
-    """CSV, TSV or JSONL with columns of a text (or two) and of labels; `sample:NAME`; also compressed.
+    """CSV, TSV or JSONL with one or two text columns and a label column; `sample:NAME`; also compressed.
 
-    `separator`: rows have any number of labels, in a table with this between them; None: exactly one.
+    `separator`: rows have any number of labels, separated by this in a table; None: exactly one.
     """
     columns = [text, second] if second else [text]
     read = _find(spec, [*columns, label], label)
@@ -97,45 +97,45 @@ def open_labelled(
         for line, (*texts, cell) in read():
             labels = _labels(cell, separator)
             if separator is None and len(labels) != 1:
-                way_out = "; for rows with several say what stands between them: data.separator" if labels else ""
-                there = f"{len(labels)} labels" if labels else "no label"
-                raise UserError(f"{spec}:{line}: {there} where one is wanted{way_out}")
+                way_out = "; if rows have several, set data.separator" if labels else ""
+                count = f"{len(labels)} labels" if labels else "no label"
+                raise UserError(f"{spec}:{line}: {count}, expected one{way_out}")
             yield Labelled(line, tuple(map(clean, texts)), labels)
 
     source = LabelledSource(spec, rows, multi=separator is not None)
     if next(source.rows(), None) is None:
-        reason = f"all {source.dropped:,} have an empty text" if source.dropped else "the file has none"
+        reason = f"all {source.dropped:,} have an empty text" if source.dropped else "the file has no rows"
         raise UserError(f"{spec}: no rows to learn from; {reason}")
     return source
 
 
 def open_unlabelled(spec: str, text: str = "text", second: str | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Rows of (line, texts) to predict from: as in `open_labelled`, without need of labels; else line by line."""
+    """Rows of (line, texts) to predict from: as in `open_labelled`, labels optional; otherwise line by line."""
     columns = [text, second] if second else [text]
     rows = _find(spec, columns, None)()
     return ((line, tuple(map(clean, texts))) for line, texts in rows)
 
 
 def _labels(cell: str, separator: str | None) -> tuple[str, ...]:
-    """A list of JSONL comes one on a line; each label once."""
+    """The distinct labels in a cell; a JSONL list has one per line."""
     lines = cell.split("\n") if separator is None else cell.replace(separator, "\n").split("\n")
     return tuple(dict.fromkeys(label for part in lines if (label := part.strip())))
 
 
 def _find(spec: str, columns: Sequence[str], label: str | None) -> Callable[[], Cells]:
-    """How to read these columns; without a label also plain text, line by line."""
+    """A reader of these columns; without a label, also of plain text, line by line."""
     if spec.startswith("sample:"):
         sample = find_sample(spec, "labelled")
         return lambda: ((number, [*row][: len(columns)]) for number, row in enumerate(sample.read(), 1))
     path = Path(spec)
     check_file(path)
     if path.is_dir():
-        raise UserError(f"{path}: a folder; rows with labels stand in one file: CSV, TSV or JSONL")
+        raise UserError(f"{path}: is a folder; give one file: CSV, TSV or JSONL")
     if read := find_columns(path, list(columns), loose=() if label is None else (label,)):
         return read
     if label is None:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
     raise UserError(
-        f"{path}: plain text; labels stand beside texts in CSV, TSV or JSONL, or in columns between tabs, given by "
-        "number: -o data.column=2 -o data.label=1"
+        f"{path}: plain text has no labels; give CSV, TSV or JSONL, or number the columns of tab-separated text: "
+        "-o data.column=2 -o data.label=1"
     )

@@ -1,4 +1,4 @@
-"""Labelled texts as ids."""
+"""Labelled texts as token ids."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seqloom.data.shapes.labelled.reading import LabelledSource
 
 
 class LabelledRows:
-    """What a classifier learns from: ids of each text, and the numbers of its labels (-1: unknown to training)."""
+    """Token ids of each text, and the ids of its labels (-1: not in the training set)."""
 
     def __init__(self, sides: list[Documents], origin: LabelledSource, labels: list[str]) -> None:
         self.origin, self._sides = origin, sides
-        self.lengths = 1 + np.sum([side.lengths for side in sides], axis=0)  # with a mark at the beginning
+        self.lengths = 1 + np.sum([side.lengths for side in sides], axis=0)  # including a start token
         number = {label: n for n, label in enumerate(labels)}
         self.labels = [[number.get(label, -1) for label in row.labels] for row in origin.rows()]
         self.unknown = Counter({label: n for label, n in origin.labels.items() if label not in number})
@@ -35,7 +35,7 @@ class LabelledRows:
         return sum((side.stream.counts for side in self._sides[1:]), start=self._sides[0].stream.counts)
 
     def parts(self, row: int) -> list[np.ndarray]:
-        """The ids of one text or two, each with its end."""
+        """The token ids of one or two texts, each with its end-of-text token."""
         return [side[row] for side in self._sides]
 
     def texts(self) -> Iterator[tuple[str, ...]]:

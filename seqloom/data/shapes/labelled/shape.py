@@ -1,4 +1,4 @@
-"""Texts with labels: one text in a row, or two."""
+"""Labelled texts: one or two texts per row."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
 class Options(DataOptions):
-    column: str = Field("text", min_length=1, description="column with the text; a number: no header")
-    label: str = Field("label", min_length=1, description="column with the label; a number: no header")
-    second: str | None = Field(None, description="column with a second text, read after the first")
-    separator: str | None = Field(None, description="rows have several labels, separated by this")
+    column: str = Field("text", min_length=1, description="text column; a number if the file has no header")
+    label: str = Field("label", min_length=1, description="label column; a number if the file has no header")
+    second: str | None = Field(None, description="column of a second text, read after the first")
+    separator: str | None = Field(None, description="separator between the labels of a row; default: one label each")
 
 
 class LabelledTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("words", description="what a token is")
-    vocabulary: int = Field(20_000, ge=2, description="largest vocabulary of words and bpe")
+    vocabulary: int = Field(20_000, ge=2, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(2, ge=1, description="rarer characters and words become <unk>")
 
 

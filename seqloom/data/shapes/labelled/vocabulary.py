@@ -1,4 +1,4 @@
-"""What a classifier knows of its data: a tokenizer for texts, or the scale of measurements; and the labels."""
+"""The vocabulary of a text classifier: its tokenizer and its labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqloom.tokenizers.tokenizer import Tokenizer
 
 
 class LabelledTokenizer:
-    """A tokenizer, and the labels in their order; `multi`: a row may have any number of them."""
+    """A tokenizer and the ordered labels; `multi`: a row may have any number of labels."""
 
     def __init__(self, tokenizer: Tokenizer, labels: Sequence[str], multi: bool = False) -> None:
         self.tokenizer, self.labels, self.multi = tokenizer, list(labels), multi

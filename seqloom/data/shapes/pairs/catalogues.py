@@ -1,7 +1,7 @@
-"""Gettext catalogues (.po): every entry with the line it starts on, one at a time.
+"""Gettext catalogues (.po): entries one at a time, each with the line it starts on.
 
-An entry is comments, then `msgctxt` (ignored), `msgid`, perhaps `msgid_plural`, and `msgstr` or `msgstr[0]`, ...; a
-string may go on over several lines. Of plural forms the first is taken.
+An entry is comments, then `msgctxt` (ignored), `msgid`, optionally `msgid_plural`, and `msgstr` or `msgstr[0]`, ...; a
+string may continue over several lines. Of plural forms the first is used.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v"
 
 @dataclass
 class Entry:
-    line: int = 0  # where msgid stands
+    line: int = 0  # of msgid
     fuzzy: bool = False
     strings: dict[str, str] = field(default_factory=dict)  # by keyword
-    last: str = ""  # the keyword that a further line continues
+    last: str = ""  # the keyword that a continuation line belongs to
 
     @property
     def translated(self) -> bool:
@@ -36,7 +36,7 @@ class Entry:
 
 
 def read_catalogue(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, [message, translation]); no translation where it is missing or fuzzy, no message where it is obsolete.
+    """(line, [message, translation]); the translation is empty if missing or fuzzy, and both are if obsolete.
 
     The header is the translation of the empty message.
     """
@@ -49,7 +49,7 @@ def read_catalogue(path: Path) -> Iterator[tuple[int, list[str]]]:
         if line.startswith("#,"):
             entry.fuzzy |= "fuzzy" in re.split(r"[,\s]+", line)
         elif line.startswith("#~"):
-            entry.fuzzy = False  # that was said of the obsolete entry
+            entry.fuzzy = False  # the flag belonged to the obsolete entry
             if re.match(r"#~\s*msgid\b", line):
                 yield number, ["", ""]
         elif line and not line.startswith("#"):
@@ -57,18 +57,18 @@ def read_catalogue(path: Path) -> Iterator[tuple[int, list[str]]]:
     if entry.translated:
         yield entry.row()
     elif entry.strings:
-        raise UserError(f"{path}:{number}: the last entry ends without msgstr")
+        raise UserError(f"{path}:{number}: the last entry has no msgstr")
 
 
 def _take(entry: Entry, line: str, number: int, place: str) -> None:
     found = STRING.fullmatch(line)
     if found is None:
-        raise UserError(f'{place}: not a line of a gettext catalogue; msgid "...", msgstr "..." or a comment is wanted')
+        raise UserError(f'{place}: not a line of a gettext catalogue; expected msgid "...", msgstr "..." or a comment')
     keyword = found[1] or entry.last
     if found[1] and keyword in entry.strings:
         raise UserError(f"{place}: a second {keyword} in one entry; is msgstr missing before it?")
     if not keyword or (keyword.startswith("msgstr") and "msgid" not in entry.strings):
-        raise UserError(f"{place}: {keyword or 'a string'} without msgid before it")
+        raise UserError(f"{place}: {keyword or 'a string'} without a msgid before it")
     if found[1] == "msgid":
         entry.line = number
     entry.strings[keyword] = entry.strings.get(keyword, "") + ESCAPE.sub(_unescaped, found[2])

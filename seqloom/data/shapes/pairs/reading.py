@@ -1,7 +1,6 @@
-"""Pairs of texts, a source and what it becomes: read from the beginning as often as needed, never held in memory.
+"""Pairs of texts, source and target: re-read from the beginning as often as needed, never held in memory.
 
-They stand in two columns of a table (CSV, TSV, JSONL), in two files side by side, in a gettext catalogue, or in a
-sample.
+They come from two columns of a table (CSV, TSV, JSONL), from two parallel files, a gettext catalogue, or a sample.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Pair = tuple[int, str, str]  # line, source, target
 
 
 class PairSource(Measured[Measures]):
-    """Rows of (line, source, target): white space at the ends is gone. A row with an empty side is left out; in a
-    catalogue also the header, what is fuzzy and what is obsolete."""
+    """Rows of (line, source, target), stripped of surrounding white space. Rows with an empty side are left out; in a
+    catalogue also the header, and fuzzy and obsolete entries."""
 
     def __init__(self, name: str, read: Callable[[], Cells]) -> None:
         self.name = name  # what the user typed
@@ -49,7 +48,7 @@ class PairSource(Measured[Measures]):
         return PairSource(name, lambda: ((line, [source, target]) for line, source, target in read()))
 
     def side(self, which: Literal["source", "target"]) -> Source:
-        """One side as a text of many documents: one for each row, in order."""
+        """One side as documents, one per row, in order."""
 
         def read() -> Marked:
             return as_documents(source if which == "source" else target for _, source, target in self.rows())
@@ -71,17 +70,17 @@ class PairSource(Measured[Measures]):
 
 
 class SourceTexts:
-    """Rows of (line, source), for prediction: empty ones are left out."""
+    """Rows of (line, source) to predict from; empty ones are left out."""
 
     def __init__(self, name: str, read: Callable[[], Cells]) -> None:
         self.name = name
         self._read = read
 
     def rows(self) -> Iterator[tuple[int, str]]:
-        return ((line, source) for line, source, _ in self.answered())
+        return ((line, source) for line, source, _ in self.with_targets())
 
-    def answered(self) -> Iterator[tuple[int, str, str | None]]:
-        """With the target beside it, where the data has one."""
+    def with_targets(self) -> Iterator[tuple[int, str, str | None]]:
+        """With the target, where the data has one."""
         for line, (source, *targets) in self._read():
             if source := clean(source):
                 yield line, source, next(filter(None, map(clean, targets)), None)
@@ -90,7 +89,7 @@ class SourceTexts:
 def open_pairs(spec: str, source: str = "source", target: str = "target") -> PairSource:
     """CSV, TSV or JSONL with two columns, `train.en,train.de`, a .po catalogue, `sample:NAME`; also compressed.
 
-    Columns given as numbers, counted from 1, are those of a CSV or TSV (or .txt with tabs) without a header.
+    Columns given as numbers, counted from 1, are those of a CSV or TSV (or tab-separated .txt) without a header.
     """
     pairs = PairSource(spec, _find(spec, [source, target]))
     if next(pairs.rows(), None) is None:
@@ -98,20 +97,20 @@ def open_pairs(spec: str, source: str = "source", target: str = "target") -> Pai
         if suffix(Path(spec)) in CATALOGUES:
             raise UserError(f"{spec}: no translations: all {left_out:,} entries are untranslated, fuzzy or obsolete")
         reason = f"all {left_out:,} rows have an empty side" if left_out else "there are no rows"
-        raise UserError(f"{spec}: no pairs in it; {reason}")
+        raise UserError(f"{spec}: contains no pairs; {reason}")
     return pairs
 
 
 def open_sources(spec: str, source: str = "source", target: str | None = None) -> SourceTexts:
-    """What is to be predicted from: any format of `open_pairs`, without need of a target; else one text per line."""
+    """Sources to predict from: any format of `open_pairs`, with or without targets; otherwise one text per line."""
     texts = SourceTexts(spec, _find(spec, [source], target))
     if next(texts.rows(), None) is None:
-        raise UserError(f"{spec}: no text in it")
+        raise UserError(f"{spec}: contains no text")
     return texts
 
 
-def _find(spec: str, columns: list[str], perhaps: str | None = None) -> Callable[[], Cells]:
-    """How to read it: cells for the columns asked for, and for one more where it is there; perhaps others."""
+def _find(spec: str, columns: list[str], optional: str | None = None) -> Callable[[], Cells]:
+    """A reader of the requested columns, plus an optional one where present; some formats give more."""
     if spec.startswith("sample:"):
         sample = find_sample(spec, "pairs")
         return lambda: ((number, list(pair)) for number, pair in enumerate(sample.read(), 1))
@@ -119,48 +118,48 @@ def _find(spec: str, columns: list[str], perhaps: str | None = None) -> Callable
     for file in (path, *others):
         check_file(file)
         if file.is_dir():
-            raise UserError(f"{file}: a folder; pairs stand in one file, or in two side by side: train.en,train.de")
+            raise UserError(f"{file}: is a folder; give one file, or two parallel files: train.en,train.de")
     if others:
-        return lambda: _side_by_side(path, others[0])
-    return _find_in_file(path, columns, perhaps)
+        return lambda: _parallel(path, others[0])
+    return _find_in_file(path, columns, optional)
 
 
-def _find_in_file(path: Path, columns: list[str], perhaps: str | None) -> Callable[[], Cells]:
+def _find_in_file(path: Path, columns: list[str], optional: str | None) -> Callable[[], Cells]:
     kind = suffix(path)
     if kind in CATALOGUES:
         return lambda: read_catalogue(path)
-    if read := find_columns(path, columns, perhaps):
+    if read := find_columns(path, columns, optional):
         return read
     if len(columns) == 1:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
     raise UserError(
-        f"{path}: plain text; give the columns as numbers, like 1 and 2, when tabs separate source and target, "
+        f"{path}: plain text; give column numbers, such as 1 and 2, if tabs separate source and target, "
         "or a second file with the targets: train.en,train.de"
     )
 
 
 def _paths(spec: str) -> list[Path]:
-    """One file or two; a comma may also be part of a name, so what exists decides."""
+    """One file or two; a comma may also be part of a name, so it depends on which files exist."""
     if "," not in spec or os.path.exists(spec):
         return [Path(spec)]
     names = spec.split(",")
     cuts = [(",".join(names[:n]).strip(), ",".join(names[n:]).strip()) for n in range(1, len(names))]
     found = max(cuts, key=lambda cut: sum(bool(name) and os.path.exists(name) for name in cut))
     if not all(found):
-        raise UserError(f"{spec}: half a pair of files; two are wanted, like train.en,train.de")
+        raise UserError(f"{spec}: only one of two files; give both, like train.en,train.de")
     for name, other in (found, reversed(found)):
         if os.path.exists(other) and not os.path.exists(name):
-            raise UserError(f"{name}: no such file; it should stand beside {other}, line by line")
+            raise UserError(f"{name}: no such file; it should be parallel to {other}, line by line")
     return [Path(name) for name in found]
 
 
-def _side_by_side(path: Path, other: Path) -> Cells:
+def _parallel(path: Path, other: Path) -> Cells:
     sources, targets = read_lines(path), read_lines(other)
     for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
         if source is None or target is None:
             rest = sum(1 for _ in (targets if source is None else sources))
             counts = [number - 1 + (0 if text is None else 1 + rest) for text in (source, target)]
             raise UserError(
-                f"{path} has {counts[0]:,} lines and {other} has {counts[1]:,}: line by line they must belong together"
+                f"{path} has {counts[0]:,} lines and {other} has {counts[1]:,}: parallel files must have equally many"
             )
         yield number, [source, target]

@@ -1,4 +1,4 @@
-"""Texts as ids, row by row: a token stream in which every row ends with an end of text; and pairs of such rows."""
+"""Pairs of texts as token ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PairRows:
         """`ends`: the id that ends a row, on each side."""
         self.origin = origin
         self._sides = Documents(source, ends[0]), Documents(target, ends[1])
-        self.lengths = np.stack([side.lengths for side in self._sides], axis=1)  # (rows, 2), ends counted
+        self.lengths = np.stack([side.lengths for side in self._sides], axis=1)  # (rows, 2), including end tokens
         self.bytes = source.bytes + target.bytes
 
     def __len__(self) -> int:
@@ -27,7 +27,7 @@ class PairRows:
 
     @property
     def tokens(self) -> int:
-        """Of the target."""
+        """Target tokens."""
         return int(self.lengths[:, 1].sum())
 
     @property
@@ -42,5 +42,5 @@ class PairRows:
         return self._sides[1][row]
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """The pairs as they were written."""
+        """The original texts."""
         return ((source, target) for _, source, target in self.origin.rows())

@@ -1,4 +1,4 @@
-"""Pairs of texts: a source, and the target that is wanted for it."""
+"""Pairs of texts: a source and its target."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
 class Options(DataOptions):
-    source: str = Field("source", min_length=1, description="column with the source; a number: no header")
-    target: str = Field("target", min_length=1, description="column with the target; a number: no header")
+    source: str = Field("source", min_length=1, description="source column; a number if the file has no header")
+    target: str = Field("target", min_length=1, description="target column; a number if the file has no header")
 
 
 class PairTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8000, ge=2, description="largest vocabulary of words and bpe")
-    target_kind: Kind | None = Field(None, description="what a target token is; none: as for the source")
-    target_vocabulary: int = Field(0, ge=0, description="largest vocabulary of the target; 0: as for the source")
-    joint: bool = Field(False, description="one vocabulary for source and target")
+    vocabulary: int = Field(8000, ge=2, description="maximum vocabulary size of words and bpe")
+    target_kind: Kind | None = Field(None, description="what a target token is; default: as for the source")
+    target_vocabulary: int = Field(0, ge=0, description="maximum target vocabulary size; 0: as for the source")
+    joint: bool = Field(False, description="share one vocabulary between source and target")
 
     @property
     def of_target(self) -> TokenizerOptions:
@@ -48,7 +48,7 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         return open_pairs(spec, options.source, options.target)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
-        rows = open_sources(spec, options.source, options.target).answered()
+        rows = open_sources(spec, options.source, options.target).with_targets()
         return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
 
     def examine(self, options: Options) -> list[Finding]:
@@ -79,10 +79,10 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         source, target = rows["train"].counts
         for side, counts, own in (("source", source, vocabulary.source), ("target", target, vocabulary.target)):
             if counts[own.unk] > 0.5 * counts.sum():
-                raise mostly_unknown(f"the training part's {side}")
+                raise mostly_unknown(f"the training set's {side}")
         for part, pairs in rows.items():
             if not len(pairs):
-                raise UserError(f"the {part} part has no pairs")
+                raise UserError(f"the {part} split has no pairs")
 
     def describe(self, train: PairRows, vocabulary: TokenizerPair) -> str:
         left_out = f" ({train.origin.dropped:,} with an empty side left out)" if train.origin.dropped else ""

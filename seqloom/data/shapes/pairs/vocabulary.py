@@ -1,6 +1,6 @@
-"""Two tokenizers, of a source and of a target; or one that both share.
+"""Two tokenizers, for source and target; or one that both share.
 
-One table of vectors serves both: a source token of its own vocabulary stands after all target tokens.
+One embedding matrix serves both: the rows of a separate source vocabulary follow those of the target.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class TokenizerPair:
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
         self.source, self.target = source, target
         self.joint = source.hash == target.hash
-        self.shift = 0 if self.joint else target.size  # from a source token's id to its place in the table
-        self.size = self.shift + source.size  # of the table
+        self.shift = 0 if self.joint else target.size  # from a source token's id to its embedding
+        self.size = self.shift + source.size  # number of embeddings
         self.kind = target.kind if self.joint else f"{source.kind}, {target.kind}"
         self.hash = target.hash if self.joint else hashlib.sha256(f"{source.hash} {target.hash}".encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Questions on passages."""
+"""Questions about passages."""
 
 from seqloom.data.shapes.questions.shape import SHAPE
 

@@ -1,5 +1,5 @@
-"""What is wrong with questions on passages, before any training: answers that are not where they say, questions without
-an answer, repeats, passages in both parts, and those too long to be read at once."""
+"""Findings on questions about passages: answers that are not at their offset, unanswerable questions, duplicates,
+passages shared by two splits, and passages too long to read at once."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from seqloom.core.errors import UserError
-from seqloom.data.findings import Finding, Level, Lines
+from seqloom.data.findings import Finding, Level, Lines, concluded
 from seqloom.data.shapes.pairs.doctor import EAST_ASIAN, Seen, script_of
 from seqloom.data.shapes.questions.reading import Counts, Question, QuestionSource, open_questions
 
 FEW, SMALL = 100, 10_000  # questions
-LONG = {EAST_ASIAN: 200, "": 900}  # characters that about fill a window of 256 tokens
-LONG_ANSWER = {EAST_ASIAN: 30, "": 120}  # characters of about 30 tokens
+LONG = {EAST_ASIAN: 200, "": 900}  # characters that roughly fill a window of 256 tokens
+LONG_ANSWER = {EAST_ASIAN: 30, "": 120}  # characters in about 30 tokens
 
 
 @dataclass
 class Survey:
-    """What one reading of the questions has found."""
+    """What one pass over the questions finds."""
 
-    lengths: Counter[int] = field(default_factory=Counter)  # of passages, in characters, once for each question
-    answers: Counter[int] = field(default_factory=Counter)  # of answers
+    lengths: Counter[int] = field(default_factory=Counter)  # of passages in characters, once per question
+    answers: Counter[int] = field(default_factory=Counter)  # of answers in characters
     scripts: Counter[str] = field(default_factory=Counter)
-    questions: Lines = field(default_factory=Lines)  # with their passage
+    questions: Lines = field(default_factory=Lines)  # with their passages
     passages: Lines = field(default_factory=Lines)
-    outside: Seen = field(default_factory=Seen)  # answers that are not where they say
-    spread: int = 0  # questions whose answers stand at different places
+    outside: Seen = field(default_factory=Seen)  # rows with an answer that is not at its answer_start
+    spread: int = 0  # questions with answers at different places
 
     def add(self, row: Question) -> None:
         self.lengths[len(row.context)] += 1
@@ -41,12 +41,12 @@ class Survey:
 
     @property
     def script(self) -> str:
-        """Chinese or Japanese, or all else."""
+        """Chinese or Japanese; empty for any other."""
         return EAST_ASIAN if 3 * self.scripts[EAST_ASIAN] > self.scripts.total() else ""
 
 
 def examine_questions(spec: str, valid: str | None = None) -> list[Finding]:
-    """Everything worth knowing about questions, errors among it; never raises for what is in the file."""
+    """All findings on questions, errors included; never raises for the content of the file."""
     try:
         source = open_questions(spec)
         survey = Survey()
@@ -56,25 +56,22 @@ def examine_questions(spec: str, valid: str | None = None) -> list[Finding]:
         findings = [*_size(counts), *_answers(survey, counts), *_lengths(survey), *_repeats(survey)]
         findings += _overlap(survey, open_questions(valid)) if valid else _split()
     except UserError as error:
-        return [Finding("error", str(error), "mend the file and look again")]
-    findings.append(_suited(survey))
-    if all(finding.level in ("ok", "note") for finding in findings):
-        findings.append(Finding("ok", "nothing wrong found"))
-    return findings
+        return [Finding("error", str(error), "fix the file and run the doctor again")]
+    return concluded([*findings, _suited(survey)])
 
 
 def _size(counts: Counts) -> Iterator[Finding]:
-    size = f"{counts.questions:,} questions on {counts.passages:,} passages, {counts.bytes:,} bytes"
+    size = f"{counts.questions:,} questions about {counts.passages:,} passages, {counts.bytes:,} bytes"
     if counts.questions < FEW:
-        yield Finding("warning", f"{size}: too few to learn from", "expect them to be learnt by heart")
+        yield Finding("warning", f"{size}: too few to learn from", "expect the model to memorise them")
     elif counts.questions < SMALL:
-        advice = "from scratch little more than easy questions will be learnt; a pre-trained encoder helps"
-        yield Finding("note", f"{size}: a small set", advice)
+        advice = "from scratch, a model will learn little beyond easy questions; a pre-trained encoder helps"
+        yield Finding("note", f"{size}: a small dataset", advice)
     else:
         yield Finding("ok", size)
     if counts.empty:
-        message = f"questions left out: {counts.empty:,}; they or their passage are empty"
-        yield Finding("note", message, "nothing to do, unless it should not be so")
+        message = f"{counts.empty:,} questions are left out: the question or its passage is empty"
+        yield Finding("note", message, "nothing to do, unless this is unexpected")
 
 
 def _answers(survey: Survey, counts: Counts) -> Iterator[Finding]:
@@ -82,30 +79,30 @@ def _answers(survey: Survey, counts: Counts) -> Iterator[Finding]:
     if wrong := counts.mended + counts.lost:
         first = survey.outside.first
         level = "warning" if wrong > (counts.answers + counts.lost) / 100 else "note"
-        message = f"{wrong:,} answers are not at their answer_start; the first is of question {first}"
+        message = f"{wrong:,} answers are not at their answer_start; the first is in question {first}"
         advice = (
-            f"{counts.mended:,} occur once and are moved there; {counts.lost:,} are left out of training; count "
-            "characters, not bytes, from 0"
+            f"{counts.mended:,} occur only once and are corrected; {counts.lost:,} are left out of training; offsets "
+            "count characters, not bytes, from 0"
         )
         yield Finding(level, message, advice)
     else:
-        yield Finding("ok", f"all {counts.answers:,} answers stand where they say")
+        yield Finding("ok", f"all {counts.answers:,} answers are at their answer_start")
     if counts.unanswered:
-        message = f"{counts.unanswered:,} questions have no answer that is found in their passage"
-        yield Finding("note", message, "they are scored by their texts, and not trained on")
+        message = f"{counts.unanswered:,} questions have no answer that can be found in their passage"
+        yield Finding("note", message, "they are scored against their answer texts, but not trained on")
     if counts.impossible:
         share = counts.impossible / counts.questions
-        message = f"{share:.1%} of the questions have no answer in their passage"
-        yield Finding("note", message, "set task.no_answer=true, or the model must always find something")
+        message = f"{share:.1%} of the questions are unanswerable from their passage"
+        yield Finding("note", message, "set task.no_answer=true, or the model must always give an answer")
     if survey.spread:
-        message = f"{survey.spread:,} questions have true answers at several places"
-        yield Finding("ok", f"{message}; the first is learnt, the best counts")
+        message = f"{survey.spread:,} questions have correct answers at several places"
+        yield Finding("ok", f"{message}; training uses the first, scoring the best match")
 
 
 def _lengths(survey: Survey) -> Iterator[Finding]:
     for what, lengths, long, advice in (
         ("passages", survey.lengths, LONG, "they are read in windows; a larger task.window reads more at once"),
-        ("answers", survey.answers, LONG_ANSWER, "raise task.longest_answer, and task.stride to as much"),
+        ("answers", survey.answers, LONG_ANSWER, "raise task.longest_answer, and task.stride to match"),
     ):
         if not lengths:
             continue
@@ -121,29 +118,29 @@ def _lengths(survey: Survey) -> Iterator[Finding]:
 def _repeats(survey: Survey) -> Iterator[Finding]:
     if (same := survey.questions.repeated()) > 0.001:
         level: Level = "warning" if same > 0.1 else "note"
-        advice = "remove duplicates; several true answers belong in one row"
-        yield Finding(level, f"{same:.1%} of the questions are repeats on the same passage", advice)
+        advice = "remove duplicates; put several correct answers in one row"
+        yield Finding(level, f"{same:.1%} of the questions are duplicates about the same passage", advice)
 
 
 def _overlap(survey: Survey, valid: QuestionSource) -> Iterator[Finding]:
     for row in valid.rows():
         survey.passages.add(row.context, False)
-    message = f"{survey.passages.overlap():.1%} of the questions of {valid.name} are on passages to train on"
+    message = f"{survey.passages.overlap():.1%} of the questions in {valid.name} are about passages of the training set"
     if survey.passages.overlap() > 0.01:
-        yield Finding("warning", message, "the score will flatter the model; remove them from one of the two")
+        yield Finding("warning", message, "scores will look too good; remove these passages from one of the two")
     else:
         yield Finding("ok", message)
 
 
 def _split() -> Iterator[Finding]:
-    yield Finding("ok", "validation: questions are split by their passage, so that no passage is in two parts")
+    yield Finding("ok", "validation: questions are split by passage, so no passage is in two splits")
 
 
 def _suited(survey: Survey) -> Finding:
     if survey.script == EAST_ASIAN:
-        advice = "the tokenizer characters suits them: no token cuts an answer; set task.longest_answer=60"
+        advice = "use the characters tokenizer, so that no token cuts an answer, and task.longest_answer=60"
         return Finding("note", "the questions are in Chinese or Japanese", advice)
-    return Finding("note", "the questions are in words with blanks", "the tokenizer words or bpe suits them")
+    return Finding("note", "the questions have spaces between words", "the words or bpe tokenizer suits them")
 
 
 def _mean(lengths: Counter[int]) -> float:

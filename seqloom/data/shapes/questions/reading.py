@@ -1,8 +1,8 @@
-"""Questions on passages, with answers that stand in them: SQuAD's JSON (1.1, and 2.0 with questions that have no
-answer), or JSONL with a question on each line; read from the beginning as often as needed.
+"""Questions about passages that contain the answers: SQuAD JSON (1.1, or 2.0 with unanswerable questions), or JSONL
+with one question per line; re-read from the beginning as often as needed.
 
-An answer is known by its text and by the character it begins at. Where the two disagree, a text that occurs once in
-the passage says where it is; any other is left out of training. Scores know all texts.
+An answer has a text and the offset of its first character. If the two disagree, the offset is corrected when the text
+occurs exactly once in the passage; otherwise the answer is excluded from training. Scoring uses all answer texts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FORM = '{"context": "...", "question": "...", "answers": {"text": ["..."], "answ
 
 
 class Question(NamedTuple):
-    line: int  # of the file; in one JSON object: which question it is
+    line: int  # of the file; in a single JSON object, the number of the question
     context: str
     question: str
-    answers: tuple[tuple[int, str], ...]  # (character it begins at, text), each where it says
-    texts: tuple[str, ...]  # all true answers, also those that are not found in the passage
-    impossible: bool = False  # the passage does not answer it, and the data says so
-    mended: int = 0  # answers whose offset was wrong
-    lost: int = 0  # answers that are not in the passage, or at several places and at none of them by their offset
+    answers: tuple[tuple[int, str], ...]  # (offset of the first character, text), verified
+    texts: tuple[str, ...]  # all correct answers, including those not found in the passage
+    impossible: bool = False  # marked as unanswerable from its passage
+    mended: int = 0  # answers whose offset was corrected
+    lost: int = 0  # answers that are not at their offset and do not occur exactly once
     id: str = ""
 
 
@@ -40,7 +40,7 @@ Read = Callable[[], Iterator[tuple[int, str, dict[str, Any]]]]  # (line, place t
 
 
 class QuestionSource:
-    """Questions in order; one without a text, or with an empty passage, is left out."""
+    """Questions in order; those that are empty or have an empty passage are left out."""
 
     unit = "passages"
 
@@ -61,7 +61,7 @@ class QuestionSource:
         return QuestionSource(name, read)
 
     def texts(self) -> Iterator[str]:
-        """Every passage once where it stands several times in a row, and every question."""
+        """Every passage (once per run of consecutive rows) and every question."""
         before = None
         for row in self.rows():
             if row.context != before:
@@ -75,7 +75,7 @@ class QuestionSource:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all that is kept."""
+        """SHA-256 of the rows kept."""
         return self.counts.hash
 
     @cached_property
@@ -85,45 +85,45 @@ class QuestionSource:
 
 @dataclass
 class Counts:
-    """What one reading tells of all questions."""
+    """What one pass over all questions finds."""
 
     questions: int = 0
     passages: int = 0
-    answers: int = 0  # where they say, or mended
+    answers: int = 0  # at their offset, or corrected
     mended: int = 0
     lost: int = 0
-    first_mended: int = 0  # lines
+    first_mended: int = 0  # line numbers
     first_lost: int = 0
-    unanswered: int = 0  # questions none of whose answers is found: scored, not trained on
+    unanswered: int = 0  # questions with no answer found in the passage: scored, not trained on
     impossible: int = 0
     empty: int = 0  # left out
     bytes: int = 0
     hash: str = ""
 
     def remarks(self) -> list[str]:
-        """What a log must say of them; nothing of what is as it should be."""
-        said = {
-            "answers moved to the only place where their text stands": self.mended,
-            "answers left out of training (their text is not at its offset, nor at one place alone)": self.lost,
-            "questions with no answer left: scored by their texts, not trained on": self.unanswered,
-            "questions without an answer in the passage": self.impossible,
-            "questions left out, for they or their passage are empty": self.empty,
+        """Log messages on whatever is out of the ordinary."""
+        messages = {
+            "answers moved to the only occurrence of their text": self.mended,
+            "answers left out of training (not at their offset, and not exactly one occurrence)": self.lost,
+            "questions with no usable answer: scored, but not trained on": self.unanswered,
+            "unanswerable questions": self.impossible,
+            "questions left out because they or their passages are empty": self.empty,
         }
-        return [f"{count:,} {what}" for what, count in said.items() if count]
+        return [f"{count:,} {what}" for what, count in messages.items() if count]
 
 
 def open_questions(spec: str) -> QuestionSource:
-    """SQuAD's JSON, JSONL, `sample:NAME`; also compressed. Every question must say what its answers are."""
+    """SQuAD JSON, JSONL, `sample:NAME`; also compressed. Every question must have its answers."""
     source = QuestionSource(spec, lambda: (_question(row, line, place) for line, place, row in _find(spec)()))
     if next(source.rows(), None) is None:
         empty = source.counts.empty
-        reason = f"all {empty:,} are empty, or their passage is" if empty else f"a line looks like {FORM}"
-        raise UserError(f"{spec}: no questions in it; {reason}")
+        reason = f"all {empty:,} are empty or have an empty passage" if empty else f"expected lines like {FORM}"
+        raise UserError(f"{spec}: contains no questions; {reason}")
     return source
 
 
 def open_asked(spec: str) -> Iterator[dict[str, Any]]:
-    """What is to be answered: {"line", "id" where there is one, "question", "context"}; answers are not needed."""
+    """Questions to answer: {"line", "id" if given, "question", "context"}; reference answers are not needed."""
     found = False
     for line, place, row in _find(spec)():
         question, context = text_of(row, "question", place).strip(), text_of(row, "context", place)
@@ -132,7 +132,7 @@ def open_asked(spec: str) -> Iterator[dict[str, Any]]:
             id = {"id": str(row["id"])} if "id" in row else {}
             yield {"line": line} | id | {"question": question, "context": context}
     if not found:
-        raise UserError(f"{spec}: no questions in it")
+        raise UserError(f"{spec}: contains no questions")
 
 
 def _find(spec: str) -> Read:
@@ -142,20 +142,20 @@ def _find(spec: str) -> Read:
     path = Path(spec)
     check_file(path)
     if path.is_dir():
-        raise UserError(f"{path}: a folder; questions stand in one file, .json or .jsonl")
+        raise UserError(f"{path}: is a folder; give one file, .json or .jsonl")
     if suffix(path) in LINES:
         return lambda: ((line, f"{path}:{line}", row) for line, row in read_jsonl(path))
     if suffix(path) == ".json":
         return lambda: _read_squad(path)
-    raise UserError(f"{path}: not a file of questions; SQuAD's .json is wanted, or .jsonl with lines like {FORM}")
+    raise UserError(f"{path}: not a question file; give SQuAD .json, or .jsonl with lines like {FORM}")
 
 
 def _read_squad(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """{"data": [{"paragraphs": [{"context": ..., "qas": [...]}, ...]}, ...]}: one object, so it is read as a whole."""
+    """{"data": [{"paragraphs": [{"context": ..., "qas": [...]}, ...]}, ...]}: one object, so it is read whole."""
     try:
         whole = json.loads("".join(read_text(path)))
     except json.JSONDecodeError as error:
-        way_out = "; one object per line is JSONL: name it .jsonl" if error.msg == "Extra data" else ""
+        way_out = "; if it has one object per line, rename it to .jsonl" if error.msg == "Extra data" else ""
         raise UserError(
             f"{path}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}{way_out}"
         ) from None
@@ -167,22 +167,22 @@ def _read_squad(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
         for p, paragraph in enumerate(_list_of(article, "paragraphs", place), 1):
             inside = f"{place}, paragraph {p}"
             context = text_of(_object(paragraph, inside), "context", inside)
-            for q, asked in enumerate(_list_of(paragraph, "qas", inside), 1):
+            for q, question in enumerate(_list_of(paragraph, "qas", inside), 1):
                 number += 1
                 where = f"{inside}, question {q}"
-                yield number, where, _object(asked, where) | {"context": context}
+                yield number, where, _object(question, where) | {"context": context}
 
 
 def _list_of(holder: Any, key: str, place: str) -> list[Any]:
     found = _object(holder, place).get(key)
     if not isinstance(found, list):
-        raise UserError(f'{place}: no list "{key}"; SQuAD\'s form is wanted: data, paragraphs, qas')
+        raise UserError(f'{place}: no list "{key}"; expected the SQuAD format: data, paragraphs, qas')
     return found
 
 
 def _object(value: Any, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"{place}: an object is wanted, in braces")
+        raise UserError(f"{place}: expected an object in braces")
     return value
 
 
@@ -195,18 +195,18 @@ def _question(row: dict[str, Any], line: int, place: str) -> Question:
     found: list[tuple[int, str]] = []
     mended = lost = 0
     for start, text in given:
-        place_found = _located(context, start, text)
-        if place_found is None:
+        offset = _located(context, start, text)
+        if offset is None:
             lost += 1
             continue
-        mended += place_found != start
-        found.append((place_found, text))
+        mended += offset != start
+        found.append((offset, text))
     answers = tuple(dict.fromkeys(found))
     return Question(line, context, question, answers, texts, False, mended, lost, str(row.get("id", "")))
 
 
 def _given(row: dict[str, Any], place: str) -> list[tuple[int, str]]:
-    """(offset, text) in any of the three forms."""
+    """(offset, text) of each answer, from any of the three accepted forms."""
     if "answers" not in row and "answer" in row:
         row = {"answers": [{"text": row["answer"], "answer_start": row.get("answer_start")}]}
     given = row.get("answers")
@@ -226,13 +226,13 @@ def _answer(one: Any, place: str) -> tuple[int, str]:
     start = _object(one, f"{place}, answer").get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool):
         raise UserError(
-            f'{place}: "answer_start" must be a number: the character of the passage where the answer begins'
+            f'{place}: "answer_start" must be an integer: the offset of the answer in the passage, in characters'
         )
     return start, text_of(one, "text", f"{place}, answer")
 
 
 def _located(context: str, start: int, text: str) -> int | None:
-    """Where it stands: at its offset, or else at the only place there is."""
+    """The offset of the text: as given, or else of its only occurrence; None if neither is right."""
     if not text.strip():
         return None
     if start >= 0 and context.startswith(text, start):

@@ -1,4 +1,4 @@
-"""Questions and passages as ids, with the characters that each token stands for; in memory, a passage once."""
+"""Questions and passages as token ids, with the characters each token covers; in memory, each passage once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Spans(Protocol):
-    """What is asked of a tokenizer here."""
+    """The interface of a tokenizer that is needed here."""
 
     size: int
 
@@ -21,13 +21,13 @@ class Spans(Protocol):
 
 
 class Asked(NamedTuple):
-    """One question, as a task reads it."""
+    """One question, as the task reads it."""
 
-    asked: np.ndarray  # ids of the question
-    passage: np.ndarray  # ids of the passage
-    places: np.ndarray  # (tokens of the passage, 2): the characters they stand for
-    spans: tuple[tuple[int, int], ...]  # the first and the last token of each true answer that is found
-    texts: tuple[str, ...]  # all true answers; none: there is none in the passage
+    asked: np.ndarray  # token ids of the question
+    passage: np.ndarray  # token ids of the passage
+    places: np.ndarray  # (passage tokens, 2): the characters they cover
+    spans: tuple[tuple[int, int], ...]  # first and last token of each answer found in the passage
+    texts: tuple[str, ...]  # all correct answers; empty: unanswerable
     question: str
     context: str
     impossible: bool
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 class QuestionRows:
     def __init__(self, rows: Iterable[Question], tokenizer: Spans, origin: QuestionSource | None = None) -> None:
         self.origin = origin
-        self.counts = np.zeros(tokenizer.size, np.int64)  # how often each id occurs, a passage counted once
+        self.counts = np.zeros(tokenizer.size, np.int64)  # how often each id occurs, counting each passage once
         self._passages: list[tuple[str, np.ndarray, np.ndarray]] = []
         self._rows: list[tuple[Question, np.ndarray, int, tuple[tuple[int, int], ...]]] = []
         known: dict[str, int] = {}
@@ -49,7 +49,7 @@ class QuestionRows:
             asked = tokenizer.encode(row.question)
             self.counts += np.bincount(asked, minlength=tokenizer.size)
             spans = tuple(tokens_of(self._passages[number][2], start, start + len(text)) for start, text in row.answers)
-            lean = row._replace(context="")  # the text is kept with its passage
+            lean = row._replace(context="")  # stored once, in _passages
             self._rows.append((lean, asked.astype(np.int32), number, tuple(s for s in spans if s[0] <= s[1])))
         sizes = [(len(asked), len(self._passages[number][1])) for _, asked, number, _ in self._rows]
         self.lengths = np.array(sizes, np.int64).reshape(-1, 2)  # (questions, 2): of the question, of the passage
@@ -68,11 +68,11 @@ class QuestionRows:
 
     @property
     def tokens(self) -> int:
-        """Of all questions, each with its passage."""
+        """Tokens of all questions, each with its passage."""
         return int(self.lengths.sum())
 
     def cut(self) -> tuple[int, int]:
-        """Answers that begin or end inside a token, and answers in all."""
+        """The number of answers that begin or end inside a token, and of all answers."""
         found = [exact for answers in self._exactness() for exact in answers]
         return len(found) - sum(found), len(found)
 
@@ -84,7 +84,7 @@ class QuestionRows:
 
 
 def tokens_of(places: np.ndarray, begin: int, end: int) -> tuple[int, int]:
-    """The first and the last token that hold any of these characters; the first is after the last: none does."""
+    """The first and the last token that overlap these characters; first > last if none does."""
     first = int(np.searchsorted(places[:, 1], begin, side="right"))
     last = int(np.searchsorted(places[:, 0], end, side="left")) - 1
     return first, last

@@ -1,4 +1,4 @@
-"""Questions on passages, and where in the passage the answer stands."""
+"""Questions about passages, with the position of the answer in the passage."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
 class Options(DataOptions):
-    """Files have the form of SQuAD: nothing more to choose."""
+    """Files are in the SQuAD format: nothing more to choose."""
 
 
 class QuestionTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8000, ge=2, description="largest vocabulary of words and bpe")
+    vocabulary: int = Field(8000, ge=2, description="maximum vocabulary size of words and bpe")
 
 
 class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows, Tokenizer]):
@@ -57,7 +57,7 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
         cut, answers = rows.cut()
         remarks = part.counts.remarks()
         if cut:
-            remarks.append(f"{cut:,} of {answers:,} answers begin or end inside a token, and take the whole of it")
+            remarks.append(f"{cut:,} of {answers:,} answers begin or end inside a token and are extended to all of it")
         if talk and remarks:
             talk.say(f"{name or part.name}: {'; '.join(remarks)}")
         return rows
@@ -65,13 +65,13 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
     def check(self, rows: Mapping[str, QuestionRows], vocabulary: Tokenizer) -> None:
         counts = rows["train"].counts
         if counts[vocabulary.unk] > 0.5 * counts.sum():
-            raise mostly_unknown("the training part")
-        for part, asked in rows.items():
-            if not len(asked):
-                raise UserError(f"the {part} part has no questions")
+            raise mostly_unknown("the training set")
+        for part, questions in rows.items():
+            if not len(questions):
+                raise UserError(f"the {part} split has no questions")
 
     def describe(self, train: QuestionRows, vocabulary: Tokenizer) -> str:
-        return f"{len(train):,} training questions on {train.passages:,} passages, vocabulary {vocabulary.size:,}"
+        return f"{len(train):,} training questions about {train.passages:,} passages, vocabulary {vocabulary.size:,}"
 
 
 SHAPE = Questions()

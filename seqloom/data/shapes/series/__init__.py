@@ -1,4 +1,4 @@
-"""Numeric series on a clock."""
+"""Numeric time series."""
 
 from seqloom.data.shapes.series.shape import SHAPE
 

@@ -1,7 +1,7 @@
-"""The calendar as inputs of a model: where in the day, the week, the month and the year a time stands.
+"""Calendar features: the position of a time within the day, the week, the month and the year.
 
-Each is a place on a circle and comes as two numbers, its sine and its cosine, so that 23:00 is next to midnight and
-December next to January.
+Each is a position on a circle, encoded by its sine and cosine, so that 23:00 is next to midnight and December next to
+January.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ SUITS = {
 }
 
 
-def calendar_of(wanted: str, unit: str) -> list[str]:
-    """What a clock of that unit can give of `hour,weekday`; `auto`: what suits it."""
-    if wanted == "auto":
+def calendar_of(listed: str, unit: str) -> list[str]:
+    """The calendar features in a list like `hour,weekday`; `auto`: those that suit the unit."""
+    if listed == "auto":
         return list(SUITS.get(unit, ()))
-    names = [name for part in wanted.split(",") if (name := part.strip())]
+    names = [name for part in listed.split(",") if (name := part.strip())]
     for name in names:
         if name not in CALENDAR:
-            raise unknown("part of the calendar", name, CALENDAR)
+            raise unknown("calendar feature", name, CALENDAR)
     if names and unit == "number":
-        raise UserError(f"data.calendar={wanted}: needs dates; the times of this data are plain numbers")
+        raise UserError(f"data.calendar={listed}: needs dates, but the times of this data are plain numbers")
     return names
 
 
@@ -41,14 +41,14 @@ def calendar_names(calendar: Sequence[str]) -> list[str]:
 
 
 def calendar_features(times: np.ndarray, calendar: Sequence[str]) -> np.ndarray:
-    """(T, 2 x calendar): where on its circle each time stands, as sine and cosine."""
-    found = [_turn(times, name) for name in calendar]
-    waves = [wave(2 * np.pi * turn) for turn in found for wave in (np.sin, np.cos)]
+    """(T, 2 x calendar): sine and cosine of the position of each time."""
+    phases = [_phase(times, name) for name in calendar]
+    waves = [wave(2 * np.pi * phase) for phase in phases for wave in (np.sin, np.cos)]
     return np.stack(waves, axis=-1).astype(np.float32) if waves else np.zeros((len(times), 0), np.float32)
 
 
-def _turn(times: np.ndarray, name: str) -> np.ndarray:
-    """Share of the circle that has gone by, 0 to 1."""
+def _phase(times: np.ndarray, name: str) -> np.ndarray:
+    """Position on the circle, 0 to 1."""
     day, month, year = (times.astype(f"datetime64[{unit}]") for unit in "DMY")
     if name == "hour":
         return (times - day).astype(np.int64) / 86_400

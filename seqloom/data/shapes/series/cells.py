@@ -1,4 +1,4 @@
-"""Cells of a table as numbers: what is missing, what is one, what is none."""
+"""Cells of a table as numbers, or as missing values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 
-MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # in any case
+MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # in upper or lower case
 FLAGS = {"true": 1.0, "false": 0.0}
 
 
 def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.ndarray:
-    """Cells as float64, NaN where one is missing; one that is no number, or infinite, is named."""
+    """Cells as float64, NaN where missing; raises for one that is not a number, or infinite."""
     try:
         ready = isinstance(cells, np.ndarray)
         numbers = cells.astype(np.float64) if ready else np.fromiter(map(float, cells), np.float64, len(cells))
@@ -22,7 +22,7 @@ def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.n
         numbers = np.array([_number(spec, column, cell, lines[n]) for n, cell in enumerate(cells)])
     if (infinite := np.isinf(numbers)).any():
         row = int(infinite.argmax())
-        raise UserError(f"{spec}:{lines[row]}: {column}={cells[row]} is infinite; mend it, or leave the cell empty")
+        raise UserError(f"{spec}:{lines[row]}: {column}={cells[row]} is infinite; fix it, or leave the cell empty")
     return numbers
 
 
@@ -48,5 +48,5 @@ def _number(spec: str, column: str, cell: Any, line: int) -> float:
     text = str(cell).strip()
     if text.lower() in FLAGS:
         return FLAGS[text.lower()]
-    hint = "; decimals are written with a point" if text.replace(",", "").lstrip("-").isdecimal() else ""
-    raise UserError(f"{spec}:{line}: {column}={text!r} is not a number{hint}; mend it, or leave the cell empty")
+    hint = "; write decimals with a point" if text.replace(",", "").lstrip("-").isdecimal() else ""
+    raise UserError(f"{spec}:{line}: {column}={text!r} is not a number{hint}; fix it, or leave the cell empty")

@@ -1,7 +1,7 @@
-"""The clock of a series: how long a step is, which times lie on it, which come next.
+"""The clock of a series: its frequency, the times that lie on it, and those that come next.
 
-A step is so many seconds, minutes, hours, days or weeks; or so many months or years of the calendar, whose lengths
-differ; or, where times are plain numbers, a number.
+A step is a number of seconds, minutes, hours, days or weeks; or of calendar months or years, whose lengths differ; or,
+if times are plain numbers, a plain number.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from seqloom.data.shapes.series.times import OffClock
 
 SECONDS = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 MONTHS = {"year": 12, "month": 1}
-NEARLY = 1e-3  # of a step; plain numbers are rounded
+NEARLY = 1e-3  # share of a step, a tolerance for rounded numbers
 
 
 @dataclass(frozen=True)
 class Clock:
     unit: str  # second, minute, hour, day, week, month, year, number
-    step: float = 1  # of that unit; whole but for numbers
-    month_end: bool = False  # months: each point stands on the last day of its month
+    step: float = 1  # in that unit; an integer unless the unit is number
+    month_end: bool = False  # months: each point is on the last day of its month
 
     def __str__(self) -> str:
         step = int(self.step) if self.step == int(self.step) else self.step
@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def season(self) -> int:
-        """Points after which things tend to come again: a day of hours, a week of days, a year of months."""
+        """Points per season: a day of hours, a week of days, a year of months."""
         if self.unit == "number":
             return 1
         per_season = {"hour": 24, "day": 7, "week": 52, "month": 12, "second": 60, "minute": 60}.get(self.unit, 1)
@@ -41,11 +41,11 @@ class Clock:
         return max(1, round(per_season / self.step))
 
     def same(self, other: Clock) -> bool:
-        """Of the same steps; whether months end or begin with their points, a short file does not tell."""
+        """Whether the steps are equal; a short file does not show whether its points are at the ends of months."""
         return (self.unit, self.step) == (other.unit, other.step)
 
     def steps(self, times: np.ndarray) -> np.ndarray:
-        """From each time to the next, in steps of this clock: whole numbers where times lie on it."""
+        """From each time to the next, in steps of this clock: integers where times lie on it."""
         if self.unit in MONTHS:
             return np.diff(_months(times)) / (MONTHS[self.unit] * self.step)
         if self.unit == "number":
@@ -67,9 +67,9 @@ class Clock:
 
 
 def infer_clock(times: np.ndarray, series: np.ndarray) -> Clock | None:
-    """The clock on which all rows lie, by their most common step; None: no series has two points.
+    """The clock on which all rows lie, by their most common step; None if no series has two points.
 
-    `times` rise within each series, whose rows stand together.
+    `times` increase within each series, whose rows are contiguous.
     """
     inside = series[1:] == series[:-1]
     if not inside.any():
@@ -88,8 +88,8 @@ def infer_clock(times: np.ndarray, series: np.ndarray) -> Clock | None:
         parts = apart / step
         if (off := np.abs(parts - np.round(parts)) > NEARLY).any():
             row = int(rows[off.argmax()])
-            raise OffClock(row, f"{_named(base, apart[off.argmax()])} after the point before it, off a clock of "
-                                f"{clock}")  # fmt: skip
+            found = _named(base, apart[off.argmax()])
+            raise OffClock(row, f"its distance to the point before ({found}) is not a multiple of the step ({clock})")
     return clock
 
 
@@ -98,7 +98,7 @@ def _months(times: np.ndarray) -> np.ndarray:
 
 
 def _is_monthly(times: np.ndarray, inside: np.ndarray) -> tuple[bool, bool]:
-    """Whether all points stand on one day of their month, at one time of day; and whether that day is the last."""
+    """Whether all points are on the same day of their month, at the same time; and whether that day is the last."""
     days = times.astype("datetime64[D]")
     if np.diff(times)[inside].min().astype(np.int64) < 28 * 86_400 or len(np.unique(times - days)) > 1:
         return False, False
@@ -110,7 +110,7 @@ def _is_monthly(times: np.ndarray, inside: np.ndarray) -> tuple[bool, bool]:
 
 
 def _named(base: Clock, step: float) -> Clock:
-    """A step of seconds, months or numbers in the largest unit that holds it."""
+    """A step of seconds, months or numbers, in the largest unit that divides it."""
     if base.unit == "number":
         return Clock("number", float(f"{step:.9g}"))  # differences of numbers like 0.1 are not exact
     units = MONTHS if base.unit == "month" else SECONDS
@@ -121,13 +121,13 @@ def _named(base: Clock, step: float) -> Clock:
 def _check_each(
     series: np.ndarray, rows: np.ndarray, which: np.ndarray, lengths: np.ndarray, step: float, base: Clock
 ) -> None:
-    """Refuse a series whose own most common step, seen twice or more, is another than that of the whole."""
+    """Refuse a series whose own most common step, seen at least twice, differs from that of all data."""
     pairs, first, counts = np.unique(series * len(lengths) + which, return_index=True, return_counts=True)
     order = np.lexsort((-counts, pairs // len(lengths)))
     owner = pairs[order] // len(lengths)
-    most = order[np.concatenate(([True], owner[1:] != owner[:-1]))]  # of each series, its most common step
+    most = order[np.concatenate(([True], owner[1:] != owner[:-1]))]  # the most common step of each series
     strange = (lengths[pairs[most] % len(lengths)] != step) & (counts[most] > 1)
     if strange.any():
         found = most[strange.argmax()]
         own = _named(base, lengths[pairs[found] % len(lengths)])
-        raise OffClock(int(rows[first[found]]), f"a clock of {own}, where most have one of {_named(base, step)}")
+        raise OffClock(int(rows[first[found]]), f"its frequency is {own}, but that of most is {_named(base, step)}")

@@ -1,7 +1,7 @@
-"""Numeric series on a clock: one or many, of one or many variables, with what is missing left missing.
+"""Numeric time series: one or many, univariate or multivariate; missing values stay missing.
 
-Rows of a series rise in time. A step that the file leaves out becomes a row of missing values, so that row n is n steps
-after the first. What follows the last value of any target is the future: only its known columns are kept.
+Rows of a series increase in time. A step absent from the file becomes a row of missing values, so that row n is n steps
+after the first. What follows the last value of any target is the future: only its known covariates are kept.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.table import Table, listed, read_table
 from seqloom.data.shapes.series.times import OffClock
 
-LINES = Clock("number")  # where lines are counted
-TAKEN = ("series", "step", "time")  # columns of a table of forecasts
+LINES = Clock("number")  # if lines are counted
+TAKEN = ("series", "step", "time")  # reserved: columns of a table of forecasts
 
 
 @dataclass(frozen=True)
 class Series:
-    """`ends` points, and rows beyond them of which only the known columns say something."""
+    """`ends` points, and rows after them of which only the known covariates matter."""
 
     name: str
     times: np.ndarray  # (rows,) seconds, or numbers
@@ -39,30 +39,30 @@ class Series:
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found on reading."""
+    """What was found while reading."""
 
-    rows: int = 0  # of the file
-    missing: dict[str, int] = field(default_factory=dict)  # empty cells of each column up to the last value
+    rows: int = 0  # in the file
+    missing: dict[str, int] = field(default_factory=dict)  # missing cells of each column up to the last value
     gaps: int = 0  # places where the clock jumps
-    filled: int = 0  # rows that were put there
+    filled: int = 0  # rows inserted there
     ahead: int = 0  # rows after the last value
     empty: int = 0  # series without any value, left out
-    left_out: tuple[str, ...] = ()  # columns without numbers
-    unused: int = 0  # points after the last part
-    apart: int = 0  # series of a file of their own that do not go on from what stands before
+    left_out: tuple[str, ...] = ()  # non-numeric columns
+    unused: int = 0  # points after the last split
+    apart: int = 0  # series of a separate file that do not continue the earlier ones
 
 
 @dataclass(frozen=True)
 class SeriesSource:
-    """A part: of each series the points from `begins` to `ends`; what stands before them is history."""
+    """A split: the points of each series from `begins` to `ends`; those before are history."""
 
     name: str
     columns: list[str]
     targets: list[str]
     past: list[str]
     known: list[str]
-    clock: Clock | None  # None: no series has two points
-    dated: bool  # times are those of the file; else lines are counted
+    clock: Clock | None  # None if no series has two points
+    dated: bool  # times are those of the file; otherwise lines are counted
     series: list[Series]
     begins: list[int]
     ends: list[int]
@@ -91,25 +91,25 @@ class SeriesSource:
         return digest.hexdigest()
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """Of these columns; one that is not there is named."""
+        """The indices of these columns; raises if one is absent."""
         if lacking := [name for name in names if name not in self.columns]:
-            raise UserError(f"{self.name}: no column {lacking[0]!r}; there are: {', '.join(self.columns)}")
+            raise UserError(f"{self.name}: no column {lacking[0]!r}; available: {', '.join(self.columns)}")
         return [self.columns.index(name) for name in names]
 
     def points_of(self, names: Sequence[str]) -> np.ndarray:
-        """What all series of this part have in these columns, one under the other: (points, names)."""
+        """The values of these columns at all points of this split, series after series: (points, names)."""
         places = self.places(names)
         parts = (one.values[begin:end] for one, begin, end in zip(self.series, self.begins, self.ends, strict=True))
         return np.concatenate([part[:, places] for part in parts])
 
     def constant(self) -> list[str]:
-        """Series whose targets never change in this part."""
+        """Series whose targets never change in this split."""
         places = self.places(self.targets)
         parts = zip(self.series, self.begins, self.ends, strict=True)
         return [one.name for one, begin, end in parts if _is_constant(one.values[begin:end, places])]
 
     def part(self, name: str, begins: Sequence[int], ends: Sequence[int]) -> SeriesSource:
-        """Another stretch of each series; those without a point in it are left out."""
+        """Another range of each series; those without a point in it are left out."""
         kept = [n for n, (begin, end) in enumerate(zip(begins, ends, strict=True)) if end > begin]
         return replace(
             self,
@@ -125,25 +125,25 @@ class SeriesSource:
 
 
 def open_series(spec: str, data: Options | None = None) -> SeriesSource:
-    """CSV, TSV, JSONL, parquet (`data.layout`: long or wide) or `sample:NAME`; also compressed. `data` says which
-    column is what."""
+    """CSV, TSV, JSONL, parquet (`data.layout`: long or wide) or `sample:NAME`; also compressed. `data` gives the roles
+    of columns."""
     data = data or Options.model_validate({"train": spec})
     table = read_table(spec, data)
     past, known = listed(data.past), listed(data.known)
     targets = listed(data.targets) or [name for name in table.columns if name not in (*past, *known)]
     if not targets:
-        raise UserError(f"{spec}: no column is left to forecast; -o data.targets=NAME")
+        raise UserError(f"{spec}: no column is left to forecast; set -o data.targets=NAME")
     if taken := [name for name in targets if name in TAKEN]:
         raise UserError(
-            f"{spec}: column {taken[0]!r} would be forecast, but a table of forecasts has a column of that name; "
-            f"rename it, or say what it is: -o data.series={taken[0]}, or which columns are: -o data.targets=NAME"
+            f"{spec}: column {taken[0]!r} cannot be a target, as tables of forecasts have a column of that name; "
+            f"rename it, set its role (-o data.series={taken[0]}), or set the targets (-o data.targets=NAME)"
         )
     order = np.argsort(table.series, kind="stable")
     values, which, lines = table.values[order], table.series[order], table.lines[order]
     times, clock = _clocked(table, order, which, lines)
     found, facts = _cut(table, targets, times, values, which, clock)
     if not found:
-        raise UserError(f"{spec}: no series in it; no target ({', '.join(targets)}) has a value")
+        raise UserError(f"{spec}: contains no series; no target ({', '.join(targets)}) has a value")
     season = data.season or (clock.season if clock else 1)
     calendar = calendar_of(data.calendar, clock.unit if clock else "day")
     ends = [one.ends for one in found]
@@ -154,7 +154,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
 
 
 def _clocked(table: Table, order: np.ndarray, which: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, Clock | None]:
-    """The time of each row, series after series; refuses what is out of order, there twice, or off the clock."""
+    """The time of each row, series after series; refuses times that are out of order, duplicate or irregular."""
     if table.times is None:
         starts = np.searchsorted(which, which)  # the first row of each row's series
         return np.arange(len(which)) - starts, LINES
@@ -165,8 +165,8 @@ def _clocked(table: Table, order: np.ndarray, which: np.ndarray, lines: np.ndarr
     except OffClock as error:
         series = _shown(table, which[error.row])
         raise UserError(
-            f"{table.name}:{lines[error.row]}: {series}: {error}; one regular clock is wanted: resample, or give "
-            "series of other frequencies a run of their own"
+            f"{table.name}:{lines[error.row]}: {series}: {error}; resample to one frequency, or give series of "
+            "other frequencies a run of their own"
         ) from None
     if clock:
         _check_gaps(table, times, which, lines, clock)
@@ -178,22 +178,20 @@ def _check_order(table: Table, times: np.ndarray, which: np.ndarray, lines: np.n
     if not (wrong := inside & back).any():
         return
     rows = np.flatnonzero(wrong)
-    row = int(rows[lines[rows + 1].argmin()])  # the first in the file
+    row = int(rows[lines[rows + 1].argmin()])  # first in the file
     series = _shown(table, which[row])
     place, here, before = f"{table.name}:{lines[row + 1]}", _at(times[row + 1]), _at(times[row])
     others = f" ({len(rows):,} such lines)" if len(rows) > 1 else ""
     if times[row] == times[row + 1]:
-        way_out = (
-            "keep one" if len(table.names) > 1 else "keep one, or name the column that tells series apart: data.series"
-        )
-        raise UserError(f"{place}: {here} is there twice in {series}, also on line {lines[row]}{others}; {way_out}")
+        way_out = "keep one" if len(table.names) > 1 else "keep one, or set the column that names series: data.series"
+        raise UserError(f"{place}: duplicate time {here} in {series}, also on line {lines[row]}{others}; {way_out}")
     raise UserError(f"{place}: {here} comes after {before} in {series}{others}; sort the lines by time")
 
 
 def _cut(
     table: Table, targets: list[str], times: np.ndarray, values: np.ndarray, which: np.ndarray, clock: Clock | None
 ) -> tuple[list[Series], Facts]:
-    """Rows into series; steps that are left out are filled with missing values."""
+    """Rows grouped into series; absent steps are filled with missing values."""
     places = [table.columns.index(name) for name in targets]
     bounds = np.searchsorted(which, np.arange(len(table.names) + 1))
     found, gaps, filled, ahead, empty = [], 0, 0, 0, 0
@@ -219,18 +217,18 @@ def _cut(
 
 
 def _check_gaps(table: Table, times: np.ndarray, which: np.ndarray, lines: np.ndarray, clock: Clock) -> None:
-    """Before memory is asked for."""
+    """Checked before memory is allocated."""
     lacking = np.where(which[1:] == which[:-1], np.round(clock.steps(times)) - 1, 0)
-    if (wanted := int(lacking.sum())) > len(times):
+    if (rows := int(lacking.sum())) > len(times):
         raise UserError(
-            f"{table.name}: gaps in a clock of {clock} would take {wanted:,} rows to fill, more than the "
-            f"{len(times):,} there are; the longest ends on line {lines[lacking.argmax() + 1]}. Resample, or -o "
-            "data.time=line counts rows instead of time"
+            f"{table.name}: filling the gaps at frequency {clock} would take {rows:,} rows, more than the "
+            f"{len(times):,} there are; the longest gap ends on line {lines[lacking.argmax() + 1]}; resample, or count "
+            "rows instead of time with -o data.time=line"
         )
 
 
 def fill(clock: Clock, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Times and values on every step of the clock, missing where there was none; and in how many places."""
+    """Times and values at every step of the clock, missing where absent; and the number of gaps."""
     steps = np.round(clock.steps(times)).astype(np.int64)
     if (steps == 1).all():
         return times, values, 0
@@ -254,5 +252,5 @@ def _shown(table: Table, series: int) -> str:
 
 
 def _at(time: np.datetime64 | float) -> str:
-    """2016-07-01 12:00:00, without the parts at the end that say nothing."""
+    """2016-07-01 12:00:00; at midnight, only the date."""
     return str(time).replace("T", " ").removesuffix(" 00:00:00")

@@ -1,4 +1,4 @@
-"""Numeric series, scaled by what the training part says."""
+"""Numeric series, scaled by the statistics of the training set."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from seqloom.data.shapes.series.scale import SeriesScale
 
 
 class SeriesRows:
-    """Of each series, scaled: its values from the first point to the last of this part, and what is known beside.
+    """The scaled values of each series, from its first point to the last of this split, and its known covariates.
 
-    What is scored are the points from `begins`; what stands before them is history only. NaN is missing; but a known
-    column that is missing is 0, the mean of the training part.
+    Points from `begins` on are scored; those before are history only. NaN is missing; but a missing known covariate is
+    0, the mean of the training set.
     """
 
     def __init__(self, source: SeriesSource, scale: SeriesScale) -> None:
@@ -23,10 +23,10 @@ class SeriesRows:
         self.clock = Clock(scale.frequency, scale.step, scale.month_end)
         self._calendar = [name.removesuffix("_sin") for name in scale.calendar[::2]]
         if source.clock and not source.clock.same(self.clock):
-            raise UserError(f"{source.name}: a clock of {source.clock}, where training had one of {self.clock}")
+            raise UserError(f"{source.name}: frequency {source.clock}, but that of training is {self.clock}")
         if any((one.times.dtype.kind == "M") != (self.clock.unit != "number") for one in source.series):
             raise UserError(
-                f"{source.name}: dates and numbers do not go together; training had a clock of {self.clock}"
+                f"{source.name}: dates and plain numbers do not go together; training had frequency {self.clock}"
             )
         self.names = [one.name for one in source.series]
         self.begins = list(source.begins)
@@ -43,7 +43,7 @@ class SeriesRows:
 
     @property
     def tokens(self) -> int:
-        """Points of this part, in all series."""
+        """Points of this split, in all series."""
         return int(self.lengths.sum())
 
     def future_times(self, series: int, steps: int) -> np.ndarray:
@@ -51,7 +51,7 @@ class SeriesRows:
         return self.clock.after(self.times[series][-1], steps)
 
     def future_known(self, series: int, steps: int) -> np.ndarray:
-        """(steps, known) after the last point: the calendar goes on for ever, the columns of a file end with it."""
+        """(steps, known) after the last point: the calendar has no end, the columns of a file have."""
         end = len(self.times[series])
         there = self.known[series][end : end + steps]
         if len(there) == steps:
@@ -59,7 +59,7 @@ class SeriesRows:
         if columns := self.scale.columns["known"]:
             raise UserError(
                 f"{self.origin.name}: {self.origin.series[series].shown} has {', '.join(columns)} for "
-                f"{len(there):,} steps after its last value, and {steps:,} are asked for; add lines with them, and "
+                f"{len(there):,} steps after its last value, but {steps:,} are needed; add lines with them and "
                 "with empty targets"
             )
         return calendar_features(self.future_times(series, steps), self._calendar)

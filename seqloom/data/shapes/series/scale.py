@@ -1,4 +1,4 @@
-"""What a forecaster knows of its data: names and scale of the variables, the clock, the season."""
+"""The vocabulary of a forecaster: names and scale of the columns, frequency and season."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = "series.json"
 
 
 class SeriesScale:
-    """Centre and spread of every column of the training part: scaled = (raw - centre) / spread."""
+    """Centre and spread of every column in the training set: scaled = (raw - centre) / spread."""
 
     kind = "series"
 
@@ -33,8 +33,8 @@ class SeriesScale:
         method: str = "standard",
         missing: Sequence[str] = (),
     ) -> None:
-        """`columns` and `scale` by role: targets, past, known; `calendar`: names of the inputs that it gives;
-        `missing`: columns that are not always there in the training part."""
+        """`columns` and `scale` by role: targets, past, known; `calendar`: names of the calendar features; `missing`:
+        columns with missing values in the training set."""
         self.columns = {role: list(columns.get(role, ())) for role in ("targets", "past", "known")}
         self._scale = {
             role: tuple(np.asarray(numbers, np.float64) for numbers in scale.get(role, ((), ())))
@@ -49,16 +49,17 @@ class SeriesScale:
         self.hash = hashlib.sha256(b"\0".join(self.files().values())).hexdigest()
 
     def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
-        """(..., columns) as in the file to numbers of order 1; what is missing (NaN) stays so.
+        """(..., columns) from original units to numbers of order 1; NaN stays NaN.
 
-        Targets stay float64: beside a series of large numbers, one of small numbers is but its last digits.
+        Targets stay float64: scaled together with a series of large numbers, one of small numbers varies only in the
+        last digits.
         """
         centre, spread = self._scale[part]
         found = (values - centre) / spread
         return found if part == "targets" else found.astype(np.float32)
 
     def undo(self, values: np.ndarray) -> np.ndarray:
-        """Scaled targets back to what they were, float64."""
+        """Scaled targets in original units, float64."""
         centre, spread = self._scale["targets"]
         return np.asarray(values, np.float64) * spread + centre
 
@@ -69,7 +70,7 @@ class SeriesScale:
 
     @property
     def spread(self) -> np.ndarray:
-        """By which errors of scaled targets grow when they are undone."""
+        """Of each target: the factor from scaled errors to original units."""
         return self._scale["targets"][1]
 
     def files(self) -> dict[str, bytes]:
@@ -94,4 +95,4 @@ class SeriesScale:
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(f"{path}: damaged; not a scale that seqloom wrote") from None
+            raise UserError(f"{path}: damaged; not a scale file written by seqloom") from None

@@ -1,4 +1,4 @@
-"""Numeric series, cut in time and scaled by what the training part says."""
+"""Numeric series, split in time and scaled by the statistics of the training set."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         return examine_series(options)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
-        """A row for each series: its name, and `rows(scale)`, which gives it as SeriesRows, all of it history."""
+        """A row per series: its name, and `rows(scale)`, which returns it as SeriesRows, all of it history."""
         for n, one in enumerate(self.open(spec, options).each(), 1):
             yield {"line": n, "series": one.series[0].name, "rows": partial(_history, one)}
 
@@ -50,7 +50,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         return open_parts(part, how, {})
 
     def draw(self, part: SeriesSource, count: int, draw: int) -> SeriesSource:
-        raise UserError(f"data.examples={count}: series are cut in time, not drawn; use data.train_points")
+        raise UserError(f"data.examples={count}: series are split in time, not drawn; use data.train_points")
 
     def make_vocabulary(self, options: NoTokenizer, train: SeriesSource, known: Tokenizer | None = None) -> SeriesScale:
         columns = {"targets": train.targets, "past": train.past, "known": train.known}
@@ -75,13 +75,13 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         self, part: SeriesSource, vocabulary: SeriesScale, talk: Reporter | None = None, name: str = ""
     ) -> SeriesRows:
         if talk and part.facts.apart:
-            talk.say(f"{name}: {part.facts.apart:,} series begin too long after training to have it as history")
+            talk.say(f"{name}: {part.facts.apart:,} series begin too long after training to use it as history")
         return SeriesRows(part, vocabulary)
 
     def check(self, rows: Mapping[str, SeriesRows], vocabulary: SeriesScale) -> None:
         train = rows["train"]
         if len(train.origin.constant()) == len(train):
-            raise UserError(f"{train.origin.name}: nothing changes in the training part; there is nothing to learn")
+            raise UserError(f"{train.origin.name}: no target changes in the training set; there is nothing to learn")
 
     def describe(self, train: SeriesRows, vocabulary: SeriesScale) -> str:
         source, facts = train.origin, train.origin.facts
@@ -95,21 +95,21 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         if facts.gaps:
             found.append(f"{facts.gaps:,} gaps filled with {facts.filled:,} missing rows")
         if still := len(source.constant()):
-            found.append(f"{still:,} that never change")
+            found.append(f"{still:,} constant")
         if facts.unused:
-            found.append(f"{facts.unused:,} points after the last part not used")
+            found.append(f"{facts.unused:,} points after the last split not used")
         if facts.empty:
             found.append(f"{facts.empty:,} empty series left out")
         if facts.left_out:
-            found.append(f"columns without numbers left out: {', '.join(facts.left_out)}")
+            found.append(f"non-numeric columns left out: {', '.join(facts.left_out)}")
         return ", ".join(found)
 
 
 def _history(source: SeriesSource, scale: SeriesScale) -> SeriesRows:
-    """All points up to the last of what the run forecasts; there may be other columns of numbers beside."""
+    """All points up to the last of the run's targets; the file may have other numeric columns."""
     there = ~np.isnan(source.series[0].values[:, source.places(scale.targets)]).all(1)
     if not there.any():
-        raise UserError(f"{source.name}: {source.series[0].shown} has no value of {', '.join(scale.targets)}")
+        raise UserError(f"{source.name}: {source.series[0].shown} has no values of {', '.join(scale.targets)}")
     end = int(np.flatnonzero(there)[-1]) + 1
     return SeriesRows(replace(source, begins=[end], ends=[end]), scale)
 

@@ -1,4 +1,4 @@
-"""When: a column of dates (ISO 8601, to the second), months, years or plain numbers, as an array."""
+"""Times: a column of dates (ISO 8601, to the second), months, years or plain numbers, as an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d)?)?)?$")  # no zone, 
 
 
 class OffClock(ValueError):
-    """A row (by its number) whose time does not fit; the message says how."""
+    """A row (by its index) whose time is invalid; the message says why."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(message)
@@ -21,9 +21,9 @@ class OffClock(ValueError):
 
 
 def parse_times(cells: Sequence[Any], kind: str | None = None) -> tuple[np.ndarray, str]:
-    """Times to the second, or numbers; and which of the two: "date" or "number". `kind`: what it must be.
+    """Times to the second, or numbers; and which of the two: "date" or "number". `kind`: the required one.
 
-    Raises OffClock with the row that is neither.
+    Raises OffClock with the first row that is neither.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return _to_the_second(cells), "date"
@@ -35,23 +35,23 @@ def parse_times(cells: Sequence[Any], kind: str | None = None) -> tuple[np.ndarr
         if numbers is not None:
             if not (good := np.isfinite(numbers)).all():
                 row = int(good.argmin())
-                raise OffClock(row, f"{cells[row]!r} is no time")
+                raise OffClock(row, f"{cells[row]!r} is not a time")
             return numbers, "number"
         if kind == "number" or _is_number(cells[0]):
             row = next(n for n, cell in enumerate(cells) if not _is_number(cell))
-            raise OffClock(row, f"{cells[row]!r} is not a number, as the times before it are")
+            raise OffClock(row, f"{cells[row]!r} is not a number, unlike the times before it")
     return _dates(cells), "date"
 
 
 def as_whole(numbers: np.ndarray) -> np.ndarray:
-    """Whole numbers as such."""
+    """As int64, if all are integers."""
     whole = bool((numbers == np.round(numbers)).all()) and bool((np.abs(numbers) < 2**53).all())
     return numbers.astype(np.int64) if whole else numbers
 
 
 def _to_the_second(times: np.ndarray) -> np.ndarray:
     if np.isnat(times).any():
-        raise OffClock(int(np.isnat(times).argmax()), "no time")
+        raise OffClock(int(np.isnat(times).argmax()), "the time is missing")
     whole = times.astype("datetime64[s]")
     if (finer := whole != times).any():
         raise OffClock(
@@ -73,7 +73,7 @@ def _dates(cells: Sequence[Any]) -> np.ndarray:
         try:
             return np.array(cells, dtype="datetime64[s]")
         except (ValueError, TypeError):
-            pass  # one by one, to name the one
+            pass  # parsed one by one, to find the invalid one
     return np.array([_date(cell, row) for row, cell in enumerate(cells)], dtype="datetime64[s]")
 
 
@@ -84,8 +84,8 @@ def _date(cell: Any, row: int) -> np.datetime64:
             return np.datetime64(text, "s")
         found = datetime.fromisoformat(text)
     except ValueError:
-        wanted = "2016-07-01, 2016-07-01 12:00 or 2016-07, nor a number"
-        raise OffClock(row, f"{text!r} is no time: not a date like {wanted}") from None
+        examples = "2016-07-01, 2016-07-01 12:00 or 2016-07"
+        raise OffClock(row, f"{text!r} is neither a date, like {examples}, nor a number") from None
     if found.tzinfo:
         found = found.astimezone(UTC).replace(tzinfo=None)
     if found.microsecond:

@@ -1,4 +1,4 @@
-"""Sentences whose words have tags."""
+"""Sentences of tagged words."""
 
 from seqloom.data.shapes.tagged.shape import SHAPE
 

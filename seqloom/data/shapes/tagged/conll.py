@@ -1,7 +1,7 @@
-"""CoNLL columns: a word and its tags on a line, an empty line after each sentence.
+"""CoNLL columns: a word and its tags per line, an empty line after each sentence.
 
-Tabs separate the columns if the first line has one, else white space does. `-DOCSTART-` lines and CoNLL-U's remarks
-(`# key = value`), contracted words (`3-4`) and empty nodes (`3.1`) are passed over.
+Tabs separate the columns if the first line has one, otherwise white space does. `-DOCSTART-` lines and CoNLL-U comments
+(`# key = value`), multiword tokens (`3-4`) and empty nodes (`3.1`) are skipped.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from seqloom.data.files import read_lines
 from seqloom.data.shapes.tagged.schemes import parse
 
 DOCUMENT = "-DOCSTART-"
-REMARK = re.compile(r"#\s*[\w.:-]+(\s+[\w.:-]+)*\s*=|#\s*newdoc|#\s*newpar")
-NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # the numbers of contracted words and of empty nodes
+COMMENT = re.compile(r"#\s*[\w.:-]+(\s+[\w.:-]+)*\s*=|#\s*newdoc|#\s*newpar")
+NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of multiword tokens and empty nodes
 CONLLU = 10  # columns
-LOOKED_AT = 200  # lines that tell columns from plain text
+EXAMINED = 200  # lines examined to tell columns from plain text
 
 
 class Sentence(NamedTuple):
-    """Words and their tags; where they come from a running text, also that, and (begin, end) of each word in it."""
+    """Words and their tags; from running text, also that text and the (begin, end) of each word in it."""
 
     line: int
     words: list[str]
-    tags: list[str]  # none: not known
+    tags: list[str]  # empty: unknown
     text: str | None = None
     places: list[tuple[int, int]] | None = None
 
 
 def read_columns(path: Path, word: int, tag: int | None) -> Iterator[Sentence]:
-    """`word`, `tag`: numbers of columns, from 1, or from the end: -1 is the last; no tag: words alone."""
+    """`word`, `tag`: column numbers, from 1, or from the end: -1 is the last; no tag: words only."""
     first = 0  # line of the sentence's first word
     words: list[str] = []
     tags: list[str] = []
@@ -60,7 +60,7 @@ def _fields(path: Path) -> Iterator[tuple[int, list[str] | None]]:
         if not text.strip():
             yield number, None
             continue
-        if text.startswith("#") and REMARK.match(text):
+        if text.startswith("#") and COMMENT.match(text):
             continue
         if not width:
             tabs = "\t" in text
@@ -71,8 +71,8 @@ def _fields(path: Path) -> Iterator[tuple[int, list[str] | None]]:
         if not width:
             width, known = len(fields), number
         if len(fields) != width:
-            way_out = "an empty line must end each sentence, and all lines have the same columns"
-            raise UserError(f"{path}:{number}: {_columns(len(fields))} where line {known} has {width}; {way_out}")
+            way_out = "all lines need the same columns, and an empty line must end each sentence"
+            raise UserError(f"{path}:{number}: {_columns(len(fields))}, but line {known} has {width}; {way_out}")
         if tabs and width == CONLLU and NOT_A_WORD.fullmatch(fields[0]):
             continue
         yield number, fields
@@ -84,15 +84,15 @@ def _cell(path: Path, number: int, fields: list[str], column: int, what: str) ->
         way_out = f"set data.{what} to one of 1 to {len(fields)}, or -1 for the last"
         raise UserError(f"{path}:{number}: no column {column}; this line has {_columns(len(fields))}; {way_out}")
     if what == "tag" and len(fields) == 1:
-        raise UserError(f"{path}:{number}: the word {fields[0]!r} has no tag; two columns are wanted: word and tag")
+        raise UserError(f"{path}:{number}: the word {fields[0]!r} has no tag; give two columns: word and tag")
     if not fields[place]:
         raise UserError(f"{path}:{number}: no {what} in column {column}")
     return fields[place]
 
 
 def looks_like_columns(path: Path) -> bool:
-    """Whether a text is made of columns: lines that have as many each, in sentences, or with tags at their ends."""
-    lines = [line.strip() for line in islice(read_lines(path), LOOKED_AT)]
+    """Whether a text is in columns: as many on each line, with empty lines between, or with tags at the ends."""
+    lines = [line.strip() for line in islice(read_lines(path), EXAMINED)]
     while lines and not lines[-1]:
         lines.pop()
     fields = [line.split("\t") if "\t" in line else line.split() for line in lines if line and line[0] != "#"]

@@ -1,7 +1,7 @@
-"""Sentences whose words have tags: read from the beginning as often as needed, never held in memory.
+"""Tagged sentences: re-read from the beginning as often as needed, never held in memory.
 
-They stand in CoNLL columns, in JSONL (spans of a text, or lists of words and tags), or in a sample. Tags of names are
-handed out as BIO, whatever their scheme was; tags without prefixes (parts of speech) as they are.
+They come from CoNLL columns, JSONL (spans of a text, or lists of words and tags), or a sample. Entity tags of any
+scheme are converted to BIO; tags without prefixes (parts of speech) are left as they are.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class TaggedMeasures(Measures):
 
 
 class TaggedSource(Measured[TaggedMeasures]):
-    """Sentences with tags; those without a word are left out."""
+    """Tagged sentences; those without words are left out."""
 
     unit = "sentences"
 
     def __init__(self, name: str, read: Read, entities: bool | None = None) -> None:
-        """`entities`: whether the tags are those of names; None: they tell themselves."""
+        """`entities`: whether the tags mark entities; None: inferred from the tags."""
         self.name = name  # what the user typed
         self._read, self._entities = read, entities
 
     def rows(self) -> Iterator[Sentence]:
-        """Tags of names as BIO."""
+        """Entity tags in BIO."""
         rows = self.raw()
         return (row._replace(tags=to_bio(row.tags)) for row in rows) if self.entities else rows
 
     def raw(self) -> Iterator[Sentence]:
-        """Tags as they were written."""
+        """Tags as in the file."""
         return (row for row in self._read() if row.words)
 
     def all(self) -> Iterator[Sentence]:
@@ -60,7 +60,7 @@ class TaggedSource(Measured[TaggedMeasures]):
 
     @property
     def entities(self) -> bool:
-        """Whether the tags are those of names, which are scored as a whole; else each word's tag is."""
+        """Whether the tags mark entities, which are scored as a whole; otherwise words are scored one by one."""
         return self.survey.entities if self._entities is None else self._entities
 
     @property
@@ -73,16 +73,16 @@ class TaggedSource(Measured[TaggedMeasures]):
 
     @property
     def remark(self) -> str:
-        """What was made of the tags."""
+        """How the tags were read, for the log."""
         if not self.entities:
-            return "tags without prefixes: each word is scored"
-        return "tags in BIO" if self.survey.scheme == "BIO" else f"tags in {self.survey.scheme}, read as BIO"
+            return "tags without prefixes, scored word by word"
+        return "tags in BIO" if self.survey.scheme == "BIO" else f"tags in {self.survey.scheme}, converted to BIO"
 
     @property
     def fault(self) -> str:
-        """What is broken in the tags of names."""
+        """What is invalid in the entity tags, for the log."""
         count, lines = self.survey.broken if self.entities else (0, [])
-        return f"{count:,} tags where they cannot stand (as in line {lines[0]}), read as beginnings" if count else ""
+        return f"{count:,} invalid tags (first on line {lines[0]}), read as starts of entities" if count else ""
 
     def measure(self) -> TaggedMeasures:
         count = dropped = words = length = 0
@@ -102,23 +102,23 @@ def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -
     """CoNLL columns, .jsonl or `sample:NAME`; also compressed. `word` and `tag`: columns; `column`: text in JSONL."""
     source = TaggedSource(spec, _find(spec, word, tag, column))
     if not source.count:
-        reason = f"all {source.dropped:,} lines are without a word" if source.dropped else "it is empty"
-        raise UserError(f"{spec}: no sentences in it; {reason}")
+        reason = f"all {source.dropped:,} lines are without words" if source.dropped else "it is empty"
+        raise UserError(f"{spec}: contains no sentences; {reason}")
     if source.entities and (bare := source.survey.bare):
         line, example = source.survey.first_lines[bare[0]], next(t for t in source.survey.tags if parse(t)[1])
         raise UserError(
-            f"{spec}:{line}: tag {bare[0]!r} has no prefix, where others have, like {example!r}; "
-            "mend it, or choose another column by data.tag"
+            f"{spec}:{line}: tag {bare[0]!r} has no prefix, but others have, like {example!r}; "
+            "fix it, or choose another column with data.tag"
         )
     return source
 
 
 def open_untagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> Iterator[Sentence]:
-    """Sentences to predict from: any format of `open_tagged`, without need of tags; else one text per line."""
+    """Sentences to predict from: any format of `open_tagged`, tags optional; otherwise one text per line."""
     rows = (row for row in _find_any(spec, word, tag, column)() if row.words)
     first = next(rows, None)
     if first is None:
-        raise UserError(f"{spec}: no text in it")
+        raise UserError(f"{spec}: contains no text")
 
     def all_rows() -> Iterator[Sentence]:
         yield first
@@ -134,7 +134,7 @@ def _find(spec: str, word: int, tag: int | None, column: str) -> Read:
     path = Path(spec)
     check_file(path)
     if path.is_dir():
-        raise UserError(f"{path}: a folder; sentences with tags stand in one file, as CoNLL columns or JSONL")
+        raise UserError(f"{path}: is a folder; give one file, with CoNLL columns or JSONL")
     if suffix(path) in JSON:
         return lambda: read_json(path, column, tag is not None)
     return lambda: read_columns(path, word, tag)
@@ -151,7 +151,7 @@ def _find_any(spec: str, word: int, tag: int, column: str) -> Read:
 
 
 def _columns_or_words(path: Path, word: int, tag: int) -> Iterator[Sentence]:
-    """With tags, unless there is one column only, or none where tags should be."""
+    """With tags, unless the file has no tag column."""
     try:
         next(read_columns(path, word, tag), None)
     except UserError:

@@ -1,4 +1,4 @@
-"""Sentences as ids: tokens, where words begin among them, tags, and how words are spelled; compact, in memory."""
+"""Sentences as ids: tokens, word boundaries, tags and the characters of words; compact, in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Sentence(Protocol):
-    """What is asked of a sentence."""
+    """The interface of a sentence that is needed here."""
 
     @property
     def words(self) -> list[str]: ...
@@ -20,7 +20,7 @@ class Sentence(Protocol):
 
 
 class Encodes(Protocol):
-    """What is asked of a vocabulary here."""
+    """The interface of a vocabulary that is needed here."""
 
     tags: list[str]
     letters: Any
@@ -30,18 +30,18 @@ class Encodes(Protocol):
 
 
 class Pieces(NamedTuple):
-    """Sentences, or parts of long ones, as numbers of words: from `first` to `end` of all words."""
+    """Sentences, or parts of long ones, as ranges of word indices: from `first` to `end`."""
 
     first: np.ndarray
     end: np.ndarray
-    lengths: np.ndarray  # in tokens, a mark at each end counted
-    inner: np.ndarray  # not the beginning of its sentence
+    lengths: np.ndarray  # in tokens, including the start and end tokens
+    inner: np.ndarray  # not the start of its sentence
 
 
 class TaggedRows:
-    """Row by row the words from `word_bounds[n]` to `word_bounds[n + 1]`; of each the tokens from `begins` on.
+    """Row n has the words from `word_bounds[n]` to `word_bounds[n + 1]`, and word w the tokens from `begins[w]` on.
 
-    A tag that the vocabulary does not know has a number behind those it knows: `tags` names them all.
+    Tags unknown to the vocabulary are numbered after the known ones: `tags` names them all.
     """
 
     def __init__(self, sentences: Iterable[Sentence], vocabulary: Encodes, origin: Any = None) -> None:
@@ -55,13 +55,13 @@ class TaggedRows:
                 begins.append(len(ids))
                 if vocabulary.letters:
                     spelled.append(forms.setdefault(word, len(forms)))
-            known = sentence.tags or [vocabulary.tags[0]] * len(sentence.words)  # none to compare with: any will do
+            known = sentence.tags or [vocabulary.tags[0]] * len(sentence.words)  # no ground truth: any tag will do
             tags.extend(numbers.setdefault(tag, len(numbers)) for tag in known)
             bounds.append(len(begins) - 1)
         self.tags = list(numbers)
         self.ids, self.begins, self.tag_ids = _array(ids), _array(begins), _array(tags)
         self.word_bounds, self.spelled = _array(bounds), _array(spelled)
-        self.spellings = _table([vocabulary.spell(form) for form in forms]) if vocabulary.letters else None
+        self.spellings = _padded([vocabulary.spell(form) for form in forms]) if vocabulary.letters else None
 
     def __len__(self) -> int:
         return len(self.word_bounds) - 1
@@ -76,11 +76,11 @@ class TaggedRows:
 
     @property
     def unknown(self) -> int:
-        """Words whose tag the vocabulary does not know."""
+        """The number of words whose tag is not in the vocabulary."""
         return int((self.tag_ids >= self.known).sum())
 
     def pieces(self, most: int, count: int | None = None) -> Pieces:
-        """The first `count` sentences; one of more than `most` tokens is cut between words."""
+        """The first `count` sentences; those of more than `most` tokens are cut between words."""
         bounds = self.word_bounds[: (len(self) if count is None else count) + 1]
         first, end = bounds[:-1], bounds[1:]
         lengths = self.begins[end] - self.begins[first] + 2
@@ -98,13 +98,13 @@ class TaggedRows:
         return Pieces(firsts, ends, np.minimum(self.begins[ends] - self.begins[firsts] + 2, most), inners)
 
     def named(self, tags: np.ndarray) -> list[list[str]]:
-        """Numbers of tags, of all words or of the first, as tags of each sentence."""
+        """Tag ids, of all words or of the first, as the tags of each sentence."""
         names = [self.tags[number] for number in tags.tolist()]
         bounds = self.word_bounds[: np.searchsorted(self.word_bounds, len(names), side="right")].tolist()
         return [names[begin:end] for begin, end in pairwise(bounds)]
 
     def sentences(self) -> Iterator[Any]:
-        """As they were written."""
+        """The original sentences."""
         return self.origin.rows()
 
 
@@ -112,9 +112,9 @@ def _array(values: array) -> np.ndarray:
     return np.frombuffer(values, values.typecode) if len(values) else np.zeros(0, values.typecode)
 
 
-def _table(spellings: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """Side by side, padded with zeros."""
-    table = np.zeros((len(spellings), max(map(len, spellings), default=1)), np.int32)
+def _padded(spellings: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """As one array, padded with zeros."""
+    padded = np.zeros((len(spellings), max(map(len, spellings), default=1)), np.int32)
     for row, spelling in enumerate(spellings):
-        table[row, : len(spelling)] = spelling
-    return table
+        padded[row, : len(spelling)] = spelling
+    return padded

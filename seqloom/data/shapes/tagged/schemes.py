@@ -1,10 +1,10 @@
-"""How tags tell where a name begins and ends: IOB1, BIO, BIOES, BILOU and BMES are told apart, and all become BIO.
+"""Tag schemes, which mark where entities begin and end: IOB1, BIO, BIOES, BILOU and BMES are detected and become BIO.
 
-    BIO     B- begins a name, I- goes on with it, O is outside (also called IOB2)
-    IOB1    B- only where a name follows another of its kind; else I- begins it
-    BIOES   E- ends a name, S- is a name of one word; BILOU: L- and U-; BMES: M- in the middle
+    BIO     B- begins an entity, I- continues it, O is outside (also called IOB2)
+    IOB1    B- only where an entity follows another of the same label; otherwise I- begins it
+    BIOES   E- ends an entity, S- is an entity of one word; BILOU: L- and U-; BMES: M- in the middle
 
-A tag that stands where it cannot (I-PER after O in BIO) begins a name: what it says is kept, and counted as broken.
+A tag that is invalid at its position (I-PER after O in BIO) begins an entity: it is kept, and counted as broken.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 OUTSIDE = "O"
-BEGINS, CONTINUES, OPENS = frozenset("BSU"), frozenset("IELM"), frozenset("BIM")  # OPENS: more may follow
-SHOWN = 5  # lines of broken tags that are kept to be shown
+BEGINS, CONTINUES, OPENS = frozenset("BSU"), frozenset("IELM"), frozenset("BIM")  # OPENS: more words may follow
+SHOWN = 5  # lines of broken tags to report
 
 
 @lru_cache(1 << 16)
@@ -30,22 +30,22 @@ def parse(tag: str) -> tuple[str, str]:
 
 
 def to_bio(tags: Sequence[str]) -> list[str]:
-    """Tags of names, of whichever scheme, as BIO."""
-    converted, before, open_name = [], "", False
+    """Entity tags of any scheme as BIO."""
+    converted, before, in_entity = [], "", False
     for tag in tags:
         prefix, label = parse(tag)
         if prefix == OUTSIDE:
-            before, open_name = "", False
+            before, in_entity = "", False
             converted.append(OUTSIDE)
             continue
-        goes_on = prefix in CONTINUES and open_name and label == before
-        converted.append(f"{'I' if goes_on else 'B'}-{label}")
-        before, open_name = label, prefix in OPENS
+        continues = prefix in CONTINUES and in_entity and label == before
+        converted.append(f"{'I' if continues else 'B'}-{label}")
+        before, in_entity = label, prefix in OPENS
     return converted
 
 
 def spans_to_bio(count: int, spans: Iterable[tuple[int, int, str]]) -> list[str]:
-    """Names as (first word, end, label), of so many words, as tags."""
+    """Entities (first word, end, label) in a sentence of `count` words as tags."""
     tags = [OUTSIDE] * count
     for first, end, label in spans:
         tags[first:end] = [f"B-{label}", *[f"I-{label}"] * (end - first - 1)]
@@ -54,34 +54,34 @@ def spans_to_bio(count: int, spans: Iterable[tuple[int, int, str]]) -> list[str]
 
 @dataclass
 class TagSurvey:
-    """What the tags of a file tell of their scheme; filled sentence by sentence."""
+    """Statistics of tags from which their scheme is inferred; filled sentence by sentence."""
 
     tags: Counter[str] = field(default_factory=Counter)
-    first_lines: dict[str, int] = field(default_factory=dict)  # where each tag is first
-    free_begins: int = 0  # B- that does not follow a name of its kind: there are none in IOB1
-    free_insides: list[int] = field(default_factory=list)  # I- that follows nothing: there are none in BIO; some lines
-    insides: int = 0  # how many of them
-    unended: list[int] = field(default_factory=list)  # names that are not ended by E-, L-, S- or U-; some lines
+    first_lines: dict[str, int] = field(default_factory=dict)  # line where each tag first occurs
+    free_begins: int = 0  # B- not after an entity of its label: none in IOB1
+    free_insides: list[int] = field(default_factory=list)  # I- that continues nothing: none in BIO; first lines
+    insides: int = 0  # their number
+    unended: list[int] = field(default_factory=list)  # entities not ended by E-, L-, S- or U-; first lines
     unended_count: int = 0
 
     def add(self, line: int, tags: Sequence[str]) -> None:
         self.tags.update(tags)
-        before, open_name = "", False
+        before, in_entity = "", False
         for place, tag in enumerate(tags):
             if tag not in self.first_lines:
                 self.first_lines[tag] = line + place
             prefix, label = parse(tag)
-            goes_on = open_name and label == before and prefix in CONTINUES
-            if open_name and not goes_on:
+            continues = in_entity and label == before and prefix in CONTINUES
+            if in_entity and not continues:
                 self._note_unended(line + place - 1)
             if prefix in BEGINS and label != before:
                 self.free_begins += 1
-            if prefix in CONTINUES and not goes_on:
+            if prefix in CONTINUES and not continues:
                 self.insides += 1
                 if len(self.free_insides) < SHOWN:
                     self.free_insides.append(line + place)
-            before, open_name = label, prefix in OPENS
-        if open_name:
+            before, in_entity = label, prefix in OPENS
+        if in_entity:
             self._note_unended(line + len(tags) - 1)
 
     def _note_unended(self, line: int) -> None:
@@ -95,7 +95,7 @@ class TagSurvey:
 
     @property
     def entities(self) -> bool:
-        """Whether the tags are those of names: half of the kinds and more, O aside, have a prefix."""
+        """Whether the tags mark entities: at least half of the distinct tags, O aside, have a prefix."""
         kinds = [tag for tag in self.tags if tag != OUTSIDE]
         return 2 * sum(bool(parse(tag)[0]) for tag in kinds) >= len(kinds)
 
@@ -117,7 +117,7 @@ class TagSurvey:
 
     @property
     def broken(self) -> tuple[int, list[int]]:
-        """How many tags stand where their scheme forbids it, and the first few lines of such."""
+        """The number of tags that are invalid in their scheme, and the first lines with such tags."""
         scheme = self.scheme
         if scheme in ("plain", "IOB1"):
             return 0, []

@@ -1,4 +1,4 @@
-"""Sentences whose words have tags."""
+"""Sentences of tagged words."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 
 class Options(DataOptions):
-    column: str = Field("text", min_length=1, description="column with the text, in JSONL files")
-    word: int = Field(1, description="CoNLL files: column of the words; from 1, or from the end: -1 is the last")
-    tag: int = Field(-1, description="CoNLL files: column of the tags")
+    column: str = Field("text", min_length=1, description="text column of JSONL files")
+    word: int = Field(1, description="word column of CoNLL files, from 1, or from the end: -1 is the last")
+    tag: int = Field(-1, description="tag column of CoNLL files")
 
 
 class TaggedTokenizerOptions(Strict):
-    kind: Literal["words", "characters", "bpe"] = Field("words", description="what a word is read as")
-    vocabulary: int = Field(30_000, ge=2, description="largest vocabulary of words and bpe")
+    kind: Literal["words", "characters", "bpe"] = Field("words", description="how words are split into tokens")
+    vocabulary: int = Field(30_000, ge=2, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
-    lower: bool = Field(False, description="look words up in lower case; their characters keep their case")
+    lower: bool = Field(False, description="look up words in lower case; their characters keep their case")
 
 
 class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows, TagVocabulary]):
@@ -51,7 +51,7 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     def make_vocabulary(
         self, options: TaggedTokenizerOptions, train: TaggedSource, known: Tokenizer | None = None
     ) -> TagVocabulary:
-        """The characters of the words are always part of it; whether they are read is for the task to say."""
+        """The characters of words are always included; the task decides whether to read them."""
         texts = (training_text(options.kind, row.words, options.lower) for row in train.rows())
         how = {"size": options.vocabulary, "min_count": options.min_count, "split": "space"}
         tokenizer = known or train_tokenizer(options.kind, texts, **how)  # type: ignore[arg-type]
@@ -71,21 +71,21 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     def check(self, rows: Mapping[str, TaggedRows], vocabulary: TagVocabulary) -> None:
         train = rows["train"]
         if len(vocabulary.tags) < 2:
-            raise UserError(f"every word of the training part has the tag {vocabulary.tags[0]!r}: nothing to learn")
+            raise UserError(f"every word of the training set has the tag {vocabulary.tags[0]!r}: nothing to learn")
         if 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
             raise UserError(
-                "more than half of the training part's words are unknown; raise tokenizer.vocabulary, lower "
+                "more than half of the training set's words are unknown; raise tokenizer.vocabulary, lower "
                 "tokenizer.min_count, or use tokenizer.kind=characters or bpe"
             )
 
     def describe(self, train: TaggedRows, vocabulary: TagVocabulary) -> str:
-        left_out = f" ({train.origin.dropped:,} without a word left out)" if train.origin.dropped else ""
+        left_out = f" ({train.origin.dropped:,} without words left out)" if train.origin.dropped else ""
         sizes = f"{len(vocabulary.tags)} tags, vocabulary {vocabulary.size:,}"
         return f"{len(train):,} training sentences{left_out}, {train.words:,} words, {train.origin.remark}, {sizes}"
 
 
 def _tags(train: TaggedSource) -> list[str]:
-    """All tags of the training part; of entities, each label's B- and I- tag, even if only one of them was seen."""
+    """All tags of the training set; for entities, B- and I- of each label, even if only one of them was seen."""
     found = {tag for row in train.rows() for tag in row.tags}
     if not train.entities:
         return sorted(found)

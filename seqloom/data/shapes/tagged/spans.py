@@ -1,4 +1,4 @@
-"""JSONL with names marked by character offsets, or with words and tags as lists; one sentence on each line.
+"""JSONL with entities marked by character offsets, or with words and tags as lists; one sentence per line.
 
 {"text": "Ada lives in Paris.", "spans": [{"start": 13, "end": 18, "label": "LOC"}]}
 {"words": ["Ada", "lives", "in", "Paris", "."], "tags": ["B-PER", "O", "O", "B-LOC", "O"]}
@@ -21,7 +21,7 @@ Span = tuple[int, int, str]
 
 
 def read_json(path: Path, column: str, tagged: bool) -> Iterator[Sentence]:
-    """`tagged`: a sentence without tags is an error; else they are left out."""
+    """`tagged`: a sentence without tags is an error; otherwise tags are optional."""
     for number, row in read_jsonl(path):
         place = f"{path}:{number}"
         if "words" in row:
@@ -31,21 +31,21 @@ def read_json(path: Path, column: str, tagged: bool) -> Iterator[Sentence]:
 
 
 def of_spans(number: int, text: str, spans: list[Span], place: str) -> Sentence:
-    """A text whose names are (begin, end, label), cut into words and tagged; a name must begin and end with a word."""
+    """A text with entities (begin, end, label), split into words and tagged; an entity consists of whole words."""
     places = cut_words(text)
     begins, ends = [begin for begin, _ in places], [end for _, end in places]
     found, last = [], 0
     for begin, end, label in sorted(spans):
         if not 0 <= begin < end <= len(text) or not text[begin:end].strip():
-            raise UserError(f"{place}: span {begin} to {end} ({label}): not in the text, of {len(text)} characters")
+            raise UserError(f"{place}: span {begin} to {end} ({label}) is outside the text of {len(text)} characters")
         begin, end = _stripped(text, begin, end)
         if begin < last:
-            raise UserError(f"{place}: span {begin} to {end} ({label}) overlaps another; a word can have one tag")
+            raise UserError(f"{place}: span {begin} to {end} ({label}) overlaps another; a word can have only one tag")
         first, final = bisect_left(begins, begin), bisect_left(ends, end)
         if begins[first : first + 1] != [begin] or ends[final : final + 1] != [end]:
             raise UserError(
                 f"{place}: span {begin} to {end} ({label}), {text[begin:end]!r}, cuts through a word; "
-                f"words there: {' '.join(text[b:e] for b, e in places if b < end and e > begin)!r}"
+                f"the words there are {' '.join(text[b:e] for b, e in places if b < end and e > begin)!r}"
             )
         found.append((first, final + 1, label))
         last = end
@@ -59,7 +59,7 @@ def untagged(number: int, text: str) -> Sentence:
 
 
 def _stripped(text: str, begin: int, end: int) -> tuple[int, int]:
-    """White space at the ends of a name belongs to nobody."""
+    """Without the white space at the ends of an entity."""
     part = text[begin:end]
     return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 
@@ -68,11 +68,11 @@ def _listed(row: dict[str, Any], number: int, place: str, tagged: bool) -> Sente
     words = _texts(row, "words", place)
     if "tags" not in row:
         if tagged:
-            raise UserError(f'{place}: words without tags; give "tags", a list with one for each word')
+            raise UserError(f'{place}: words without tags; give "tags", a list with one per word')
         return Sentence(number, words, [])
     tags = _texts(row, "tags", place)
     if len(tags) != len(words):
-        raise UserError(f"{place}: {len(words)} words and {len(tags)} tags; each word has one tag")
+        raise UserError(f"{place}: {len(words)} words and {len(tags)} tags; give one tag per word")
     return Sentence(number, words, tags)
 
 
@@ -82,8 +82,8 @@ def _texts(row: dict[str, Any], column: str, place: str) -> list[str]:
         raise UserError(f"{place}: {column!r} must be a list of texts")
     for n, value in enumerate(values):
         if not isinstance(value, str) or not value.strip():
-            raise UserError(f"{place}: {column!r} has {value!r} at place {n + 1}, where a text is wanted")
-        text_of({column: value}, column, place)  # refuses half a character
+            raise UserError(f"{place}: {column!r} has {value!r} at position {n + 1}; expected a text")
+        text_of({column: value}, column, place)  # refuses lone surrogates
     return [value.strip() for value in values]
 
 
@@ -91,7 +91,7 @@ def _spanned(row: dict[str, Any], number: int, place: str, column: str, tagged: 
     text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"')
     if "spans" not in row:
         if tagged:
-            raise UserError(f'{place}: a text without spans; give "spans", an empty list if there are no names')
+            raise UserError(f'{place}: a text without spans; give "spans", an empty list if there are no entities')
         return untagged(number, text)
     if not isinstance(row["spans"], list):
         raise UserError(f'{place}: "spans" must be a list of objects with start, end and label')
@@ -99,11 +99,11 @@ def _spanned(row: dict[str, Any], number: int, place: str, column: str, tagged: 
 
 
 def _span(span: Any, place: str) -> Span:
-    """The offsets and the label of one name."""
+    """The offsets and the label of one entity."""
     if isinstance(span, dict):
         begin, end, label = span.get("start"), span.get("end"), span.get("label")
         whole = isinstance(begin, int) and isinstance(end, int) and not isinstance(begin, bool)
         if whole and isinstance(label, str) and label.strip():
             return begin, end, label.strip()  # type: ignore[return-value]
     example = '{"start": 0, "end": 3, "label": "PER"}'
-    raise UserError(f"{place}: a span is an object like {example}, not {str(span)[:60]}")
+    raise UserError(f"{place}: expected a span like {example}, not {str(span)[:60]}")

@@ -1,6 +1,6 @@
-"""The vocabulary of a tagger: its tokens, its tags, and the letters that words are spelled with.
+"""The vocabulary of a tagger: its tokens, its tags, and the characters of words.
 
-A word is one token (`words`), or several, of which the first carries its tag (`bpe`, `characters`).
+A word is one token (`words`), or several, the first of which carries its tag (`bpe`, `characters`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from seqloom.core.words import CJK
 from seqloom.data.shapes.tagged.rows import TaggedRows
 from seqloom.tokenizers.tokenizer import SPECIALS, Tokenizer
 
-LONGEST = 24  # letters of a word that are read; of a longer one the first and the last half
-MOST_TOKENS = 16  # of one word; what is beyond tells nothing about its tag
-REMEMBERED = 1_000_000  # words whose tokens are kept
-SPELLING = "spelling_"  # how the files with the letters begin
+LONGEST = 24  # characters read per word; of longer words, the first and the last half of these
+MOST_TOKENS = 16  # per word; further ones say nothing about its tag
+REMEMBERED = 1_000_000  # words whose tokens are cached
+SPELLING = "spelling_"  # prefix of the files of the character vocabulary
 
 Spelling = tuple[int, ...]
 
 
 class TagVocabulary:
     def __init__(self, tokenizer: Tokenizer, tags: Sequence[str], letters: Tokenizer | None = None, **facts: bool):
-        """`facts`: `entities`: the tags are those of names; `lower`: words are looked up in lower case; `single`: every
-        word was a single character."""
+        """`facts`: `entities`: the tags mark entities; `lower`: words are looked up in lower case; `single`: every word
+        was a single character."""
         self.tokenizer, self.letters, self.tags = tokenizer, letters, list(tags)
         self.entities, self.lower, self.single = (facts.get(name, False) for name in ("entities", "lower", "single"))
         self.size, self.kind = tokenizer.size, tokenizer.kind
@@ -37,7 +37,7 @@ class TagVocabulary:
         self._cut: dict[str, list[int]] = {}
 
     def tokens(self, word: str) -> list[int]:
-        """The ids of one word, at least one."""
+        """The token ids of one word, at least one."""
         found = self._cut.get(word)
         if found is None:
             if len(self._cut) >= REMEMBERED:
@@ -46,7 +46,7 @@ class TagVocabulary:
         return found
 
     def spell(self, word: str) -> Spelling:
-        """The ids of its letters."""
+        """The ids of its characters."""
         assert self.letters is not None
         shown = word if len(word) <= LONGEST else word[: LONGEST // 2] + word[-LONGEST // 2 :]
         return tuple(self.letters.encode(shown).tolist())
@@ -57,7 +57,7 @@ class TagVocabulary:
         return self.tokenizer.encode(spaced(word) if self.kind == "bpe" else word).tolist()[:MOST_TOKENS] or [self.unk]
 
     def rows(self, sentences: Iterable[Any], origin: Any = None) -> TaggedRows:
-        """Sentences (`words` and `tags`) as ids; `origin`: where they can be read again."""
+        """Sentences (`words` and `tags`) as ids; `origin`: where they can be re-read."""
         return TaggedRows(sentences, self, origin)
 
     def files(self) -> dict[str, bytes]:
@@ -75,24 +75,24 @@ class TagVocabulary:
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(f"{path}: damaged; not the tags of a run") from None
+            raise UserError(f"{path}: damaged; not a tag file written by seqloom") from None
         spelled = (Path(folder) / f"{SPELLING}tokenizer.json").exists()
         letters = Tokenizer.load(folder, SPELLING) if spelled else None
         return cls(Tokenizer.load(folder), tags, letters, **facts)
 
 
 def one_word(word: str) -> str:
-    """A word with blanks in it is still one."""
+    """A word with spaces in it is still one word."""
     return "_".join(word.split())
 
 
 def spaced(word: str) -> str:
-    """As it stands in a running text: after a blank, unless it is Chinese or Japanese."""
+    """As in running text: after a space, unless it is Chinese or Japanese."""
     return word if _is_cjk(word[0]) else f" {word}"
 
 
 def training_text(kind: str, words: Iterable[str], lower: bool) -> str:
-    """What a tokenizer of that kind is made from."""
+    """The text that a tokenizer of this kind is trained on."""
     words = (word.lower() for word in words) if lower else words
     if kind == "words":
         return " ".join(map(one_word, words))

@@ -22,7 +22,7 @@ from seqloom.tokenizers.options import TokenizerOptions
 
 
 class Options(DataOptions):
-    column: str = Field("text", min_length=1, description="column with the text, in JSONL and CSV files")
+    column: str = Field("text", min_length=1, description="text column of JSONL, CSV and TSV files")
 
 
 class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
@@ -44,7 +44,7 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
         return split_text(part, valid, test)
 
     def draw(self, part: Source, count: int, draw: int) -> Source:
-        raise UserError(f"data.examples={count}: a text has no rows to draw from; give a shorter text, or leave it out")
+        raise UserError(f"data.examples={count}: a text has no rows to draw; give a shorter text, or drop this option")
 
     def make_vocabulary(self, options: TokenizerOptions, train: Source, known: Tokenizer | None = None) -> Tokenizer:
         return known or fitted(options, train.pieces())
@@ -61,12 +61,12 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
             raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")
         if train.counts[vocabulary.unk] > 0.5 * len(train):
             raise UserError(
-                "more than half of the training text is unknown; raise tokenizer.vocabulary or lower "
+                "more than half of the training tokens are unknown; raise tokenizer.vocabulary or lower "
                 "tokenizer.min_count"
             )
         for part, stream in rows.items():
             if len(stream) < 2:
-                raise UserError(f"the {part} part has {len(stream)} token; at least 2 are needed")
+                raise UserError(f"the {part} split has {len(stream)} token; at least 2 are needed")
 
     def describe(self, train: TokenStream, vocabulary: Tokenizer) -> str:
         return f"{len(train):,} training tokens, vocabulary {vocabulary.size:,}"

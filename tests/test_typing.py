@@ -1,0 +1,25 @@
+"""The public functions have real signatures, for people and editors; `make check` checks a script that uses them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import seqloom
+
+VERBS = ["compare", "doctor", "fit", "load"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_listed_and_every_parameter_has_a_type(verb: str) -> None:
+    assert verb in dir(seqloom)
+    signature = inspect.signature(getattr(seqloom, verb))
+    assert signature.return_annotation not in (inspect.Signature.empty, "Any")
+    for name, parameter in signature.parameters.items():
+        assert parameter.annotation not in (inspect.Parameter.empty, "Any"), name
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(seqloom.__file__).parent / "py.typed").exists()

@@ -1,0 +1,16 @@
+"""What a user's editor and type checker see: every public verb, with mypy's strict mode."""
+
+import seqloom
+from seqloom.compare.comparing import Comparison
+from seqloom.data.findings import Finding
+from seqloom.runs.run import Run
+
+
+def main() -> None:
+    findings: list[Finding] = seqloom.doctor("book.txt", task="language_model")
+    run: Run = seqloom.fit(
+        task="language_model", data="book.txt", model="lstm", out="runs/book", overrides=["train.steps=2"]
+    )
+    again: Run = seqloom.load("runs/book", int8=True)
+    found: Comparison = seqloom.compare(data="book.txt", models=["lstm", "gpt"], out="runs/compare", seeds=2)
+    print(findings, run.summary, again.generate("Once"), found.report, seqloom.__version__)
