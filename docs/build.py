@@ -4,8 +4,8 @@ The pages are written to be read in the repository, so they also link to files o
 build/docs together with those files, and every link is rewritten to its target there. A link without a target is an
 error, here or in zensical's strict build.
 
-The Chinese site has the same pages: docs/zh/NAME.md replaces docs/NAME.md; where there is no translation yet, the English
-page is shown with a note. Translating a page means adding one file.
+The Chinese site has the same pages: docs/zh/NAME.md replaces docs/NAME.md; where there is no translation yet, the
+English page is shown with a note. Translating a page means adding one file.
 """
 
 from __future__ import annotations

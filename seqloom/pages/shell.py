@@ -20,7 +20,10 @@ def page(title: str, body: str, *, css: str = "", scripts: Sequence[str] = ()) -
     """`css`: added to base.css; `scripts`: added at the end of the body, the only ones that the policy allows."""
     inside = [body, *(f"<script>{script}</script>" for script in scripts)]
     return Template(part("shell.html")).substitute(
-        policy=escape(_policy(scripts), quote=False), title=escape(title), css=f"{part('base.css')}\n{css}", body="\n".join(inside)
+        policy=escape(_policy(scripts), quote=False),
+        title=escape(title),
+        css=f"{part('base.css')}\n{css}",
+        body="\n".join(inside),
     )
 
 
