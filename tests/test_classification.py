@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score, log_loss
-from toys import Case, accepted, alive, close, every_case, title
+from toys import Case, accepted, alive, close, each, every_case, title
 
 from seqloom import cli, runs
 from seqloom.core.batch import IGNORE, cut
@@ -66,7 +66,7 @@ def test_every_kind_of_model_takes_part() -> None:
 
 
 @each_model
-@pytest.mark.parametrize("pooling", ["mean", "max", "last", "first", "attention"])
+@each(pooling=["mean", "max", "last", "first", "attention"])
 def test_padding_and_company_change_nothing(case: Case, pooling: str) -> None:
     model, own = model_of(*case, pooling=pooling), task(pooling=pooling)
     some = rows(5)
@@ -87,7 +87,7 @@ def test_every_weight_learns_that_is_there(case: Case) -> None:
     assert not [name for name in still if "query" not in name], still
 
 
-@pytest.mark.parametrize("multi", [False, True])
+@each(multi=[False, True])
 def test_pieces_of_nothing_cost_nothing_and_gradients_add_up(multi: bool) -> None:
     own, some = task(multi), rows(7, multi=multi)
     model = model_of("gru", {}, multi=multi)

@@ -14,6 +14,7 @@ from support import digest, small_fit, text
 
 from seqloom.core.run import RunFolder
 
+
 class Whole(NamedTuple):
     model: str
     digest: str
