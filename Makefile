@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+TWO := -n 2 --dist loadfile
 
-.PHONY: help setup demo test test-all check bench clean
+.PHONY: help setup demo test quick test-all check bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -23,10 +24,13 @@ demo: setup  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python documentati
 		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
 	@echo "Open the report in a browser. Again \"make demo\": nothing is trained twice."
 
-test: setup  ## the tests
-	$(BIN)/python -m pytest
+test: setup  ## the tests, in two processes; under six minutes
+	$(BIN)/python -m pytest $(TWO)
 
-test-all: setup  ## the tests and the slow ones (tests/slow)
+quick: setup  ## the tests that train and start little, for daily work; within a minute
+	$(BIN)/python -m pytest $(TWO) -m "not long"
+
+test-all: setup  ## the tests and the slow ones (tests/slow), one after another
 	$(BIN)/python -m pytest -o addopts="-q --strict-markers"
 
 check: setup  ## style and types

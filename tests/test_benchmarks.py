@@ -19,6 +19,8 @@ from toys import language_models
 
 from seqloom import runs
 
+pytestmark = pytest.mark.long
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 

@@ -186,6 +186,7 @@ def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **fla
                quiet=True, **flags)  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -212,6 +213,7 @@ def test_every_option_works_and_comes_back_from_the_folder(tmp_path: Path, model
     assert answer["label"] in ("yes", "no") and answer["probability"] == answer["probabilities"][answer["label"]]
 
 
+@pytest.mark.long
 def test_it_learns_whether_a_word_is_there_and_says_how_sure_it_is(tmp_path: Path) -> None:
     data = write(tmp_path / "a.jsonl", 400)
     run = small(tmp_path, data, "gru", "train.steps=250", "model.bidirectional=true", "task.batch_tokens=256",
@@ -234,6 +236,7 @@ def test_two_texts_and_several_labels(tmp_path: Path) -> None:
     assert isinstance(answer["labels"], list) and answer["probabilities"].keys() == {"one", "two"}
 
 
+@pytest.mark.long
 def test_measurements(tmp_path: Path) -> None:
     run = small(tmp_path, "sample:waves", "gru", "task.input=measurements", "task.longest=20")
     assert run.summary["scores"]["valid"]["baselines"].keys() == {"majority", "mean and deviation"}

@@ -21,6 +21,8 @@ from seqloom.core.taps import record
 from seqloom.core.task import Order, Task
 from seqloom.runs import find_config
 
+pytestmark = pytest.mark.long
+
 each_model = pytest.mark.parametrize("name", language_models())
 MARK, QUERY = 16, 17
 

@@ -15,6 +15,8 @@ from seqloom.core.network import CountingModel, Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.core.task import Task
 
+pytestmark = pytest.mark.long
+
 TASK = language_model()
 
 

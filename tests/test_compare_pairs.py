@@ -29,7 +29,7 @@ from seqloom.evaluate.nearest import nearest, searched
 from seqloom.materials import material_of
 from seqloom.train.progress import Silent
 
-pytestmark = pytest.mark.usefixtures("short_probes")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("short_probes")]
 
 SMALL = ["task.tokenizer=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]
 ASKED: dict[str, Any] = {

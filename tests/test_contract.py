@@ -125,6 +125,7 @@ def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mod
         close(model(after, state)[0], model(after, end)[0])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 def test_a_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
@@ -143,6 +144,7 @@ def test_a_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
             close(model(last, end)[0], model(torch.cat((WHOLE, way, last), dim=1))[0][:, -2:])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 @each(order=[[0, 1, 2], [2, 2, 0, 1, 2], [1]])
@@ -217,6 +219,7 @@ def test_ragged_pieces_after_ragged_pieces_equal_each_row_alone(case: Case, mode
             close(torch.cat(outputs[row]), alone[0])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 def test_a_ragged_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:

@@ -15,6 +15,8 @@ from seqloom.core.errors import UserError
 from seqloom.core.linear import Linear
 from seqloom.core.taps import record
 
+pytestmark = pytest.mark.long
+
 OPTIONS = [
     {"preset": "modern"},
     {"preset": "gpt2"},

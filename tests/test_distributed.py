@@ -17,6 +17,8 @@ from support import SMALL, text
 from seqloom import cli
 from seqloom.core.run import RunFolder
 
+pytestmark = pytest.mark.long
+
 STEPS = ["train.steps=12", "train.batch=4", "train.threads=1", "model.dropout=0", "train.optimizer=adamw"]
 
 

@@ -20,6 +20,8 @@ from seqloom.core.run import RunFolder, TrainConfig
 from seqloom.train.loop import Interrupted, Trainer
 from seqloom.train.optimizers import SCHEDULES, Muon, Optimizers, orthogonal
 
+pytestmark = pytest.mark.long
+
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 
 

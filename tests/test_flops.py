@@ -18,6 +18,8 @@ from seqloom.layers.general_attention import GeneralAttention
 from seqloom.layers.scores import SCORES
 from seqloom.runs import find_config
 
+pytestmark = pytest.mark.long
+
 VOCABULARY, ROWS, WIDTH = 50, 2, 64
 
 

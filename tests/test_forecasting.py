@@ -20,6 +20,8 @@ from seqloom.runs import find_config
 from seqloom.tasks.forecasting import Config, Forecasting
 from seqloom.train.loop import Objective
 
+pytestmark = pytest.mark.long
+
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "recursive"},
     {"strategy": "direct"},

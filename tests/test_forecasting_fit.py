@@ -18,7 +18,7 @@ from seqloom import runs
 from seqloom.core.errors import UserError
 from seqloom.fitting import fit
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 
 SMALL = [
     "task.horizon=6",

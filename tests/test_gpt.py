@@ -38,6 +38,7 @@ def test_a_cache_holds_only_the_heads_of_keys_and_values_and_only_the_window(kv_
     assert state_bytes(state) == 2 * (3 * 2 * (kv_heads or 4) * held * 4 * 4 + counters * 8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [1, 2, 5, 100])
 @each(size=[1, 3, 90])
 @each(learning=[False, True])

@@ -230,6 +230,7 @@ def deviations(found: Tensor, truth: Tensor) -> Tensor:
     return ((found.mean(0) - truth) / error)[error > 1e-12]
 
 
+@pytest.mark.long
 def test_reweighted_random_cuts_give_the_full_gradient_on_average() -> None:
     full = passes(1, truncation="full")[0]
     found = passes(PASSES, truncation="random", reweight=True) * (2 * 4)  # per row and expected token
@@ -238,6 +239,7 @@ def test_reweighted_random_cuts_give_the_full_gradient_on_average() -> None:
     assert (found.mean(0) - full).norm() < 0.15 * full.norm()
 
 
+@pytest.mark.long
 def test_random_cuts_without_reweighting_do_not() -> None:
     full = passes(1, truncation="full")[0]
     assert deviations(passes(PASSES, truncation="random"), full).abs().max() > 10

@@ -15,6 +15,8 @@ from seqloom import cli, runs
 from seqloom.data.facts import facts
 from seqloom.fitting import fit
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

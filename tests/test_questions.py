@@ -20,6 +20,8 @@ from seqloom.data.questions import open_asked, open_questions
 from seqloom.data.samples import find_sample
 from seqloom.tokenizers import train_tokenizer
 
+pytestmark = pytest.mark.long
+
 PASSAGE = "The cat sat on the mat. The dog sat on the cat."
 
 

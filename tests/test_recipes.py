@@ -13,6 +13,8 @@ from seqloom import runs
 from seqloom.core.run import DataConfig
 from seqloom.fitting import fit
 
+pytestmark = pytest.mark.long
+
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
 
 

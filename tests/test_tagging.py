@@ -26,6 +26,8 @@ from seqloom.tasks.tagging import Config, Tagging
 from seqloom.tokenizers import train_tokenizer
 from seqloom.tokenizers.tagged import TagVocabulary, training_text
 
+pytestmark = pytest.mark.long
+
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = ["ada", "bob", "in", "rome", "sees", "x", "incredible", "Ada"]
 

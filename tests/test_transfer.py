@@ -21,6 +21,8 @@ from seqloom.runs import find_config
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.optimizers import Optimizers
 
+pytestmark = pytest.mark.long
+
 SMALL = ["train.steps=2", "train.threads=1", "train.batch=4", "task.tokenizer=characters"]
 
 

@@ -19,6 +19,8 @@ from seqloom.data.portions import part_of
 from seqloom.fitting import fit
 from seqloom.tasks.translation import Translation
 
+pytestmark = pytest.mark.long
+
 TRANSLATORS = [name for name in runs.names("models") if accepted(translator, name, {})]
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 

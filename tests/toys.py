@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from seqloom.runs import find_config, names
 from seqloom.tasks import translation as translating
 from seqloom.tasks.language_model import Config, LanguageModel
 from seqloom.tasks.translation import Translation
-from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.pair import TokenizerPair
 
 VOCABULARY = 11
@@ -85,10 +85,15 @@ def title(case: Case) -> str:
     return " ".join([case[0], *(f"{option}={value}" for option, value in case[1].items())])
 
 
+@cache
+def _characters(letters: str) -> Tokenizer:
+    return train_tokenizer("characters", [letters])
+
+
 def translation(**options: Any) -> Translation:
     """Words of a to h into words of A to F; each side has a vocabulary of its own, or both have one."""
     alphabets = ["abcdefghABCDEF"] * 2 if options.get("joint") else ["abcdefgh", "ABCDEF"]
-    source, target = (train_tokenizer("characters", [letters]) for letters in alphabets)
+    source, target = map(_characters, alphabets)
     return translating.Config.model_validate(options).build(TokenizerPair(source, target))
 
 
