@@ -62,6 +62,20 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     return alive(model)
 
 
+def kept(build: Callable[..., Model]) -> Callable[..., Model]:
+    """Build the model of a case once for all turns of a test; for tests that leave it as it is."""
+    last: dict[str, Model] = {}
+
+    def built(*case: Any) -> Model:
+        key = title(case)  # type: ignore[arg-type]
+        if key not in last:
+            last.clear()
+            last[key] = build(*case)
+        return last[key]
+
+    return built
+
+
 def every_case() -> list[Case]:
     """Every model in the folder, in all of its variants."""
     return [(name, options) for name in names("models") for options in find_config("models", name).variants]
