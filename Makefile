@@ -6,8 +6,9 @@ BIN := .venv/bin
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 DOCS := .venv/.docs
+TWO := -n 2 --dist loadfile
 
-.PHONY: help setup demo test test-all check bench docs clean
+.PHONY: help setup demo test quick test-all check bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,10 +37,13 @@ demo: $(RUNTIME)  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python docume
 		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
 	@echo "Open the report in a browser. Running make demo again retrains nothing."
 
-test: setup  ## the tests
-	$(BIN)/python -m pytest
+test: setup  ## the tests, in two processes; under six minutes
+	$(BIN)/python -m pytest $(TWO)
 
-test-all: setup  ## the tests and the slow ones (tests/slow)
+quick: setup  ## the tests that train and start little, for daily work; within a minute
+	$(BIN)/python -m pytest $(TWO) -m "not long"
+
+test-all: setup  ## the tests and the slow ones (tests/slow), one after another
 	$(BIN)/python -m pytest -o addopts="-q --strict-markers"
 
 check: setup  ## style and types

@@ -19,6 +19,8 @@ from toys import language_models
 
 from seqloom.runs.registry import find_config, names
 
+pytestmark = pytest.mark.long
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 

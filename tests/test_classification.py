@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score, log_loss
-from toys import Case, accepted, alive, close, every_case, title
+from toys import Case, accepted, alive, close, each, every_case, title
 
 from seqloom import cli
 from seqloom.core.batch import IGNORE, cut
@@ -67,7 +67,7 @@ def test_every_kind_of_model_takes_part() -> None:
 
 
 @each_model
-@pytest.mark.parametrize("pooling", ["mean", "max", "last", "first", "attention"])
+@each(pooling=["mean", "max", "last", "first", "attention"])
 def test_padding_and_company_change_nothing(case: Case, pooling: str) -> None:
     model, own = model_of(*case, pooling=pooling), task(pooling=pooling)
     some = rows(5)
@@ -88,7 +88,7 @@ def test_every_weight_learns_that_is_there(case: Case) -> None:
     assert not [name for name in still if "query" not in name], still
 
 
-@pytest.mark.parametrize("multi", [False, True])
+@each(multi=[False, True])
 def test_pieces_of_nothing_cost_nothing_and_gradients_add_up(multi: bool) -> None:
     own, some = task(multi), rows(7, multi=multi)
     model = model_of("gru", {}, multi=multi)
@@ -187,6 +187,7 @@ def small(folder: Path, data: Path | str, model: str = "gru", *extra: str, **fla
                quiet=True, **flags)  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -213,6 +214,7 @@ def test_every_option_works_and_comes_back_from_the_folder(tmp_path: Path, model
     assert answer["label"] in ("yes", "no") and answer["probability"] == answer["probabilities"][answer["label"]]
 
 
+@pytest.mark.long
 def test_it_learns_whether_a_word_is_there_and_says_how_sure_it_is(tmp_path: Path) -> None:
     data = write(tmp_path / "a.jsonl", 400)
     run = small(tmp_path, data, "gru", "train.steps=250", "model.bidirectional=true", "task.batch_tokens=256",
@@ -235,6 +237,7 @@ def test_two_texts_and_several_labels(tmp_path: Path) -> None:
     assert isinstance(answer["labels"], list) and answer["probabilities"].keys() == {"one", "two"}
 
 
+@pytest.mark.long
 def test_measurements(tmp_path: Path) -> None:
     run = small(tmp_path, "sample:waves", "gru", "task.input=measurements", "task.longest=20")
     assert run.summary["scores"]["valid"]["baselines"].keys() == {"majority", "mean and deviation"}

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -245,16 +244,15 @@ def test_impossible_choices_are_refused(run, trained, option):
     assert option[0] in err or option[0].strip("-").replace("-", "_") in err
 
 
-def test_a_folder_in_use_names_its_holder_quickly(book, tmp_path):
+def test_a_folder_in_use_names_its_holder_and_does_not_wait_for_it(book, tmp_path):
     folder = RunFolder(tmp_path / "run")
     with folder.lock():
-        started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "seqloom", "fit", "--data", str(book), "--out", str(folder.path), *TINY],
             capture_output=True,
             text=True,
+            timeout=300,
         )
-        assert time.monotonic() - started < 30
     assert done.returncode == 1 and f"process {os.getpid()}" in done.stderr and done.stderr.count("\n") == 1
 
 

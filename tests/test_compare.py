@@ -30,7 +30,7 @@ from seqloom.runs.material import Material
 from seqloom.runs.registry import task_config
 from seqloom.tokenizers import Tokenizer
 
-pytestmark = pytest.mark.usefixtures("short_probes")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("short_probes")]
 
 SMALL = ["task.length=16", "task.stretch=64", "train.batch=4", "task.validation=300", "train.warmup=5"]
 ASKED: dict[str, Any] = {
@@ -171,8 +171,10 @@ def test_what_another_version_left_in_a_folder_is_done_anew(done: Comparison, bo
 def test_a_script_may_call_it_without_ceremony(book: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import seqloom, seqloom.lab.jobs\n"
-        "seqloom.lab.jobs.PROBE_STEPS = 2\n"
+        "import seqloom\n"
+        "from seqloom.compare import comparing\n"
+        "from seqloom.lab import jobs\n"
+        "jobs.PROBE_STEPS, comparing._cores = 2, lambda: 1\n"
         f"found = seqloom.compare(data={str(book)!r}, models='rnn', params='5k', budget='tokens=1k', trials=0,\n"
         f"    seeds=1, overrides={SMALL!r}, quiet=True, out={str(tmp_path / 'out')!r})\n"
         "print('best:', found.result['best'])\n"
@@ -209,8 +211,9 @@ def test_the_same_seed_gives_all_models_the_same_batches(book: Path, tmp_path: P
     assert seen[0] == seen[1] == seen[2]
 
 
-@pytest.mark.parametrize("target", [5_000, 20_000, 123_456, 2_000_000])
-@pytest.mark.parametrize("count", ["all", "backbone"])
+@pytest.mark.parametrize(
+    ("count", "target"), [("all", 5_000), ("backbone", 20_000), ("backbone", 123_456), ("all", 2_000_000)]
+)
 def test_sizes_match_within_two_per_cent(book: Path, tmp_path: Path, target: int, count: str) -> None:
     trained = [n for n in language_models() if n != "ngram"]
     field = Field(plan(book, models=tuple(trained), params=target, count=count), RunFolder(tmp_path / "out"), Silent())

@@ -22,6 +22,8 @@ from seqloom.lab.measure import taps
 from seqloom.lab.recall import CHANCE, DISTANCES, Drawn, RecallTask, draw, recall
 from seqloom.runs.registry import find_config
 
+pytestmark = pytest.mark.long
+
 each_model = pytest.mark.parametrize("name", language_models())
 MARK, QUERY = 16, 17
 

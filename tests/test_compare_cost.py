@@ -15,6 +15,8 @@ from seqloom.core.state import State
 from seqloom.core.task import Task
 from seqloom.lab.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
 
+pytestmark = pytest.mark.long
+
 TASK = language_model()
 
 

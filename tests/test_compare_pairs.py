@@ -32,7 +32,7 @@ from seqloom.runs.settings import RunConfig
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.nearest import nearest, searched
 
-pytestmark = pytest.mark.usefixtures("short_probes")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("short_probes")]
 
 SMALL = ["tokenizer.kind=words", "task.batch_tokens=100", "train.warmup=5", "task.beams=1", "task.longest=20"]
 ASKED: dict[str, Any] = {

@@ -12,6 +12,8 @@ from scipy import stats
 
 from seqloom.lab.statistics import compare_pair, holm, interval, seeds_needed, verdicts
 
+pytestmark = pytest.mark.long
+
 MEAN, PIECES = 1.5, 40
 
 # standard deviations as shares of the mean: of a seed, of a piece for one model, of a piece for one model and seed

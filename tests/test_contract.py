@@ -14,7 +14,21 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import VOCABULARY, Case, accepted, alive, close, each, every_case, language_model, network, title, tokens
+from toys import (
+    VOCABULARY,
+    Case,
+    accepted,
+    alive,
+    at,
+    close,
+    each,
+    every_case,
+    kept,
+    language_model,
+    network,
+    title,
+    tokens,
+)
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.batch import Batch, pad
@@ -42,6 +56,8 @@ REFUSED = [case for case in EVERY if case not in CAUSAL]
 each_model = pytest.mark.parametrize("case", CAUSAL, ids=title)
 each_refused = pytest.mark.parametrize("case", REFUSED, ids=title)
 each_mode = each(mode=[torch.enable_grad, torch.no_grad, torch.inference_mode])
+
+same_network = kept(network)
 
 ROWS, LENGTH = 3, 12
 WHOLE = tokens(ROWS, LENGTH)
@@ -99,7 +115,7 @@ def test_the_task_refuses_a_model_that_sees_the_future_and_says_what_it_needs(ca
 @each_model
 @each_mode
 def test_reading_a_context_first_equals_reading_the_whole(case: Case, mode: Mode) -> None:
-    model = network(*case)
+    model = same_network(*case)
     with mode():
         rest, _ = model(WHOLE[:, 5:], model.begin(WHOLE[:, :5]))
         close(rest, model(WHOLE)[0][:, 5:])
@@ -108,7 +124,7 @@ def test_reading_a_context_first_equals_reading_the_whole(case: Case, mode: Mode
 @each_model
 @each_mode
 def test_one_step_at_a_time_equals_all_at_once(case: Case, mode: Mode) -> None:
-    model = network(*case)
+    model = same_network(*case)
     with mode():
         close(read(model, WHOLE.split(1, dim=1))[0], model(WHOLE)[0])
 
@@ -117,7 +133,7 @@ def test_one_step_at_a_time_equals_all_at_once(case: Case, mode: Mode) -> None:
 @each_mode
 @each(seed=range(3))
 def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mode: Mode, seed: int) -> None:
-    model, after = network(*case), tokens(ROWS, 3, seed=5)
+    model, after = same_network(*case), tokens(ROWS, 3, seed=5)
     with mode():
         whole, end = model(WHOLE)
         parts, state = read(model, WHOLE.split(cuts(seed), dim=1))
@@ -125,29 +141,29 @@ def test_random_pieces_equal_the_whole_and_end_in_the_same_state(case: Case, mod
         close(model(after, state)[0], model(after, end)[0])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 def test_a_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
     """A state is a value: whoever continues it leaves it as it was, in whatever order and however long."""
-    model = network(*case)
+    model = same_network(*case)
     ways = [tokens(ROWS, length, seed=length) for length in (1, 4, 70, 2)]
     with mode():
         _, fork = read(model, WHOLE.split(cuts(1), dim=1))
-        ends = []
-        for way in ways:
-            output, end = read(model, way.split(3, dim=1), fork)
-            close(output, model(torch.cat((WHOLE, way), dim=1))[0][:, LENGTH:])
-            ends.append(end)
+        ends = [read(model, way.split(3, dim=1), fork) for way in ways]
         last = tokens(ROWS, 2, seed=8)
-        for way, end in zip(ways, ends, strict=True):  # the continuations did not disturb each other either
-            close(model(last, end)[0], model(torch.cat((WHOLE, way, last), dim=1))[0][:, -2:])
+        for way, (output, end) in zip(ways, ends, strict=True):  # nor did the continuations disturb each other
+            wanted = model(torch.cat((WHOLE, way, last), dim=1))[0][:, LENGTH:]
+            close(output, wanted[:, :-2])
+            close(model(last, end)[0], wanted[:, -2:])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 @each(order=[[0, 1, 2], [2, 2, 0, 1, 2], [1]])
 def test_chosen_rows_of_a_state_continue_as_those_rows(case: Case, mode: Mode, order: list[int]) -> None:
-    model, after, rows = network(*case), tokens(len(order), 4, seed=3), torch.tensor(order)
+    model, after, rows = same_network(*case), tokens(len(order), 4, seed=3), torch.tensor(order)
     with mode():
         _, state = read(model, WHOLE.split(4, dim=1))
         before = model(WHOLE[:, :2], state)[0]
@@ -161,7 +177,7 @@ def test_chosen_rows_of_a_state_continue_as_those_rows(case: Case, mode: Mode, o
 @each_model
 @each_mode
 def test_a_detached_or_stored_state_continues_like_the_state_itself(case: Case, mode: Mode) -> None:
-    model, after = network(*case), tokens(ROWS, 4, seed=3)
+    model, after = same_network(*case), tokens(ROWS, 4, seed=3)
     with mode():
         _, state = read(model, WHOLE.split(4, dim=1))
         wanted = model(torch.cat((WHOLE, after), dim=1))[0][:, LENGTH:]
@@ -172,7 +188,7 @@ def test_a_detached_or_stored_state_continues_like_the_state_itself(case: Case, 
 
 @each_model
 def test_continuing_without_gradients_leaves_a_state_with_gradients_usable(case: Case) -> None:
-    model, after = network(*case), tokens(ROWS, 4, seed=3)
+    model, after = same_network(*case), tokens(ROWS, 4, seed=3)
     mask = torch.arange(LENGTH) < torch.tensor([4, 6, 8])[:, None]
     _, state = model(WHOLE, None, mask)
     _, state = model(WHOLE[:, :1], state)
@@ -184,24 +200,25 @@ def test_continuing_without_gradients_leaves_a_state_with_gradients_usable(case:
 
 @each_model
 @each_mode
-@each(size=[1, 3])
-def test_ragged_prompts_continue_like_each_row_alone(case: Case, mode: Mode, size: int) -> None:
-    model, after = network(*case), tokens(ROWS, 9, seed=4)
+def test_ragged_prompts_continue_like_each_row_alone(case: Case, mode: Mode) -> None:
+    model, after = same_network(*case), tokens(ROWS, 9, seed=4)
     prompts = [WHOLE[row, :length] for row, length in enumerate(LENGTHS)]
     context, mask = pad(prompts, value=VOCABULARY - 1)
     with mode():
-        for state in (model.begin(context, mask), model(context, None, mask)[1]):
-            together, _ = read(model, after.split(size, dim=1), state)
-            for row, prompt in enumerate(prompts):
-                alone, _ = model(torch.cat((prompt, after[row]))[None])
-                close(together[row], alone[0, len(prompt) :])
+        alone = [model(torch.cat((p, after[row]))[None])[0][0, len(p) :] for row, p in enumerate(prompts)]
+        for size in (1, 3):
+            for state in (model.begin(context, mask), model(context, None, mask)[1]):
+                together, _ = read(model, after.split(size, dim=1), state)
+                for row in range(ROWS):
+                    with at(size=size, row=row):
+                        close(together[row], alone[row])
 
 
 @each_model
 @each_mode
 def test_ragged_pieces_after_ragged_pieces_equal_each_row_alone(case: Case, mode: Mode) -> None:
     """Rows of every batch differ in length, one of them is absent altogether, and later it is back."""
-    model = network(*case)
+    model = same_network(*case)
     lengths = [(5, 2, 7), (0, 6, 1), (3, 3, 3), (1, 0, 4)]
     pieces = [[tokens(n, seed=10 * i + j) for j, n in enumerate(row)] for i, row in enumerate(lengths)]
     with mode():
@@ -217,10 +234,11 @@ def test_ragged_pieces_after_ragged_pieces_equal_each_row_alone(case: Case, mode
             close(torch.cat(outputs[row]), alone[0])
 
 
+@pytest.mark.long
 @each_model
 @each_mode
 def test_a_ragged_state_can_be_continued_in_many_ways(case: Case, mode: Mode) -> None:
-    model = network(*case)
+    model = same_network(*case)
     prompts = [WHOLE[row, :length] for row, length in enumerate(LENGTHS)]
     rows = torch.tensor([2, 0, 0, 1])
     with mode():
@@ -237,7 +255,7 @@ def test_a_ragged_state_can_be_continued_in_many_ways(case: Case, mode: Mode) ->
 @each_model
 @each(seed=range(2))
 def test_gradients_through_the_state_equal_gradients_through_the_whole(case: Case, seed: int) -> None:
-    model, task, targets = network(*case), language_model(), tokens(ROWS, LENGTH, seed=1)
+    model, task, targets = same_network(*case), language_model(), tokens(ROWS, LENGTH, seed=1)
     whole = task.loss(model, Batch(WHOLE, None, targets))
     state, total = None, torch.zeros(())
     for inputs, wanted in zip(WHOLE.split(cuts(seed), 1), targets.split(cuts(seed), 1), strict=True):
@@ -250,7 +268,7 @@ def test_gradients_through_the_state_equal_gradients_through_the_whole(case: Cas
 
 @each_model
 def test_gradients_of_ragged_rows_equal_those_of_each_row_alone(case: Case) -> None:
-    model, after = network(*case), tokens(ROWS, 6, seed=4)
+    model, after = same_network(*case), tokens(ROWS, 6, seed=4)
     prompts = [WHOLE[row, :length] for row, length in enumerate(LENGTHS)]
     together, _ = read(model, after.split(2, dim=1), model.begin(*pad(prompts)))
     alone = [model(torch.cat((p, after[row]))[None])[0][0, len(p) :] for row, p in enumerate(prompts)]
@@ -261,7 +279,7 @@ def test_gradients_of_ragged_rows_equal_those_of_each_row_alone(case: Case) -> N
 
 @each_model
 def test_changing_the_future_changes_nothing_before_it(case: Case) -> None:
-    model = network(*case)
+    model = same_network(*case)
     before, _ = model(WHOLE)
     for cut in (1, 6, LENGTH - 1):
         changed = WHOLE.clone()
@@ -271,7 +289,7 @@ def test_changing_the_future_changes_nothing_before_it(case: Case) -> None:
 
 @each_model
 def test_padding_changes_nothing_and_a_batch_equals_its_rows(case: Case) -> None:
-    model = network(*case)
+    model = same_network(*case)
     prompts = [WHOLE[row, :length] for row, length in enumerate(LENGTHS)]
     for value in (0, VOCABULARY - 1):
         inputs, mask = pad(prompts, value=value)
@@ -282,7 +300,7 @@ def test_padding_changes_nothing_and_a_batch_equals_its_rows(case: Case) -> None
 
 @each_model
 def test_padding_may_reach_past_the_end_of_what_a_model_can_read(case: Case) -> None:
-    model = network(*case)
+    model = same_network(*case)
     most = model.limit or 20
     rows = [tokens(most, seed=1), tokens(9, seed=2)]
     with torch.no_grad():
@@ -295,7 +313,7 @@ def test_padding_may_reach_past_the_end_of_what_a_model_can_read(case: Case) -> 
 
 @each_model
 def test_an_empty_piece_changes_nothing(case: Case) -> None:
-    model, nothing = network(*case), tokens(ROWS, 0)
+    model, nothing = same_network(*case), tokens(ROWS, 0)
     with torch.no_grad():
         outputs, state = read(model, [nothing, WHOLE[:, :5], nothing, WHOLE[:, 5:]])
         close(outputs, model(WHOLE)[0])
@@ -314,7 +332,7 @@ def test_half_precision_works_and_stays_near(case: Case) -> None:
 
 @each_model
 def test_a_mask_that_hides_nothing_changes_nothing(case: Case) -> None:
-    model, full = network(*case), torch.ones(ROWS, LENGTH, dtype=torch.bool)
+    model, full = same_network(*case), torch.ones(ROWS, LENGTH, dtype=torch.bool)
     masked, state = model(WHOLE, None, full)
     bare, end = model(WHOLE)
     close(masked, bare)
@@ -327,7 +345,7 @@ def test_a_mask_that_hides_nothing_changes_nothing(case: Case) -> None:
 
 @each_model
 def test_a_row_of_nothing_but_padding_gives_finite_outputs_and_gradients(case: Case) -> None:
-    model = network(*case)
+    model = same_network(*case)
     mask = torch.arange(LENGTH) < torch.tensor([LENGTH, 0, 4])[:, None]
     outputs, state = model(WHOLE, None, mask)
     more, _ = model(WHOLE[:, :2], state)
@@ -339,7 +357,7 @@ def test_a_row_of_nothing_but_padding_gives_finite_outputs_and_gradients(case: C
 @each_model
 @each(count=[2, 4])
 def test_accumulated_gradients_equal_those_of_one_big_batch(case: Case, count: int) -> None:
-    model, task = network(*case), language_model()
+    model, task = same_network(*case), language_model()
     objective, inputs, targets = Objective(model, task), tokens(8, 6), tokens(8, 6, seed=1)
     big = objective(Batch(inputs, None, targets), None)
     steps = [objective(Batch(i, None, t), None) for i, t in zip(inputs.chunk(count), targets.chunk(count), strict=True)]

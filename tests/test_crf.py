@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from toys import alive, close
+from toys import alive, close, each
 
 from seqloom.core.batch import IGNORE
 from seqloom.tasks.tagging.crf import CRF, may_follow
@@ -52,7 +52,7 @@ def padded(tags: list[str], seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("tags", [BIO, PLAIN], ids=["BIO", "plain"])
-@pytest.mark.parametrize("seed", range(4))
+@each(seed=range(4))
 def test_loss_and_gradient_equal_those_over_all_paths(tags: list[str], seed: int) -> None:
     crf = crf_of(tags)
     given, mask = padded(tags, seed)
@@ -76,7 +76,7 @@ def test_loss_and_gradient_equal_those_over_all_paths(tags: list[str], seed: int
 
 
 @pytest.mark.parametrize("tags", [BIO, PLAIN], ids=["BIO", "plain"])
-@pytest.mark.parametrize("seed", range(4))
+@each(seed=range(4))
 def test_the_best_path_is_the_best_of_all(tags: list[str], seed: int) -> None:
     crf = crf_of(tags)
     given, mask = padded(tags, seed)
@@ -143,7 +143,7 @@ def test_rows_of_nothing_have_no_loss_and_every_weight_takes_part(width: int) ->
     assert all(p.grad is not None and p.grad.isfinite().all() for p in crf.parameters())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_no_best_path_breaks_bio(seed: int) -> None:
     crf = CRF(BIO)
     given = 30 * emissions(BIO, 5, 9, seed=seed).float()

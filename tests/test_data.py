@@ -22,6 +22,8 @@ from seqloom.data.stream import TokenStream, default_cache, prepare
 from seqloom.data.text import Source, open_text
 from seqloom.tokenizers import train_tokenizer
 
+pytestmark = pytest.mark.long
+
 POEM = "天地玄黄，宇宙洪荒。\nRoses are red,\n  violets are blue.\n\nCafé 🎉\n" * 50
 
 

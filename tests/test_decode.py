@@ -8,12 +8,14 @@ from copy import deepcopy
 
 import pytest
 import torch
-from toys import alive, close, network, tokens
+from toys import alive, close, each, network, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.taps import record
 from seqloom.layers.int8 import Int8Linear, to_int8
 from seqloom.layers.linear import Linear
+
+pytestmark = pytest.mark.long
 
 OPTIONS = [
     {"preset": "modern"},
@@ -80,7 +82,7 @@ def test_int8_is_near_and_its_single_tokens_equal_its_whole_text(options: dict) 
     torch.testing.assert_close(one, whole[:, -1:], rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("inputs", [1, 5, 16, 20, 48, 257])
+@each(inputs=[1, 5, 16, 20, 48, 257])
 @pytest.mark.parametrize(("rows", "out"), [(1, 1), (3, 27), (8, 65)])
 def test_int8_takes_matrices_of_any_size(inputs: int, rows: int, out: int) -> None:
     torch.manual_seed(0)

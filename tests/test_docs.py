@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -87,6 +88,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, jobs_
     monkeypatch.chdir(tmp_path)
     for name in ("cmudict", "reversal"):
         monkeypatch.setitem(SAMPLES, name, beginning(SAMPLES[name]))
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
     monkeypatch.setattr(jobs, "PROBE_STEPS", 2)
     monkeypatch.setattr(cost, "CONTEXTS", {waits: contexts[:2] for waits, contexts in cost.CONTEXTS.items()})
     monkeypatch.setattr(cost, "LENGTHS", {waits: lengths[:2] for waits, lengths in cost.LENGTHS.items()})
@@ -137,6 +139,7 @@ def render(kind: str, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page) and page != CHINESE_README], ids=title)
 def test_every_command_runs(
     page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
@@ -152,6 +155,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
     assert end.value.code == 0, f"{command}\n{capsys.readouterr().err}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqloom.runs.configure.DEFAULT_TOKENS", 1_000)

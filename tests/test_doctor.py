@@ -168,6 +168,7 @@ def test_sources_that_are_also_in_the_validation_file_are_counted(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_tokenizer_follows_the_number_of_pairs(tmp_path):
     rows = [(f"word{n} and w{n} or x{n}", f"wort{n} und") for n in range(60_000)]
     assert "source: 5.0 words per row the bpe tokenizer with about 8,000 subwords" in said(

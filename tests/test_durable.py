@@ -89,6 +89,7 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     return tell
 
 
+@pytest.mark.long
 def test_whatever_call_fails_the_store_is_whole(attempt):
     assert list(every_fault(attempt, (Killed, errno.ENOSPC, errno.EIO))) == []
 
@@ -204,6 +205,7 @@ def cuts(whole: bytes) -> Iterator[bytes]:
     yield whole + b"\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [flips, cuts])
 def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, damage):
     durable.publish(tmp_path / "a", files(1))

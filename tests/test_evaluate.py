@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import VOCABULARY, language_model, network, stream, tokens
+from toys import VOCABULARY, each, language_model, network, stream, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
@@ -80,7 +80,7 @@ def test_a_model_that_knows_everything_scores_1(how: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["ngram", "lstm", "window"])
-@pytest.mark.parametrize("at_once", [1, 13, 2048])
+@each(at_once=[1, 13, 2048])
 def test_a_carried_state_scores_as_if_the_stream_were_read_at_once(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,8 +89,8 @@ def test_a_carried_state_scores_as_if_the_stream_were_read_at_once(
     assert perplexity(model, STREAM)["loss"] * 100 == pytest.approx(surprise(model, TEXT, 100), rel=1e-6)
 
 
-@pytest.mark.parametrize("streams", [2, 3, 7, 64, 99, 100])
-@pytest.mark.parametrize("at_once", [20, 2048])
+@each(streams=[2, 3, 7, 64, 99, 100])
+@each(at_once=[20, 2048])
 def test_parallel_streams_score_as_their_rows_read_one_by_one(
     streams: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,8 +103,8 @@ def test_parallel_streams_score_as_their_rows_read_one_by_one(
 
 
 @pytest.mark.parametrize("name", ["gpt", "rnn"])
-@pytest.mark.parametrize("context", [1, 2, 7, 10, 99, 100, 101])
-@pytest.mark.parametrize("stride", [1, 3, 10, 100])
+@each(context=[1, 2, 7, 10, 99, 100, 101])
+@each(stride=[1, 3, 10, 100])
 def test_windows_count_every_token_once_with_the_context_they_promise(name: str, context: int, stride: int) -> None:
     model, stride = network(name, {"depth": 1}), min(stride, context)
     nats, counted = surprise(model, TEXT[: context + 1], context), min(context, 100)

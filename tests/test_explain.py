@@ -42,7 +42,7 @@ NAMES = {
 }  # fmt: skip
 
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture(scope="module")

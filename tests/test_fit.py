@@ -22,6 +22,8 @@ from seqloom.train.loop import Interrupted, Trainer
 from seqloom.train.optimizers import SCHEDULES, Muon, Optimizers, orthogonal
 from seqloom.train.settings import TrainConfig
 
+pytestmark = pytest.mark.long
+
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
-from toys import Case, accepted, every_case, language_model, title, tokens
+from toys import Case, accepted, each, every_case, language_model, title, tokens
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.network import SequenceModel
@@ -17,6 +17,8 @@ from seqloom.core.taps import Tap, record
 from seqloom.layers.general_attention import GeneralAttention
 from seqloom.layers.scores import SCORES
 from seqloom.runs.registry import find_config
+
+pytestmark = pytest.mark.long
 
 VOCABULARY, ROWS, WIDTH = 50, 2, 64
 
@@ -44,7 +46,7 @@ def counted(model: SequenceModel | Backbone, inputs: Tensor) -> float:
 
 
 @each_model
-@pytest.mark.parametrize("length", [24, 96])
+@each(length=[24, 96])
 def test_the_formula_counts_what_torch_counts(case: Case, length: int) -> None:
     model = network(case)
     found = counted(model, tokens(ROWS, length, vocabulary=VOCABULARY))
@@ -52,7 +54,7 @@ def test_the_formula_counts_what_torch_counts(case: Case, length: int) -> None:
 
 
 @pytest.mark.parametrize("case", OTHER, ids=title)
-@pytest.mark.parametrize("length", [24, 96])
+@each(length=[24, 48])
 def test_models_that_the_task_refuses_are_counted_as_backbones(case: Case, length: int) -> None:
     backbone = find_config("models", case[0]).model_validate({"width": WIDTH, **case[1]}).build()
     length = min(length, backbone.reach or length)

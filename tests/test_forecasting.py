@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from toys import Case, ToyScale, ToySeries, accepted, alive, close, every_case, title
+from toys import Case, ToyScale, ToySeries, accepted, alive, close, each, every_case, title
 
 from seqloom.core.errors import UserError
 from seqloom.core.task import Order
@@ -18,6 +18,8 @@ from seqloom.tasks.forecasting.rollout import follow, read_forced, read_history
 from seqloom.tasks.forecasting.task import Config, Forecasting
 from seqloom.tasks.forecasting.windows import SeriesWindows
 from seqloom.train.loop import Objective
+
+pytestmark = pytest.mark.long
 
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "recursive"},
@@ -29,8 +31,8 @@ STRATEGIES: list[dict[str, Any]] = [
 HORIZON, CONTEXT = 7, 9
 LAST = 43  # the number of the one window of the series that is shorter than a window
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: " ".join(map(str, s.values())))
-each_output = pytest.mark.parametrize("output", ["point", "quantiles", "gauss", "student", "bins"])
-each_scale = pytest.mark.parametrize("scale", ["none", "last", "standard"])
+each_output = each(output=["point", "quantiles", "gauss", "student", "bins"])
+each_scale = each(scale=["none", "last", "standard"])
 
 
 def task(
@@ -302,7 +304,7 @@ def test_a_constant_or_an_empty_history_is_left_as_it_is() -> None:
     assert batch.context.isfinite().all() and not batch.context[..., 0].any()
 
 
-@pytest.mark.parametrize("training", ["free", "mixed"])
+@each(training=["free", "mixed"])
 @pytest.mark.parametrize("strategy", [STRATEGIES[0], STRATEGIES[4]], ids=str)
 @each_few
 def test_free_and_mixed_training_give_every_weight_a_gradient(

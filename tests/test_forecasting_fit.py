@@ -19,7 +19,7 @@ from seqloom.runs.fit import fit
 from seqloom.runs.registry import find_config
 from seqloom.runs.run import Run, load
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 
 SMALL = [
     "task.horizon=6",

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from toys import alive, close
+from toys import alive, close, each
 
 from seqloom.core.errors import UserError
 from seqloom.core.state import select_rows
@@ -23,7 +23,7 @@ ROWS_SUM_TO_ONE = ["soft", "sparsemax", "hard", "hard_reinforce"]
 DIFFERENTIABLE = ["soft", "sparsemax", "local_monotonic", "local_predictive"]
 
 each_score = pytest.mark.parametrize("score", SCORES)
-each_alignment = pytest.mark.parametrize("align", ALIGNMENTS)
+each_alignment = each(align=list(ALIGNMENTS))
 each_shape = pytest.mark.parametrize(
     "shape", [{}, {"heads": 2}, {"hops": 3}, {"multi": True}, {"heads": 4, "hops": 2, "multi": True}], ids=str
 )
@@ -64,7 +64,7 @@ def weights_of(model: GeneralAttention) -> Tensor:
 
 @each_score
 @each_alignment
-@pytest.mark.parametrize("features", [FEATURES, QUERY])
+@each(features=[FEATURES, QUERY])
 def test_contexts_have_the_width_and_weights_the_shape_of_the_question(score: str, align: str, features: int) -> None:
     model = attention(score, align, features)
     with record(model, "alignment") as trace:
@@ -99,15 +99,15 @@ def test_a_row_of_padding_gives_zeros_and_gradients_without_nan(score: str, alig
 
 
 @each_alignment
-@pytest.mark.parametrize("multi", [False, True])
+@each(multi=[False, True])
 def test_a_source_of_no_features_gives_zeros(align: str, multi: bool) -> None:
     model = attention("additive", align, multi=multi)
     assert model(vectors(ROWS, STEPS, QUERY), model.read(vectors(ROWS, 0, FEATURES))).eq(0).all()
 
 
 @each_score
-@pytest.mark.parametrize("align", ROWS_SUM_TO_ONE)
-@pytest.mark.parametrize("training", [False, True])
+@each(align=ROWS_SUM_TO_ONE)
+@each(training=[False, True])
 def test_the_weights_of_a_query_sum_to_one(score: str, align: str, training: bool) -> None:
     weights = weights_of(attention(score, align).train(training))
     close(weights[:2].sum(-1), torch.ones(2, 1, STEPS).double())
@@ -126,7 +126,7 @@ class Whole(torch.nn.Module):
 
 
 @each_score
-@pytest.mark.parametrize("align", DIFFERENTIABLE)
+@each(align=DIFFERENTIABLE)
 def test_gradients_equal_finite_differences(score: str, align: str) -> None:
     whole = alive(Whole(GeneralAttention(2, 3, 2, score=score, align=align, window=1)), 0.7)
     names, weights = zip(*whole.named_parameters(), strict=True)

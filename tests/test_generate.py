@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import Case, language_models, network, search, tokens
+from toys import Case, each, language_models, network, search, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.pick import Choice
 from seqloom.decode.stream import stream
+
+pytestmark = pytest.mark.long
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 DRAWS = 20_000
@@ -64,13 +66,13 @@ def test_temperature_0_and_top_k_1_take_the_most_likely_token() -> None:
     assert drawn(Choice(temperature=0)).tolist() == drawn(Choice(top_k=1)).tolist() == [1, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+@each(temperature=[0.5, 1.0, 3.0])
 def test_tokens_are_drawn_with_the_chances_the_temperature_gives(temperature: float) -> None:
     wanted = (LOGITS / temperature).softmax(0)
     torch.testing.assert_close(drawn(Choice(temperature=temperature)), wanted, rtol=0, atol=0.015)
 
 
-@pytest.mark.parametrize("temperature", [1e-3, 1e-40])
+@each(temperature=[1e-3, 1e-40])
 def test_a_temperature_near_0_is_nearly_greedy(temperature: float) -> None:
     assert drawn(Choice(temperature=temperature)).tolist() == [1, 0, 0, 0, 0]
 
@@ -79,7 +81,7 @@ def test_a_high_temperature_is_nearly_uniform() -> None:
     torch.testing.assert_close(drawn(Choice(temperature=1e6)), torch.full((5,), 0.2), rtol=0, atol=0.015)
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 50])
+@each(k=[2, 3, 5, 50])
 def test_top_k_draws_from_the_k_most_likely_in_proportion(k: int) -> None:
     least = LOGITS.sort(descending=True).values[min(k, 5) - 1]
     kept = LOGITS.masked_fill(LOGITS.lt(least), -math.inf)
@@ -131,14 +133,14 @@ def test_samples_of_one_prompt_differ_and_greedy_ones_do_not(case: Case) -> None
 @each_model
 def test_greedy_writing_equals_reading_everything_anew_for_each_token(case: Case) -> None:
     model = network(*case)
-    for prompt in prompts_of(1, 3, 8, 21):
-        assert write(model, [prompt], 25) == [write_slowly(model, prompt, 25)]
+    for prompt in prompts_of(1, 8, 21):
+        assert write(model, [prompt], 16) == [write_slowly(model, prompt, 16)]
 
 
 @each_model
 def test_prompts_of_different_lengths_are_continued_as_if_each_were_alone(case: Case) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 2, 30)
-    assert write(model, prompts, 25) == [write_slowly(model, prompt, 25) for prompt in prompts]
+    assert write(model, prompts, 16) == [write_slowly(model, prompt, 16) for prompt in prompts]
 
 
 @each_limited
@@ -163,7 +165,7 @@ def test_no_new_tokens_are_no_tokens() -> None:
 
 
 @each_model
-@pytest.mark.parametrize("end", [None, 3])
+@each(end=[None, 3])
 def test_beam_search_with_one_beam_is_greedy(case: Case, end: int | None) -> None:
     model, prompts = network(*case), prompts_of(5, 1, 9, 30)
     found = search(model, prompts, beams=1, max_new=20, end=end)
@@ -198,8 +200,8 @@ def test_rows_that_are_decided_leave_the_batch_and_the_others_do_not_notice(case
 
 
 @pytest.mark.parametrize("name", ["ngram", "rnn", "gpt"])
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("end", [None, 2])
+@each(length_penalty=[0.0, 0.6, 1.0])
+@each(end=[None, 2])
 def test_beam_search_with_beams_enough_finds_the_best_of_all_sequences(
     name: str, length_penalty: float, end: int | None
 ) -> None:
@@ -211,7 +213,7 @@ def test_beam_search_with_beams_enough_finds_the_best_of_all_sequences(
     assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-4)
 
 
-@pytest.mark.parametrize("end", [None, 2])
+@each(end=[None, 2])
 @pytest.mark.parametrize(("least", "no_repeat"), [(2, 0), (4, 0), (0, 1), (0, 2), (1, 3), (3, 2)])
 def test_beam_search_with_beams_enough_finds_the_best_of_all_that_is_allowed(
     least: int, no_repeat: int, end: int | None

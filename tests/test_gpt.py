@@ -10,7 +10,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from support import digest, small_fit, text
-from toys import close, network, tokens
+from toys import close, each, network, tokens
 
 from seqloom.core.batch import pad
 from seqloom.core.state import detach_state
@@ -38,9 +38,10 @@ def test_a_cache_holds_only_the_heads_of_keys_and_values_and_only_the_window(kv_
     assert state_bytes(state) == 2 * (3 * 2 * (kv_heads or 4) * held * 4 * 4 + counters * 8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [1, 2, 5, 100])
-@pytest.mark.parametrize("size", [1, 3, 90])
-@pytest.mark.parametrize("learning", [False, True], ids=["reading", "learning"])
+@each(size=[1, 3, 90])
+@each(learning=[False, True])
 def test_with_a_window_the_state_is_bounded_whatever_was_read(window: int, size: int, learning: bool) -> None:
     model, state = network("gpt", {"depth": 1, "window": window}), None
     with torch.set_grad_enabled(learning):

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from toys import alive, close, language_model, network, stream, tokens
+from toys import alive, close, each, language_model, network, stream, tokens
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
@@ -64,7 +64,7 @@ def test_a_shuffle_sends_every_index_to_a_place_of_its_own(count: int, key: int)
     assert sorted(shuffled(np.arange(count), count, key).tolist()) == list(range(count))
 
 
-@pytest.mark.parametrize("count", [*range(1, 20), 255, 256, 257, 4096, 4097, 100_003])
+@each(count=[*range(1, 20), 255, 256, 257, 4096, 4097, 100_003])
 def test_a_shuffle_asked_piece_by_piece_is_the_same_shuffle(count: int) -> None:
     whole = shuffled(np.arange(count), count, 5)
     assert np.array_equal(np.sort(whole), np.arange(count))
@@ -81,7 +81,7 @@ def test_shuffles_with_other_keys_are_other_shuffles_and_look_random() -> None:
 
 
 @each_order
-@pytest.mark.parametrize("start", [1, 3, 7, 8, 9, 20, 33])
+@each(start=[1, 3, 7, 8, 9, 20, 33])
 def test_starting_at_a_step_gives_the_batches_that_running_to_it_gives(options: dict[str, Any], start: int) -> None:
     whole = list(islice(steps(options), start + 10))
     later = list(islice(steps(options, start=start), 10))
@@ -123,7 +123,7 @@ def test_targets_are_the_tokens_that_follow(options: dict[str, Any]) -> None:
         assert torch.equal(batch.inputs, batch.inputs[:, :1] + torch.arange(batch.inputs.size(1)))
 
 
-@pytest.mark.parametrize("length", [6, 10, 50])
+@each(length=[6, 10, 50])
 def test_every_window_comes_once_in_an_epoch(length: int) -> None:
     windows = 402 // length
     batch = next(n for n in range(1, windows + 1) if windows % n == 0 and n > 1)
@@ -149,7 +149,7 @@ def test_a_text_with_fewer_windows_than_the_batch_is_still_read() -> None:
 
 
 @pytest.mark.parametrize("truncation", ["regular", "random", "full"])
-@pytest.mark.parametrize("length", [1, 2, 6, 16, 1000])
+@each(length=[1, 2, 6, 16, 1000])
 def test_batches_continue_each_other_exactly_and_no_token_comes_twice(truncation: str, length: int) -> None:
     epoch = first_epoch({"truncation": truncation}, length=length)
     assert [batch.continues for batch in epoch] == [False] + [True] * (len(epoch) - 1)
@@ -230,6 +230,7 @@ def deviations(found: Tensor, truth: Tensor) -> Tensor:
     return ((found.mean(0) - truth) / error)[error > 1e-12]
 
 
+@pytest.mark.long
 def test_reweighted_random_cuts_give_the_full_gradient_on_average() -> None:
     full = passes(1, truncation="full")[0]
     found = passes(PASSES, truncation="random", reweight=True) * (2 * 4)  # per row and expected token
@@ -238,6 +239,7 @@ def test_reweighted_random_cuts_give_the_full_gradient_on_average() -> None:
     assert (found.mean(0) - full).norm() < 0.15 * full.norm()
 
 
+@pytest.mark.long
 def test_random_cuts_without_reweighting_do_not() -> None:
     full = passes(1, truncation="full")[0]
     assert deviations(passes(PASSES, truncation="random"), full).abs().max() > 10

@@ -22,6 +22,8 @@ from seqloom.tasks.masked_lm.masking import Joints, hide
 from seqloom.tasks.masked_lm.task import Config, MaskedLM
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
+pytestmark = pytest.mark.long
+
 ENGLISH, CHINESE = "the cat sat on the mat, again and again.\n" * 20, "我们今天学习机器翻译，明天休息。" * 20
 
 

@@ -7,6 +7,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from toys import each
 
 from seqloom.core.errors import UserError
 from seqloom.tokenizers import KINDS, Tokenizer, train_tokenizer
@@ -35,7 +36,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return train_tokenizer(kind, TEXTS, size=400, split=split or "punctuation")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_ids_are_those_of_encode_and_places_are_in_order_and_in_the_text(tokenizer: Tokenizer, seed: int) -> None:
     text = random_text(seed)
     ids, places = tokenizer.spans(text)
@@ -45,7 +46,7 @@ def test_ids_are_those_of_encode_and_places_are_in_order_and_in_the_text(tokeniz
     assert (np.diff(places, axis=0) >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_no_character_that_is_not_white_belongs_to_no_token(tokenizer: Tokenizer, seed: int) -> None:
     text = random_text(seed)
     covered = np.zeros(len(text), bool)
@@ -54,7 +55,7 @@ def test_no_character_that_is_not_white_belongs_to_no_token(tokenizer: Tokenizer
     assert all(there or character.isspace() for there, character in zip(covered, text, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_a_token_stands_for_the_characters_that_it_decodes_to(tokenizer: Tokenizer, seed: int) -> None:
     text = random_text(seed)
     for id, (begin, end) in zip(*tokenizer.spans(text), strict=True):
@@ -64,7 +65,7 @@ def test_a_token_stands_for_the_characters_that_it_decodes_to(tokenizer: Tokeniz
         assert text[begin:end] == (written.strip() or written)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_parts_of_a_character_stand_for_all_of_it(seed: int) -> None:
     text = random_text(seed)
     _, places = train_tokenizer("bytes", []).spans(text)

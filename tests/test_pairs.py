@@ -254,6 +254,7 @@ def test_the_sample_of_sounds_has_every_pronunciation_of_a_word():
     assert ("hello", "HH AH0 L OW1") in found and not any("#" in sounds or "(" in word for word, sounds in found)
 
 
+@pytest.mark.long
 def test_the_sample_of_reversed_strings_is_the_same_every_time():
     pairs = open_pairs("sample:reversal")
     assert pairs.count == 100_000 and pairs.hash == open_pairs("sample:reversal").hash

@@ -17,7 +17,7 @@ from seqloom.tasks.translation import writer
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture(scope="module")

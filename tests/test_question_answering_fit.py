@@ -16,6 +16,8 @@ from seqloom.data.samples.facts import facts
 from seqloom.runs.fit import fit
 from seqloom.runs.run import load
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -20,6 +20,8 @@ from seqloom.data.shapes.questions.reading import open_asked, open_questions
 from seqloom.data.shapes.questions.rows import QuestionRows, characters_of, tokens_of
 from seqloom.tokenizers import train_tokenizer
 
+pytestmark = pytest.mark.long
+
 PASSAGE = "The cat sat on the mat. The dog sat on the cat."
 
 

@@ -14,6 +14,8 @@ from seqloom.runs.configure import configure
 from seqloom.runs.fit import fit
 from seqloom.runs.registry import data_options, find_config
 
+pytestmark = pytest.mark.long
+
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
 
 

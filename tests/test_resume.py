@@ -14,6 +14,8 @@ from support import digest, small_fit, text
 
 from seqloom.runs.folder import RunFolder
 
+pytestmark = pytest.mark.long
+
 
 class Whole(NamedTuple):
     model: str

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from toys import each
 
 from seqloom.layers import scan as scanning
 from seqloom.layers.convolution import convolve
@@ -46,7 +47,7 @@ def gradients(outputs: Tensor, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]
     return torch.autograd.grad((outputs * normal(*outputs.shape, seed=9).to(outputs.dtype)).sum(), inputs)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 33, 64, 100, 1000, 1537])
+@each(steps=[0, 1, 2, 3, 7, 33, 64, 100, 1000, 1537])
 @pytest.mark.parametrize(("dtype", "digits"), [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=str)
 def test_a_scan_equals_the_loop_in_values_and_gradients(
     way: str, steps: int, dtype: torch.dtype, digits: float
@@ -62,20 +63,20 @@ def test_a_scan_equals_the_loop_in_values_and_gradients(
             close(ours, theirs, digits)
 
 
-@pytest.mark.parametrize("rows", [1, 40])
+@each(rows=[1, 40])
 def test_rows_few_and_many_take_different_ways_to_the_same_values(rows: int) -> None:
     given = example(rows, 300, 64)
     close(scan(*given), recurrence(*given), 1e-10)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 5, 8])
+@each(steps=[1, 2, 5, 8])
 def test_the_backward_is_what_differences_show(way: str, steps: int) -> None:
     given = tuple(t.requires_grad_() for t in example(2, steps, 3))
     assert torch.autograd.gradcheck(scan, given)
 
 
-@pytest.mark.parametrize("factor", [0.0, 1e-30, 1e-3, 1 - 1e-7, 1.0])
-@pytest.mark.parametrize("size", [1e-20, 1.0, 1e20])
+@each(factor=[0.0, 1e-30, 1e-3, 1 - 1e-7, 1.0])
+@each(size=[1e-20, 1.0, 1e20])
 def test_extreme_factors_and_inputs_lose_nothing(way: str, factor: float, size: float) -> None:
     _, b, start = example(2, 1000, 4)
     given = tuple(t.float().requires_grad_() for t in (torch.full_like(b, factor), size * b, size * start))
@@ -132,8 +133,8 @@ def test_a_scan_equals_the_papers_sum_of_logarithms(way: str) -> None:
     close(scan(a, b, start), wanted, 1e-10)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 30])
-@pytest.mark.parametrize("kernel", [1, 2, 4])
+@each(steps=[0, 1, 2, 30])
+@each(kernel=[1, 2, 4])
 def test_a_short_convolution_equals_the_librarys(steps: int, kernel: int) -> None:
     read, weight = normal(3, kernel - 1 + steps, 5).requires_grad_(), normal(kernel, 1, 5, seed=1).requires_grad_()
     found = convolve(read, weight)

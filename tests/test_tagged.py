@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
 from support import examine
+from toys import each
 
 from seqloom.core.errors import UserError
 from seqloom.core.words import cut_characters, cut_words, join_words
@@ -131,7 +132,7 @@ def test_compressed_files_are_read_like_others(tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("written", SCHEMES)
-@pytest.mark.parametrize("seed", range(5))
+@each(seed=range(5))
 def test_every_scheme_is_recognised_and_becomes_bio(tmp_path: Path, written: str, seed: int) -> None:
     chance = random.Random(seed)
     wanted = [random_names(chance, chance.randint(1, 12)) for _ in range(30)]
@@ -327,7 +328,7 @@ def test_words_are_cut_by_one_rule() -> None:
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(places))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_names_and_scores_are_those_of_seqeval(seed: int) -> None:
     chance = random.Random(seed)
     kinds = ["O", "B-A", "I-A", "B-B", "I-B"]

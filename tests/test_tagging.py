@@ -28,6 +28,8 @@ from seqloom.tasks.tagging.features import SpelledEmbedding, distinct
 from seqloom.tasks.tagging.task import Config, Tagging
 from seqloom.tokenizers import train_tokenizer
 
+pytestmark = pytest.mark.long
+
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = ["ada", "bob", "in", "rome", "sees", "x", "incredible", "Ada"]
 

@@ -22,6 +22,8 @@ from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 from seqloom.train.transfer import freeze, transfer
 
+pytestmark = pytest.mark.long
+
 SMALL = ["train.steps=2", "train.threads=1", "train.batch=4", "tokenizer.kind=characters"]
 
 

@@ -20,6 +20,8 @@ from seqloom.runs.registry import names
 from seqloom.runs.run import Run, load
 from seqloom.tasks.translation.task import Translation
 
+pytestmark = pytest.mark.long
+
 TRANSLATORS = [name for name in names("models") if accepted(translator, name, {})]
 QUICK = ["train.steps=6", "train.evaluate_every=3"]
 

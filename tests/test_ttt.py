@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from toys import alive, close
+from toys import alive, close, each
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.state import detach_state, map_state
@@ -91,8 +91,8 @@ def defined(model: InnerModel, qkv: Tensor, rate: Tensor) -> Tensor:
 
 @each_inner
 @each_size
-@pytest.mark.parametrize("forget", [False, True])
-@pytest.mark.parametrize("pieces", [[LENGTH], [1] * LENGTH, [4, 4, 3], [3, 1, 7], [2, 9]], ids=str)
+@each(forget=[False, True])
+@each(pieces=[[LENGTH], [1] * LENGTH, [4, 4, 3], [3, 1, 7], [2, 9]])
 def test_both_forms_are_the_definition(inner: str, size: int, forget: bool, pieces: list[int]) -> None:
     model = inner_model(inner, size, forget)
     qkv, rate = lessons()
@@ -145,7 +145,7 @@ def test_without_norm_from_zero_with_rate_one_it_is_linear_attention() -> None:
 
 
 @each_inner
-@pytest.mark.parametrize("cut", [4, 8, 3, 9, 1, 10])
+@each(cut=[4, 8, 3, 9, 1, 10])
 def test_prefix_and_suffix_equal_the_whole_at_and_off_a_boundary(inner: str, cut: int) -> None:
     model, x = backbone(inner=inner, mini_batch=4), vectors(ROWS, LENGTH, 16)
     whole, end = model(x)

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from seqloom.runs.registry import find_config, names
 from seqloom.tasks import translation as translating
 from seqloom.tasks.language_model.task import Config, LanguageModel
 from seqloom.tasks.translation.task import Translation
-from seqloom.tokenizers import train_tokenizer
+from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 VOCABULARY = 11
 Model = TypeVar("Model", bound=nn.Module)
@@ -62,6 +62,20 @@ def network(name: str, options: dict[str, Any], vocabulary: int = VOCABULARY) ->
     return alive(model)
 
 
+def kept(build: Callable[..., Model]) -> Callable[..., Model]:
+    """Build the model of a case once for all turns of a test; for tests that leave it as it is."""
+    last: dict[str, Model] = {}
+
+    def built(*case: Any) -> Model:
+        key = title(case)  # type: ignore[arg-type]
+        if key not in last:
+            last.clear()
+            last[key] = build(*case)
+        return last[key]
+
+    return built
+
+
 def every_case() -> list[Case]:
     """Every model in the folder, in all of its variants."""
     return [(name, options) for name in names("models") for options in find_config("models", name).variants]
@@ -85,10 +99,15 @@ def title(case: Case) -> str:
     return " ".join([case[0], *(f"{option}={value}" for option, value in case[1].items())])
 
 
+@cache
+def _characters(letters: str) -> Tokenizer:
+    return train_tokenizer("characters", [letters])
+
+
 def translation(**options: Any) -> Translation:
     """Words of a to h into words of A to F; each side has a vocabulary of its own, or both have one."""
     alphabets = ["abcdefghABCDEF"] * 2 if options.get("joint") else ["abcdefgh", "ABCDEF"]
-    source, target = (train_tokenizer("characters", [letters]) for letters in alphabets)
+    source, target = map(_characters, alphabets)
     own = {name: value for name, value in options.items() if name != "joint"}
     return translating.Config.model_validate(own).build(TokenizerPair(source, target))
 
