@@ -248,7 +248,7 @@ def test_evaluation_scores_names_words_and_loss(options: dict[str, Any]) -> None
     brief = task.evaluate(model, rows, naive=task.naive(rows), brief=True)
     assert "baselines" not in brief and "types" not in brief and brief["pieces"] == scores["pieces"]
     rows.origin.fault = "3 broken tags"
-    assert task.check_rows(model, {"valid": rows}) == "the valid part has 3 broken tags"
+    assert task.check_rows(model, {"valid": rows}) == "the valid split has 3 broken tags"
 
 
 def test_plain_tags_are_scored_word_by_word() -> None:
