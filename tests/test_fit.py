@@ -159,7 +159,7 @@ def test_bits_per_byte_are_withheld_when_words_are_unknown(book, out):
 
 def test_a_part_of_one_token_is_refused_before_training(book, out, tmp_path):
     (tmp_path / "one.txt").write_text("a")
-    with pytest.raises(UserError, match="the test part has 1 token"):
+    with pytest.raises(UserError, match="the test split has 1 token"):
         small_fit(book, out, extra=QUICK, test=str(tmp_path / "one.txt"))
 
 
@@ -180,7 +180,7 @@ def test_changed_data_is_refused_with_both_hashes(out, tmp_path):
     small_fit(book, out, extra=["train.steps=4"])
     book.write_text(text(2000).replace("cat", "dog", 1))
     with pytest.raises(
-        UserError, match=r"train part has changed since the run began \(was [0-9a-f]{12}, is [0-9a-f]{12}\)"
+        UserError, match=r"train split has changed since the run began \(was [0-9a-f]{12}, is [0-9a-f]{12}\)"
     ):
         small_fit(book, out, extra=["train.steps=8"])
 

@@ -359,9 +359,9 @@ def test_what_is_too_short_or_missing_is_said() -> None:
     assert "1 of 3 training series are shorter than context + horizon = 16: one window each" in told
     assert "2 of 3 test series are shorter than task.horizon=7 and not scored" in told
     assert "values are missing: read as 0 and excluded from the loss" in told
-    with pytest.raises(UserError, match=r"the test part: at most 6 points, fewer than task\.horizon=7"):
+    with pytest.raises(UserError, match=r"the test split: at most 6 points, fewer than task\.horizon=7"):
         own.check_rows(model, {"train": rows(own), "test": rows(own, (40, 33, 12), (34, 28, 9))})
-    with pytest.raises(UserError, match=r"no series of the training part has more than task\.horizon=7 points"):
+    with pytest.raises(UserError, match=r"no series of the training set has more than task\.horizon=7 points"):
         own.check_rows(model, {"train": rows(own, (7, 6))})
     small = find_config("models", "gpt").model_validate({"width": 16, "context": 8}).assemble(own)
     with pytest.raises(UserError, match=r"set model\.context=9"):

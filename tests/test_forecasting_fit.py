@@ -180,7 +180,7 @@ def test_names_from_users_are_escaped_on_the_page(tmp_path: Path) -> None:
     ("extra", "message"),
     [
         (["task.horizon=60"], "fewer than task.horizon=60"),
-        (["task.horizon=500"], "no series of the training part has more than task.horizon=500 points"),
+        (["task.horizon=500"], "no series of the training set has more than task.horizon=500 points"),
         (["task.output=middle"], "task.output"),
         (["task.levels=[]"], "at least one"),
         (["task.levels=[0.9,0.95]", "task.output=quantiles"], "must enclose 0.5, the quantile used as point forecast"),

@@ -1,4 +1,4 @@
-"""Series as a task gets them: cut in time, joined to what stands before, scaled by the training part; nothing leaks."""
+"""Series as a task gets them: cut in time, joined to what stands before, scaled by the training set; nothing leaks."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
     tmp_path: Path, out: Path, capfd: pytest.CaptureFixture
 ) -> None:
     data = table(tmp_path / "pairs.tsv", 60)
-    with data.open("a") as file:  # all of them in the training part, by their sources
+    with data.open("a") as file:  # all of them in the training set, by their sources
         file.write("cab\t\nfed\t \n" + "a" * 40 + "\t" + "A" * 40 + "\n")
     assert {part_of(source, 0.1, 0.0) for source in ("cab", "fed", "a" * 40)} == {"train"}
     settings = ["model.width=16", "tokenizer.kind=characters", "task.longest=20", "task.beams=1", *QUICK]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")]
 SourceColumn = Annotated[
     str | None,
     typer.Option(help="Pairs: source column, or its number without a header; default: as in training."),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Json
+from seqloom.cli._options import JsonOutput
 from seqloom.cli._show import print_comparison, show
 
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
@@ -75,7 +75,7 @@ def command(
     max_latency_ms: MaxLatencyMs = None,
     streaming: Streaming = False,
     override: Override = None,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it."""
     from seqloom.compare.comparing import compare

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Json
+from seqloom.cli._options import JsonOutput
 from seqloom.cli._show import print_findings, show
 from seqloom.core.config import parse_overrides
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 
 
 def command(
@@ -27,12 +28,12 @@ def command(
     tag: Annotated[int | None, typer.Option(help="CoNLL: tag column; -1: the last.")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation data, to look for overlap with --data.")] = None,
     override: Annotated[list[str] | None, typer.Option("-o", help="Any data setting, e.g. -o data.time=date.")] = None,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Check data for problems before training. The exit code is 2 if something must be fixed."""
     from seqloom.runs.doctor import doctor
 
-    columns: dict[str, Any] = {
+    columns: Json = {
         "column": column, "source": source, "target": target, "label": label, "second": second,
         "separator": separator, "word": word, "tag": tag,
     }  # fmt: skip
@@ -43,7 +44,7 @@ def command(
         raise typer.Exit(2)
 
 
-def _data_settings(overrides: Iterable[str]) -> dict[str, Any]:
+def _data_settings(overrides: Iterable[str]) -> Json:
     """Overrides such as `data.time=date` as keyword arguments; other sections are refused."""
     settings = parse_overrides(overrides)
     if strange := [path for path in settings if not path.startswith("data.")]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Int8, Json, RunPath, SourceColumn
+from seqloom.cli._options import Int8, JsonOutput, RunPath, SourceColumn
 from seqloom.cli._show import main_scores, print_scores, show
 
 
@@ -17,7 +17,7 @@ def command(
     source: SourceColumn = None,
     target: Annotated[str | None, typer.Option(help="Pairs: target column; default: as in training.")] = None,
     int8: Int8 = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Score a run on held-out data, next to naive baselines, and state the protocol."""
     from seqloom.runs.run import load

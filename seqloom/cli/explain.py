@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import Json, RunPath
+from seqloom.cli._options import JsonOutput, RunPath
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.runs.durable import make_folder, to_json, write_file
 
 
@@ -23,7 +24,7 @@ def command(
     gold: Annotated[
         Path | None, typer.Option(help="File with the reference alignment, one line like `0-0 1-2`; needs --target.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Show where in the source a model looks while it writes: attention maps of source against output."""
     if not text.strip():
@@ -47,7 +48,7 @@ def command(
         print("\n".join([*_described(found), *written]))
 
 
-def _described(found: dict[str, Any]) -> Iterator[str]:
+def _described(found: Json) -> Iterator[str]:
     """The source token that each output token attends to most, and the numbers of each map."""
     yield f"output: {found['target']}"
     if found["cut"]:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Json
+from seqloom.cli._options import JsonOutput
 from seqloom.cli._show import print_summary, show
 
 
@@ -28,7 +28,7 @@ def command(
     override: Annotated[
         list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Train a model. Running the same command again resumes it, or reports that it is complete."""
     if out is not None and (out / ".lock").exists() and os.environ.get("RANK", "0") == "0":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Int8, Json, RunPath
+from seqloom.cli._options import Int8, JsonOutput, RunPath
 from seqloom.cli._show import print_texts, show
+from seqloom.core.rows import Json
 
 
 def command(
@@ -29,14 +30,14 @@ def command(
     count: Annotated[int, typer.Option(min=1, help="Number of continuations, generated as one batch.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text (may be given several times).")] = None,
     int8: Int8 = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Continue a text, token by token."""
     from seqloom.runs.run import load
 
     loaded = load(run, int8=int8)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    how: dict[str, Any] = {"max_new": max_new} | ({"beams": beams} if beams > 1 else sampling)
+    how: Json = {"max_new": max_new} | ({"beams": beams} if beams > 1 else sampling)
     if beams == count == 1 and not as_json:
         for number, piece in enumerate(loaded.write(prompt, stop=stop or (), **how)):
             sys.stdout.write(piece if number else prompt + piece)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import Json
+from seqloom.cli._options import JsonOutput
 from seqloom.cli._show import print_table, show
 from seqloom.core.errors import unknown
 
@@ -16,7 +16,7 @@ def command(
     name: Annotated[
         str | None, typer.Argument(help="Model or task: list its options; runs: the folder to look in.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """List models, tasks, samples or runs, or the options of one model or task."""
     from seqloom.runs import listing

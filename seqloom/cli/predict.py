@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import Int8, Json, RunPath, SourceColumn
+from seqloom.cli._options import Int8, JsonOutput, RunPath, SourceColumn
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Row
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
@@ -68,7 +68,7 @@ def command(
     back: Back = None,
     chart: Chart = None,
     int8: Int8 = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Predict for each row: one JSON object per line, in order; a CSV table if --out ends in .csv."""
     given = {

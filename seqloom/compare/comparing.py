@@ -31,6 +31,7 @@ from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
+from seqloom.core.rows import Json
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -55,7 +56,7 @@ _MEASURING = 0.01  # time limit per measurement, as a share of the training time
 class Comparison:
     """A finished comparison: `result` holds all results, `report` is the path of the HTML report."""
 
-    def __init__(self, folder: Path, result: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, result: Json) -> None:
         self.folder, self.result, self.report = folder, result, folder / "report.html"
 
 
@@ -158,7 +159,7 @@ class _Course:
     """One entry in a comparison: its trials, and its final runs and probe, finished or pending."""
 
     sized: Sized
-    trials: list[dict[str, Any]]
+    trials: list[Json]
     jobs: list[Job]
     runs: list[Future[Result]]
     probe: Future[Result]
@@ -231,11 +232,11 @@ class _Comparing:
         room = _MEASURING * self.plan.seeds * sum(seconds for _, seconds in done) / len(done)
         return self._submit([self.jobs.measure([sized for sized, _ in done], round(min(6.0, max(1.0, room)), 1))])
 
-    def _search(self, sized: Sized) -> list[dict[str, Any]]:
+    def _search(self, sized: Sized) -> list[Json]:
         """Run the trials of one entry, round by round."""
         if not self.plan.trials:
             return []
-        trials: list[dict[str, Any]] = []
+        trials: list[Json] = []
         first = search.first_settings(sized.config.train, sized.config.model)
         lower = self.better is min
         proposals = search.rounds(self.plan.trials, first, sized.pinned, sized.entry.name, lower)
@@ -252,7 +253,7 @@ class _Comparing:
             except StopIteration:
                 return trials
 
-    def _trial(self, job: Job, settings: search.Settings, result: Result) -> dict[str, Any]:
+    def _trial(self, job: Job, settings: search.Settings, result: Result) -> Json:
         curve = [(point["share"], point["valid"]) for point in result.get("curve") or ()]
         score = result["summary"]["scores"]["valid"][job["metric"]] if result["state"] == "done" else None
         share = min(1.0, curve[-1][0]) if curve else 0.0
@@ -260,7 +261,7 @@ class _Comparing:
             key: result.get(key) for key in ("state", "error")
         }
 
-    def _tuned(self, sized: Sized, trials: list[dict[str, Any]]) -> Sized:
+    def _tuned(self, sized: Sized, trials: list[Json]) -> Sized:
         whole = [trial for trial in trials if trial["state"] == "done"]
         if not whole:
             return sized
@@ -295,7 +296,7 @@ class _Comparing:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
 
-    def timing(self) -> dict[str, Any]:
+    def timing(self) -> Json:
         """Overhead: time not spent training, relative to training time; unknown if stored results were reused."""
         wall, training = time.perf_counter() - self.started, self.watch.trained
         overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1

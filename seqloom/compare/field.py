@@ -43,7 +43,7 @@ class Field:
         self.entries = [self._at_size(sized) for sized in trained]
         self.baselines = self._closed_form([sized for sized in own if sized.counts])
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> Json:
         plan, train = self.plan, self.entries[0].config.train
         shared = {option: self._value(option) for option in find_config("tasks", plan.task).shared}
         return {

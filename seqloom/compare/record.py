@@ -9,13 +9,14 @@ from typing import Any
 
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
 _GROWING = {"seeds", "pretraining"}  # may change when a comparison is continued
 
 
-def known(folder: RunFolder) -> dict[str, Any]:
+def known(folder: RunFolder) -> Json:
     """The stored plan and data hashes; empty for a new folder."""
     if (folder.path / "run.json").exists():
         raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
@@ -26,7 +27,7 @@ def known(folder: RunFolder) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def agreed(plan: Plan, before: dict[str, Any] | None, out: Path) -> Plan:
+def agreed(plan: Plan, before: Json | None, out: Path) -> Plan:
     """The plan to continue with: threads affect the numbers, so the stored value is kept; little else may change."""
     if before is None:
         return plan
@@ -47,7 +48,7 @@ def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Pa
         )
 
 
-def plain(plan: Plan) -> dict[str, Any]:
+def plain(plan: Plan) -> Json:
     return json.loads(plan.model_dump_json())
 
 

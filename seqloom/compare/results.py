@@ -9,6 +9,7 @@ from typing import Any
 
 from seqloom.compare.advice.recommend import recommend
 from seqloom.core.config import merge, parse_overrides
+from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
@@ -24,23 +25,21 @@ class Found:
     task: AnyTask
     seeds: list[int]
     entries: list[Sized] = field(default_factory=list)
-    search: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    search: dict[str, list[Json]] = field(default_factory=dict)
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
     runs: dict[str, list[Result]] = field(default_factory=dict)
     baselines: dict[str, Result] = field(default_factory=dict)
     probes: dict[str, Result] = field(default_factory=dict)
-    measured: dict[str, Any] = field(default_factory=dict)
-    naive: dict[str, Any] = field(default_factory=dict)  # scores of the baselines that need the training set
-    transfer: dict[str, Any] = field(default_factory=dict)
+    measured: Json = field(default_factory=dict)
+    naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
+    transfer: Json = field(default_factory=dict)
 
     @property
     def shown(self) -> list[str]:
         """Scores shown in addition to the metric."""
         return _shown(self.task)
 
-    def add(
-        self, sized: Sized, trials: list[dict[str, Any]], jobs: list[Job], runs: list[Result], probe: Result
-    ) -> None:
+    def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probe: Result) -> None:
         name = sized.entry.name
         self.entries.append(sized)
         self.search[name], self.jobs[name], self.runs[name], self.probes[name] = trials, jobs, runs, probe
@@ -50,9 +49,7 @@ def _shown(task: AnyTask) -> list[str]:
     return [score.name for score in task.scores if score.compared]
 
 
-def assemble(
-    found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any], timing: Mapping[str, Any]
-) -> dict[str, Any]:
+def assemble(found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any], timing: Mapping[str, Any]) -> Json:
     entries = [_entry(found, sized) for sized in found.entries]
     done = [entry for entry in entries if entry["state"] == "done"]
     verdicts = statistics.verdicts(
@@ -85,7 +82,7 @@ def assemble(
     return result
 
 
-def _entry(found: Found, sized: Sized) -> dict[str, Any]:
+def _entry(found: Found, sized: Sized) -> Json:
     name = sized.entry.name
     runs = [_run(found, sized, seed, r) for seed, r in zip(found.seeds, found.runs[name], strict=True)]
     failed = [run for run in runs if run["state"] != "done"]
@@ -109,7 +106,7 @@ def _entry(found: Found, sized: Sized) -> dict[str, Any]:
     return entry
 
 
-def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _summary(found: Found, name: str, runs: Sequence[Json]) -> Json:
     """The fields of an entry whose runs have all finished."""
     peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
     measured = found.measured.get(name, {})
@@ -138,13 +135,13 @@ def _summary(found: Found, name: str, runs: Sequence[dict[str, Any]]) -> dict[st
     }
 
 
-def _mean(values: Sequence[float | None]) -> dict[str, Any] | None:
+def _mean(values: Sequence[float | None]) -> Json | None:
     """Mean over seeds; None if a seed has no such score."""
     known = [value for value in values if value is not None]
     return asdict(statistics.interval(known, CONFIDENCE)) if len(known) == len(values) else None
 
 
-def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]] | None:
+def _forgetting(tests: Sequence[Json]) -> dict[str, list[Json]] | None:
     """Mean over seeds per bin; with several references per source, the bins may differ between seeds."""
     found = [test["forgetting"] for test in tests if test.get("forgetting")]
     if not found:
@@ -159,7 +156,7 @@ def _forgetting(tests: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any
     }
 
 
-def _horizon(tests: Sequence[dict[str, Any]]) -> dict[str, list[float | None]] | None:
+def _horizon(tests: Sequence[Json]) -> dict[str, list[float | None]] | None:
     """Errors by forecast step, mean over seeds: on the test set, and before it."""
     found = [test["horizon"] for test in tests if test.get("horizon")]
     return {
@@ -171,8 +168,8 @@ def _mean_of(lines: Sequence[Sequence[float | None]]) -> list[float | None]:
     return [None if None in values else fmean(values) for values in zip(*lines, strict=True)]
 
 
-def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any]:
-    run: dict[str, Any] = {"seed": seed, "state": result["state"], "error": result.get("error")}
+def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
+    run: Json = {"seed": seed, "state": result["state"], "error": result.get("error")}
     if result["state"] != "done":
         return run
     summary, test = result["summary"], _test(result) or {}
@@ -193,11 +190,11 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> dict[str, Any
     }
 
 
-def _test(result: Result) -> dict[str, Any] | None:
+def _test(result: Result) -> Json | None:
     return result.get("summary", {}).get("scores", {}).get("test")
 
 
-def _tuned(sized: Sized) -> dict[str, Any]:
+def _tuned(sized: Sized) -> Json:
     train = sized.config.train
     chosen = {"train.optimizer": train.optimizer, "train.rate": train.rate}
     if train.optimizer == "muon":
@@ -205,12 +202,12 @@ def _tuned(sized: Sized) -> dict[str, Any]:
     return chosen | {"model.dropout": sized.config.model.get("dropout", 0.0)}
 
 
-def _baselines(found: Found) -> list[dict[str, Any]]:
+def _baselines(found: Found) -> list[Json]:
     """Naive baselines, and the models fitted by counting or in closed form."""
     everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
-    lines: dict[str, Any] = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
+    lines: Json = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
     for name, result in found.baselines.items():
         failure = {} if result["state"] == "done" else {"error": result["error"]}
@@ -218,7 +215,7 @@ def _baselines(found: Found) -> list[dict[str, Any]]:
     return rows
 
 
-def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> dict[str, Any]:
+def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> Json:
     """A baseline that only outputs text assigns no probabilities, so it has no loss."""
     return {
         "name": name,
@@ -227,7 +224,7 @@ def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _recipes(found: Found) -> list[dict[str, Any]]:
+def _recipes(found: Found) -> list[Json]:
     """Best validation score of every architecture with every optimizer, at the budget of a trial."""
     best: dict[tuple[str, str], float] = {}
     better = max if found.task.main_score.higher_is_better else min

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from seqloom.compare.plan import Pretraining
 from seqloom.core.config import merge
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -59,7 +59,7 @@ class Transfer:
         """Number of runs per entry."""
         return 1 + len(_WAYS) * len(self.pretraining.examples) * len(self.jobs.seeds)
 
-    def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, dict[str, Any]]:
+    def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, Json]:
         """By entry name: its pre-training task, and its scores for each number of examples."""
         pretraining_runs = submit([self._pretrain(sized) for sized in entries])
         scratch = [submit(self._few(sized, "scratch")) for sized in entries]
@@ -81,7 +81,7 @@ class Transfer:
         task = find_config("tasks", teacher)
         own = {option: sized.config.tokenizer[option] for option in TokenizerOptions.model_fields}
         length = min(limit or task.model_fields["length"].default, task.model_fields["length"].default)
-        flags: dict[str, Any] = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
+        flags: Json = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
         flags |= {f"model.{option}": value for option, value in sized.config.model.items()}
         flags |= {f"tokenizer.{option}": value for option, value in own.items()}
         config = configure(None, merge(task.shared, flags))
@@ -101,7 +101,7 @@ class Transfer:
     def _fit(self, sized: Sized, way: str, examples: int, seed: int) -> Job:
         rules, name = self.jobs.rules, f"{examples}-seed-{seed}"
         config = self.jobs.configured(sized, seed, rules.trial_share)
-        update: dict[str, Any] = {"data": config.data | {"examples": examples, "draw": seed}}
+        update: Json = {"data": config.data | {"examples": examples, "draw": seed}}
         if way == "pretrained":
             update["train"] = changed(config.train, start=str(self._folder(sized)))
             name += "-pretrained"
@@ -118,7 +118,7 @@ class Transfer:
     def _folder(self, sized: Sized) -> Path:
         return self.jobs.folder(sized, "pretrained")
 
-    def _summary(self, sized: Sized, pretrained: Result, ways: Mapping[str, list[Result]]) -> dict[str, Any]:
+    def _summary(self, sized: Sized, pretrained: Result, ways: Mapping[str, list[Result]]) -> Json:
         teacher = self.configs[sized.entry.name].task["name"]
         described = {"teacher": teacher, "teacher_title": list(self.teachers[teacher].title)}
         every = [pretrained, *(result for results in ways.values() for result in results)]

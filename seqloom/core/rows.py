@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 Json = dict[str, Any]  # a JSON object
 Row = Json  # one input row, or one prediction
-Facts = Json  # statistics of the training part, for the naive baselines
+Facts = Json  # statistics of the training set, for the naive baselines
 
 
 class Part(Protocol):
@@ -33,7 +33,7 @@ class Rows(Protocol):
 
 
 class Vocabulary(Protocol):
-    """What is fitted to the training part before training starts: a tokenizer, labels, a scale."""
+    """What is fitted to the training set before training starts: a tokenizer, labels, a scale."""
 
     @property
     def kind(self) -> str: ...

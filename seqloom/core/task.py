@@ -150,11 +150,11 @@ class Task(ABC, Generic[R]):
         raise UserError(f"a {self.name} run does not predict; use seqloom {self.verb}")
 
     def naive(self, rows: R) -> Facts:
-        """Statistics of the training part for the naive baselines, as JSON."""
+        """Statistics of the training set for the naive baselines, as JSON."""
         return {}
 
     def baselines(self, train: R, parts: Mapping[str, R]) -> dict[str, dict[str, Json]]:
-        """Scores of baselines that need the training part itself: {part: {name: scores}}."""
+        """Scores of baselines that need the training set itself: {part: {name: scores}}."""
         return {}
 
 

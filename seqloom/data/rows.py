@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.files import read_lines
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
 
-Rows = Iterator[tuple[int, dict[str, Any]]]
+Rows = Iterator[tuple[int, Json]]
 Fields = Iterator[tuple[int, list[str]]]
 
 
@@ -103,7 +104,7 @@ def read_column(path: Path, reader: Callable[[Path], Rows], column: str) -> Iter
             yield text
 
 
-def text_of(row: dict[str, Any], column: str, place: str, way_out: str = "") -> str:
+def text_of(row: Json, column: str, place: str, way_out: str = "") -> str:
     """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name."""
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)

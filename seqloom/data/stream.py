@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 import numpy as np
 
 from seqloom.core.errors import RunError
+from seqloom.core.rows import Json
 from seqloom.data.text import Source
 
 PAGE = 4096
@@ -155,7 +156,7 @@ def _encode(source: Source, tokenizer: Encodes, progress: Callable[[int], None] 
             progress(done)
 
 
-def _write(path: Path, header: dict[str, Any], size: int, encoded: Iterable[np.ndarray]) -> None:
+def _write(path: Path, header: Json, size: int, encoded: Iterable[np.ndarray]) -> None:
     """All or nothing: the temporary file is renamed only when it is complete and on disk."""
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
     try:
@@ -204,7 +205,7 @@ def _gather(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         yield np.concatenate(pending)
 
 
-def _file_size(header: dict[str, Any]) -> int:
+def _file_size(header: Json) -> int:
     ids = header["length"] * id_type(header["size"]).itemsize
     return PAGE + ids + -(PAGE + ids) % 8 + 8 * header["size"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.taps import Tap, record
 
 TAPS = {"encoder-decoder": "*.alignment", "causal": "*.attention.weights"}
@@ -43,7 +43,7 @@ class Alignment:
         """Mean over all layers and heads, (T, S)."""
         return torch.stack([found.weights.mean(0) for found in self.maps]).mean(0)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """Tokens and the mean map as JSON, one row per output token."""
         weights = [[round(weight, 4) for weight in row] for row in self.mean.tolist()]
         return {"source_tokens": self.source_tokens, "target_tokens": self.target_tokens, "weights": weights}

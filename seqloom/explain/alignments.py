@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.decode.alignment import Alignment
 from seqloom.runs.run import Run
 
@@ -36,7 +37,7 @@ class Gold(NamedTuple):
     possible: Links
 
 
-def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold | None = None) -> dict[str, Any]:
+def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold | None = None) -> Json:
     """Tokens and maps, as JSON. `target`: explain this output instead of the model's own; `gold` refers to it."""
     if gold is not None and target is None:
         raise UserError("--gold: reference alignments refer to a given output; give --target with --gold")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.core.rows import Json
 from seqloom.pages import shell
 
 WIDTH, HEIGHT = 900, 260
@@ -21,7 +22,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26  # margins for the labels
 MOST = 24  # charts
 ROWS = 400  # rows of the table
 
-Found = dict[str, Any]  # a chart: series, times, forecast, bands, actual, history, history_times
+Found = Json  # a chart: series, times, forecast, bands, actual, history, history_times
 
 
 def page(pictures: Iterable[Found], run: Any) -> str:

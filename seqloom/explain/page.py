@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 from html import escape
-from typing import Any
 
+from seqloom.core.rows import Json
 from seqloom.pages import shell
 
 CELL = 20  # pixels
@@ -18,7 +18,7 @@ FAINT = 0.005  # weights below this are left blank
 MOST_CELLS = 200_000  # of all maps; larger pages leave out the heads, to stay fast in browsers
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
-Found = dict[str, Any]  # the result of explain_alignment
+Found = Json  # the result of explain_alignment
 
 
 def page(found: Found) -> str:

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.core.task import AnyTask
 from seqloom.lab.protocols import measured
@@ -37,7 +37,7 @@ STEPS = 3  # timed steps per turn; one where a whole output is timed
 _AFTER = 1 + TURNS * STEPS  # tokens read one by one after a context; the first is a warm-up
 _GROWTH = 4  # upper bound on the slowdown when the context doubles
 
-Points = list[dict[str, Any]]
+Points = list[Json]
 
 
 def measure_costs(

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.lab.protocols import flops
 from seqloom.lab.rules import Budget, Rules
@@ -165,9 +165,9 @@ class Sized:
     def flops_per_token(self) -> float:
         return flops(self.task, self.blueprint, self.length)
 
-    def budget(self, budget: Budget, share: float = 1.0) -> dict[str, Any]:
+    def budget(self, budget: Budget, share: float = 1.0) -> Json:
         """The `train` options that set the budget."""
-        free: dict[str, Any] = dict.fromkeys(BUDGETS)
+        free: Json = dict.fromkeys(BUDGETS)
         if budget.kind == "seconds":
             return free | {"seconds": max(0.1, budget.amount * share)}
         tokens = budget.amount if budget.kind == "tokens" else budget.amount / (3 * self.flops_per_token)

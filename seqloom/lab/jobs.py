@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
@@ -117,7 +118,7 @@ class Jobs:
 
 def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
     """The same entry with other `train` and `model` options; model options that it does not have are dropped."""
-    sections: dict[str, dict[str, Any]] = {"train": {}, "model": {}}
+    sections: dict[str, Json] = {"train": {}, "model": {}}
     for path, value in changes.items():
         section, _, option = path.partition(".")
         sections[section][option] = value

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 
 Kind = Literal["tokens", "seconds", "flops"]
 _UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
@@ -43,7 +44,7 @@ def parse_amount(text: str, option: str) -> float:
 
 class Rules(Strict):
     task: str
-    data: dict[str, Any]
+    data: Json
     overrides: tuple[str, ...]  # settings for all entries
     budget: Budget
     trials: int = Field(ge=0)

@@ -13,6 +13,8 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from seqloom.core.rows import Json
+
 SCALES = (0.25, 4.0)
 OPTIMIZERS = ("muon", "adamw")
 DROPOUTS = (0.0, 0.3)
@@ -20,7 +22,7 @@ SPACE = {"scale of the learning rates": list(SCALES), "optimizer": list(OPTIMIZE
 _FIRST_SCALES = (0.5, 2.0)  # tried before Optuna proposes any
 _GRACE = 0.3  # share of the budget before which no trial is pruned
 
-Settings = dict[str, Any]
+Settings = Json
 Curve = list[tuple[float, float]]  # (share of the budget, validation score) during training
 Outcome = tuple[float | None, Curve]  # final score (None: failed or pruned), and the curve
 
@@ -59,7 +61,7 @@ def first_settings(train: Any, model: Mapping[str, Any]) -> Settings:
     return {"scale": 1.0, "optimizer": train.optimizer, "dropout": model.get("dropout", 0.0)}
 
 
-def as_overrides(settings: Settings, train: Any) -> dict[str, Any]:
+def as_overrides(settings: Settings, train: Any) -> Json:
     """Settings as run options, with learning rates relative to those in `train`."""
     return {
         "train.rate": train.rate * settings["scale"],
@@ -109,7 +111,7 @@ class _Study:
 
     def _propose(self, best: Settings, vary: Sequence[str], number: int) -> Settings:
         o = self.optuna
-        space: dict[str, Any] = {
+        space: Json = {
             "scale": o.distributions.FloatDistribution(*SCALES, log=True),
             "optimizer": o.distributions.CategoricalDistribution(OPTIMIZERS),
             "dropout": o.distributions.FloatDistribution(*DROPOUTS, step=0.05),

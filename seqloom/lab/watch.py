@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from seqloom.core.rows import Json
 from seqloom.lab.job import Job, Result
 from seqloom.runs.log import read_lines
 
@@ -21,7 +22,7 @@ class Watch:
         self.amount, self.worked = 0.0, 0.0  # total and finished work, in full runs
         self.seconds, self.trained = 0.0, 0.0  # time spent on jobs, and on training jobs
         self.running: dict[str, tuple[Job, float]] = {}
-        self.notes: dict[str, dict[str, Any]] = {}
+        self.notes: dict[str, Json] = {}
         self.jobs = 1
         self.lock = threading.Lock()
 

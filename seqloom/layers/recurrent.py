@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, at_end
 from seqloom.core.model import ModelConfig
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
@@ -166,7 +167,7 @@ class RecurrentConfig(ModelConfig):
     bidirectional: bool = Field(False, description="half of the units read backwards; for tasks on whole sequences")
 
     knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"depth": 2, "inputs": 5},
         {"depth": 2, "bidirectional": True},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -24,7 +24,7 @@ class StackConfig(ModelConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_from_preset(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _fill_from_preset(cls, values: Json) -> Json:
         """Explicit options override the preset."""
         name = values.get("preset", next(iter(cls.presets), ""))
         return {**cls.presets.get(str(name), {}), **values}

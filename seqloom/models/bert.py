@@ -8,13 +8,14 @@ normalises the inputs of sublayers instead, which trains from scratch without ca
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
@@ -22,7 +23,7 @@ from seqloom.layers.source_attention import visible_source
 from seqloom.layers.stack import StackConfig
 from seqloom.layers.transformer import EncoderBlock, xavier
 
-PRESETS: dict[str, dict[str, Any]] = {"pre_norm": {}, "published": {"pre_norm": False}}
+PRESETS: dict[str, Json] = {"pre_norm": {}, "published": {"pre_norm": False}}
 
 
 class Config(StackConfig):
@@ -35,7 +36,7 @@ class Config(StackConfig):
     eps: float = Field(1e-5, gt=0, description="epsilon of the normalisation layers")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of hidden values dropped in training")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {"depth": 2},
         {"preset": "published", "depth": 2},
         {"positions": "sinusoidal", "bend": "relu", "bias": False, "depth": 1},

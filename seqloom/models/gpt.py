@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
@@ -30,7 +31,7 @@ from seqloom.layers.stack import StackConfig, outputs, start_small
 from seqloom.layers.transformer import Block, FeedForward
 from seqloom.layers.views import pairs
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, Json] = {
     "modern": {},
     "llama": {"qk_norm": False, "zero_init": False, "eps": 1e-6},
     "gpt2": {
@@ -61,7 +62,7 @@ class Config(StackConfig):
     zero_init: bool = Field(True, description="zero-initialise the output of every residual branch")
     bias: bool = Field(False, description="biases in the linear layers")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"preset": "gpt2"},
         {"positions": "sinusoidal", "pre_norm": False, "norm": "layer"},
@@ -71,12 +72,12 @@ class Config(StackConfig):
         {"window": 5, "kv_heads": 2},
         {"window": 1},
     )
-    defaults: ClassVar[dict[str, Any]] = {"task.length": 128, "train.batch": 6}
+    defaults: ClassVar[Json] = {"task.length": 128, "train.batch": 6}
     presets = PRESETS
 
     @model_validator(mode="before")
     @classmethod
-    def _fit_width_to_heads(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _fit_width_to_heads(cls, values: Json) -> Json:
         """Without an explicit width, use the multiple of 2 x heads nearest to the default."""
         heads, width = values.get("heads"), cls.model_fields["width"].default
         if "width" in values or not isinstance(heads, int) or heads < 1:
@@ -147,7 +148,7 @@ class GPT(Backbone):
         self.steps.clear()
         return super().train(mode)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Json:
         return {**super().__getstate__(), "steps": {}}  # they refer to this model's weights, not the copy's
 
     def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:

@@ -10,7 +10,7 @@ state = (tokens read, S (B, H, D, D) per layer); with `average` S has one more c
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, stack_of
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.linear import Linear
@@ -29,7 +30,7 @@ class Config(ResidualConfig):
     average: bool = Field(False, description="positive features, weights that sum to one; else RMSNorm on the output")
     chunk: int = Field(64, ge=1, description="tokens per chunk of the parallel form; affects speed only")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"chunk": 4, "kernel": 1, "depth": 2},
         {"chunk": 5, "average": True, "heads": 2},

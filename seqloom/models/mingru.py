@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, stack_of
 from seqloom.core.model import ModelConfig
+from seqloom.core.rows import Json
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve
@@ -158,9 +159,9 @@ class Config(ModelConfig):
     feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 2 x width")
     kernel: int = Field(4, ge=1, description="kernel size of the causal convolution; 1: current input only")
 
-    defaults: ClassVar[dict[str, Any]] = {"task.length": 64}
+    defaults: ClassVar[Json] = {"task.length": 64}
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"depth": 1, "kernel": 1}, {"hidden": 5, "feed": 7})
+    variants: ClassVar[tuple[Json, ...]] = ({}, {"depth": 1, "kernel": 1}, {"hidden": 5, "feed": 7})
     cell: ClassVar[type[ParallelCell]] = MinGRUCell
 
     def build(self) -> Backbone:

@@ -25,6 +25,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.state import State, keep_last
 from seqloom.core.task import AnyTask
 
@@ -42,7 +43,7 @@ class Config(ModelConfig):
     dropout: float = Field(0.0, ge=0, lt=1, description="unused: training is counting")
     tie: bool = Field(False, description="unused: an n-gram has no embeddings")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"order": 1}, {"order": 2})
+    variants: ClassVar[tuple[Json, ...]] = ({}, {"order": 1}, {"order": 2})
 
     def assemble(self, task: AnyTask) -> NGram:
         task.check_kind(NGram.kind)

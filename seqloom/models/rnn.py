@@ -6,12 +6,13 @@ h_t = tanh(W_x x_t + W_h h_{t-1} + b)        state = (h,) per layer
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.rows import Json
 from seqloom.layers.fused import RNNSequence
 from seqloom.layers.linear import affine
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
@@ -38,7 +39,7 @@ class Config(RecurrentConfig):
     width: int = Field(848, ge=1, description="size of every hidden vector")
     activation: Literal["tanh", "relu"] = Field("tanh", description="activation of the hidden state")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (*RecurrentConfig.variants, {"activation": "relu"})
+    variants: ClassVar[tuple[Json, ...]] = (*RecurrentConfig.variants, {"activation": "relu"})
 
     def build(self) -> Backbone:
         return self.unrolled(partial(RNNCell, activation=self.activation))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.model import ModelConfig
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout
@@ -56,7 +57,7 @@ class Config(ModelConfig):
     multi: bool = Field(False, description="separate attention weights per dimension (score=additive)")
     window: int = Field(5, ge=1, description="local alignment: source positions to each side")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"context": "first", "cell": "lstm", "depth": 2},
         {"context": "every_step", "summary": "mean", "cell": "rnn", "bidirectional": False},

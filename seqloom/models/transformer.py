@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
@@ -26,7 +27,7 @@ from seqloom.layers.stack import StackConfig
 from seqloom.layers.transformer import EncoderBlock, FeedForward, xavier
 from seqloom.layers.views import View, pairs
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, Json] = {
     "pre_norm": {},
     "published": {"pre_norm": False, "bend": "relu"},
 }
@@ -45,7 +46,7 @@ class Config(StackConfig):
     context: int = Field(512, ge=1, description="maximum sequence length, for learned positions")
     bias: bool = Field(True, description="biases in the linear layers")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {"depth": 2},
         {"preset": "published", "depth": 2},
         {"positions": "learned", "context": 32, "depth": 1, "decoder_depth": 2, "bias": False},

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, stack_of
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.fast_weights import EPS, Descent, Gradient, Weights, norm_gradient, normalise, with_one
@@ -42,7 +43,7 @@ class Config(ResidualConfig):
     forget: bool = Field(False, description="decay the update, at a rate learned per head (not in the paper)")
     gate: bool = Field(False, description="gate the output with a function of the input")
 
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"mini_batch": 4, "gate": True, "forget": True},
         {"mini_batch": 5, "inner": "mlp", "heads": 2, "depth": 2},

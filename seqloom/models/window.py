@@ -20,6 +20,7 @@ from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network, SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.core.task import AnyTask
@@ -39,7 +40,7 @@ class Config(ModelConfig):
     depth: int = Field(2, ge=1, description="hidden layers (mlp), residual after the first")
 
     knobs: ClassVar[tuple[str, ...]] = ("hidden", "width")
-    variants: ClassVar[tuple[dict[str, Any], ...]] = (
+    variants: ClassVar[tuple[Json, ...]] = (
         {},
         {"form": "linear"},
         {"span": 1, "depth": 1},

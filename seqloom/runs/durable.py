@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from seqloom.core.errors import RunError
+from seqloom.core.rows import Json
 
 Content = bytes | memoryview | Callable[[BinaryIO], None]  # a callable may be called twice, to count its bytes
 
@@ -227,7 +228,7 @@ def _count(content: Content) -> int:
     return counter.size
 
 
-def _write_new(path: Path, content: Content) -> dict[str, Any]:
+def _write_new(path: Path, content: Content) -> Json:
     with _created(path) as out:
         _write_content(content, out)
     return {"bytes": out.size, "sha256": out.digest.hexdigest()}
@@ -317,7 +318,7 @@ def _render_manifest(files: Mapping[str, Any]) -> bytes:
     return json.dumps({"files": files, "sha256": digest}, sort_keys=True, indent=1).encode() + b"\n"
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> Json:
     path = folder / MANIFEST
     try:
         data = path.read_bytes()
@@ -329,7 +330,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         unchanged = False
     if not unchanged:
         raise Damaged(f"{shown(path)}: changed after it was written")
-    found: dict[str, Any] = files
+    found: Json = files
     return found
 
 

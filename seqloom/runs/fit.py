@@ -46,7 +46,7 @@ _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads
 
 @runtime_checkable
 class SettledTask(Protocol):
-    """A task that calibrates something on the validation part after training, in addition to the weights."""
+    """A task that calibrates something on the validation set after training, in addition to the weights."""
 
     def settle(self, model: SequenceModel, valid: Any) -> None: ...
 
@@ -102,7 +102,7 @@ def conduct(
     """Start or continue the run in this folder.
 
     `vocabulary`: an existing one; `scored`: the parts to score at the end; `judge`: decides at every validation whether
-    to continue; `compared`: part of a comparison, so the validation part is scored by the metric only, and the
+    to continue; `compared`: part of a comparison, so the validation set is scored by the metric only, and the
     comparison runs the slow baselines once for all runs.
     """
     job = _Fit(config, folder, engine, talk, command, vocabulary, scored, judge, compared)
@@ -179,7 +179,7 @@ class _Fit:
         for part, known in (self.previous or {}).get("data", {}).items():
             if part in parts and parts[part].hash != known["hash"]:
                 raise UserError(
-                    f"{parts[part].name}: the {part} part has changed since the run began (was {known['hash'][:12]}, "
+                    f"{parts[part].name}: the {part} split has changed since the run began (was {known['hash'][:12]}, "
                     f"is {parts[part].hash[:12]}); restore it, or choose another --out"
                 )
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import RunError, UserError
+from seqloom.core.rows import Json
 from seqloom.runs import durable, log
 from seqloom.runs.durable import Content, Damaged, shown
 from seqloom.runs.lock import locked
@@ -62,7 +63,7 @@ class RunFolder:
     def write_record(self, record: Mapping[str, Any]) -> None:
         self._write_json("run.json", record)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         record = self._read_json("run.json")
         if record is None:
             raise UserError(f"{shown(self.path)}: not a run folder (no run.json); create one with seqloom fit")
@@ -83,14 +84,14 @@ class RunFolder:
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._write_json("summary.json", summary)
 
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> Json | None:
         """The final results; None while the run is unfinished."""
         return self._read_json("summary.json")
 
     def log(self, entry: Mapping[str, Any]) -> None:
         log.append_line(self._metrics, entry)
 
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[Json]:
         return log.read_lines(self._metrics)
 
     def trim_metrics(self, step: int) -> None:
@@ -183,7 +184,7 @@ class RunFolder:
         text = json.dumps(json.loads(durable.to_json(value)), indent=1, ensure_ascii=False)
         durable.write_file(self.path / name, text.encode("utf-8", "backslashreplace") + b"\n")
 
-    def _read_json(self, name: str) -> dict[str, Any] | None:
+    def _read_json(self, name: str) -> Json | None:
         path = self.path / name
         try:
             value = json.loads(path.read_bytes())

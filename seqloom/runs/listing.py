@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from seqloom.core.config import options
+from seqloom.core.rows import Json
 from seqloom.runs.registry import find_config, names
 
-Rows = list[dict[str, Any]]
+Rows = list[Json]
 
 
 def models(name: str | None = None) -> Rows:

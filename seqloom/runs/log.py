@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import RunError
+from seqloom.core.rows import Json
 from seqloom.runs.durable import CHUNK, Damaged, reason, shown, sync_folder, to_json, write_all, writing
 
 
@@ -30,7 +31,7 @@ def append_line(path: Path, entry: Mapping[str, Any]) -> None:
             os.close(fd)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[Json]:
     """The objects of a log, without an incomplete last line; a missing log is empty."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")

@@ -24,7 +24,7 @@ class Material:
         return self.shape.open_parts(self.options)
 
     def new_vocabulary(self, known: Tokenizer | None = None) -> Vocabulary:
-        """Fitted to the training part; `known`: reuse the tokenizer of another run."""
+        """Fitted to the training set; `known`: reuse the tokenizer of another run."""
         made: Vocabulary = self.shape.make_vocabulary(tokenizer_options(self.config), self.parts["train"], known)
         return made
 

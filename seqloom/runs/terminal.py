@@ -6,9 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from seqloom.core.progress import Reporter
+from seqloom.core.rows import Json
 
 
 class Plain:
@@ -21,7 +21,7 @@ class Plain:
     def say(self, text: str) -> None:
         self.write(text)
 
-    def update(self, share: float, facts: dict[str, Any]) -> None:
+    def update(self, share: float, facts: Json) -> None:
         now = time.monotonic()
         if now - self.last >= self.every:
             self.last = now
@@ -47,7 +47,7 @@ class Live:
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def update(self, share: float, facts: dict[str, Any]) -> None:
+    def update(self, share: float, facts: Json) -> None:
         if not self.started:
             self.bar.start()
             self.started = True
@@ -64,7 +64,7 @@ def reporter() -> Reporter:
     return Live() if sys.stderr.isatty() and not os.environ.get("CI") else Plain()
 
 
-def describe(share: float, facts: dict[str, Any]) -> str:
+def describe(share: float, facts: Json) -> str:
     """`step 1,200  loss 1.71  perplexity 5.53  2.41 bits/byte  31,000 tokens/s  0:42 left`"""
     share = min(1.0, share)
     if "preparing" in facts:

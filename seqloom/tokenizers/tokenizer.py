@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from seqloom.core.errors import UserError, unknown
+from seqloom.core.rows import Json
 
 if TYPE_CHECKING:
     import tokenizers
@@ -53,7 +54,7 @@ class Tokenizer(ABC):
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.json: dict[str, Any] = json.loads(data)
+        self.json: Json = json.loads(data)
         self.vocabulary: dict[str, int] = self.json["model"]["vocab"]
         self.size = max(self.vocabulary.values()) + 1
         self.pad, self.bos, self.eos, self.unk = (self.vocabulary[token] for token in SPECIALS)

@@ -264,7 +264,7 @@ class Trainer:
         p, loss = self.progress, facts["loss"]
         if p.step % self.config.log_every == 0:
             self._log({"train": facts})
-        shown: dict[str, Any] = {"step": p.step, "loss": loss}
+        shown: Json = {"step": p.step, "loss": loss}
         if self.task.perplexity:
             shown["perplexity"] = math.exp(min(loss, 700))
         if self.bytes_per_token:
@@ -272,7 +272,7 @@ class Trainer:
         shown |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}
         self.reporter.update(self.share(), shown)
 
-    def _log(self, entry: dict[str, Any]) -> None:
+    def _log(self, entry: Json) -> None:
         if not self.engine.main:
             return
         p = self.progress

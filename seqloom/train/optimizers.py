@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.train.settings import TrainConfig
 
 
@@ -161,7 +162,7 @@ def _factors(model: SequenceModel, decay: float) -> dict[Any, float]:
     return {p: decay ** (len(stages) - 1 - n) for n, stage in enumerate(stages) for p in stage}
 
 
-def _by_rate(groups: list[dict[str, Any]], rate: float, factors: dict[Any, float]) -> list[dict[str, Any]]:
+def _by_rate(groups: list[Json], rate: float, factors: dict[Any, float]) -> list[Json]:
     """The same groups, split by learning rate."""
     if not factors:
         return groups

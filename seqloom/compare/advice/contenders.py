@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from seqloom.compare.advice.sentences import Pair, say, say_by
 from seqloom.compare.report import facts
+from seqloom.core.rows import Json
 from seqloom.lab.statistics import Scores, verdicts
 from seqloom.pages.formats import chance, count, fixed, percent, scaled, short
 
@@ -21,10 +21,10 @@ class Model:
     """What a decision needs to know about a finished entry."""
 
     name: str
-    score: dict[str, Any]
-    scores: dict[str, Any]  # further scores with their intervals: BLEU, ...
+    score: Json
+    scores: Json  # further scores with their intervals: BLEU, ...
     pieces: Scores
-    against_best: dict[str, Any]
+    against_best: Json
     parameters: int | None
     latency: dict[int, float]  # seconds by context length
     state: dict[int, float]  # bytes by context length
@@ -42,14 +42,14 @@ class Model:
         return {**sizes, "short": count(low), "long": count(high)}
 
 
-def finished(result: dict[str, Any]) -> list[Model]:
+def finished(result: Json) -> list[Model]:
     """Finished models, best score first."""
     entries = [entry for _, entry in facts.scored(result) if math.isfinite(entry["score"]["mean"])]
     sign = -1 if facts.higher_is_better(result) else 1
     return [_model(entry) for entry in sorted(entries, key=lambda entry: sign * float(entry["score"]["mean"]))]
 
 
-def _model(entry: dict[str, Any]) -> Model:
+def _model(entry: Json) -> Model:
     def measured(name: str, key: str) -> dict[int, float]:
         points = facts.listed(entry, "cost", name)
         return {point["context"]: point[key] for point in points if point.get(key) is not None}
@@ -71,7 +71,7 @@ def _model(entry: dict[str, Any]) -> Model:
 class Race:
     """The candidates, best score first (`models`), and all finished models (`everyone`)."""
 
-    def __init__(self, result: dict[str, Any], models: list[Model], everyone: list[Model]) -> None:
+    def __init__(self, result: Json, models: list[Model], everyone: list[Model]) -> None:
         protocol = result["protocol"]
         self.models, self.everyone = models, everyone
         self.higher = facts.higher_is_better(result)
@@ -85,7 +85,7 @@ class Race:
         self.baseline = self.best_baseline(self.by)
         self.standing = self._standing()
 
-    def best_baseline(self, by: str | None) -> dict[str, Any] | None:
+    def best_baseline(self, by: str | None) -> Json | None:
         """The best baseline by this score, with its `value`."""
         entered = {model.name for model in self.everyone}  # entries are not baselines
         found = [{**each, "value": value} for each in self._rows if (value := facts.measured(each, by)) is not None]
@@ -95,7 +95,7 @@ class Race:
     def _higher(self, by: str | None) -> bool:
         return self.higher if by is None else self.shown[by]
 
-    def _standing(self) -> dict[str, dict[str, Any]]:
+    def _standing(self) -> dict[str, Json]:
         """Every candidate against the best candidate; recomputed when the constraints exclude the best model."""
         known = {model.name: model.against_best for model in self.models}
         if all(known.values()) and any(each["verdict"] == "best" for each in known.values()):
@@ -109,7 +109,7 @@ class Race:
     def verdict(self, model: Model) -> str:
         return str(self.standing[model.name]["verdict"])
 
-    def shared_score(self, model: Model) -> dict[str, Any]:
+    def shared_score(self, model: Model) -> Json:
         """The score to compare with the baselines."""
         return model.score if self.by is None else model.scores[self.by]
 
@@ -131,7 +131,7 @@ class Race:
             return False
         return bool(worst > self.baseline["value"] if self._higher(self.by) else worst < self.baseline["value"])
 
-    def unbeaten(self) -> list[tuple[str, dict[str, Any], float]]:
+    def unbeaten(self) -> list[tuple[str, Json, float]]:
         """Further scores on which every candidate is worse than the best baseline: (score, baseline, best value)."""
         found = []
         for name, up in self.shown.items():
@@ -203,7 +203,7 @@ class Race:
             return say("with unit", value=fixed(value, decimals), unit=unit)
         return say("with title", value=fixed(value, decimals), title=facts.score_words(self.result, name))
 
-    def _interval(self, score: dict[str, Any], decimals: int, name: str | None = None) -> Pair:
+    def _interval(self, score: Json, decimals: int, name: str | None = None) -> Pair:
         values = {"value": self._measure(score["mean"], decimals, name)}
         if score.get("low") is None:
             return say("score of one seed", **values)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
 from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.core.errors import unknown
+from seqloom.core.rows import Json
 from seqloom.lab.statistics import seeds_needed
 from seqloom.pages.formats import count, short
 
@@ -44,12 +44,12 @@ class Decision:
 
 
 def recommend(
-    result: dict[str, Any],
+    result: Json,
     prefer: str = "quality",
     max_params: int | None = None,
     max_latency_ms: float | None = None,
     streaming: bool = False,
-) -> dict[str, Any]:
+) -> Json:
     """The `recommendation` of a comparison result, from its protocol, entries and baselines."""
     if prefer not in PREFERENCES:
         raise unknown("preference", prefer, PREFERENCES)
@@ -78,13 +78,13 @@ def recommend(
     }
 
 
-def _failed(entry: dict[str, Any]) -> Pair:
+def _failed(entry: Json) -> Pair:
     if entry["state"] == "done":
         return say("no score", name=entry["name"])
     return say("failed", name=entry["name"], error=entry.get("error") or "-")
 
 
-def _unbeaten(race: Race, name: str, baseline: dict[str, Any], best: float) -> Pair:
+def _unbeaten(race: Race, name: str, baseline: Json, best: float) -> Pair:
     values = {"value": race.shared_number(baseline["value"], name), "best": race.shared_number(best, name)}
     return say(
         "unbeaten",
@@ -244,7 +244,7 @@ def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
     return [*found, say(key, **_baseline_values(race))]
 
 
-def _baseline_values(race: Race) -> dict[str, Any]:
+def _baseline_values(race: Race) -> Json:
     assert race.baseline is not None
     return {
         "baseline": facts.baseline_title(race.result, race.baseline["name"]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqloom.compare.report import facts
 from seqloom.compare.report.facts import Result
+from seqloom.core.rows import Json
 from seqloom.pages import formats
 from seqloom.pages.blocks import Axis, Cell, Chart, Column, Panel, Row, Rule, Series, Table
 from seqloom.pages.words import Speaker
@@ -290,7 +291,7 @@ def _series(entry: facts.Entry, number: int, points: list[tuple[float, float]], 
     return Series(str(entry["name"]), [x for x, _ in points], [y for _, y in points], number, draw=draw)
 
 
-def _pairs(points: list[dict[str, Any]], x: str, y: str, factor: float = 1) -> list[tuple[float, float]]:
+def _pairs(points: list[Json], x: str, y: str, factor: float = 1) -> list[tuple[float, float]]:
     return [(p[x], p[y] * factor) for p in points if p.get(x) is not None and p.get(y) is not None]
 
 

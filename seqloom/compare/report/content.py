@@ -7,6 +7,7 @@ from typing import Any
 from seqloom.compare.report import charts, details, facts
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
+from seqloom.core.rows import Json
 from seqloom.pages import formats
 from seqloom.pages.blocks import Answer, Block, Cell, Column, Document, Row, Section, Table, Text
 from seqloom.pages.words import Speaker
@@ -190,7 +191,7 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
     )
 
 
-def _baseline(result: Result, row: dict[str, Any], say: Speaker, places: int) -> Row:
+def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:
     cells = [
         Cell(say.pick(facts.baseline_title(result, row.get("name"))), say("baseline")),
         Cell(formats.fixed(row.get("score"), places)),

@@ -7,6 +7,7 @@ from typing import Any
 
 from seqloom.compare.report import charts, facts, fading, transfer
 from seqloom.compare.report.facts import Entry, Result
+from seqloom.core.rows import Json
 from seqloom.pages import formats
 from seqloom.pages.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
 from seqloom.pages.words import Speaker
@@ -101,7 +102,7 @@ def commands(result: Result, say: Speaker) -> list[Block | None]:
     return [Code(items)] if items else []
 
 
-def budget(protocol: dict[str, Any], say: Speaker) -> str:
+def budget(protocol: Json, say: Speaker) -> str:
     kind, amount = facts.dig(protocol, "budget", "kind"), facts.dig(protocol, "budget", "amount")
     if amount is None:
         return ""
@@ -158,7 +159,7 @@ def _length(entry: Entry, say: Speaker) -> Cell:
     return Cell(text, _beyond(beyond, say) if beyond else "")
 
 
-def _beyond(point: dict[str, Any], say: Speaker) -> str:
+def _beyond(point: Json, say: Speaker) -> str:
     first, last = formats.count(point["from"]), formats.count(point["to"])
     return say("loss beyond", loss=formats.short(point["loss"]), first=first, last=last)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import fmean, median
 from typing import Any
 
+from seqloom.core.rows import Json
 from seqloom.pages.formats import places
 
-Entry = dict[str, Any]
-Result = dict[str, Any]
+Entry = Json
+Result = Json
 Pair = tuple[str, str]  # English, Chinese
 
 
@@ -68,7 +69,7 @@ def decimals(result: Result) -> int:
     return places([score["mean"] for score in found], spans)
 
 
-def runs(entry: Entry) -> list[dict[str, Any]]:
+def runs(entry: Entry) -> list[Json]:
     return [run for run in listed(entry, "runs") if run.get("state") == "done"]
 
 
@@ -150,12 +151,12 @@ def yardstick(result: Result) -> str | None:
     return next((name for name in shown(result) if any(dig(row, "scores", name) is not None for row in rows)), None)
 
 
-def measured(row: dict[str, Any], name: str | None) -> float | None:
+def measured(row: Json, name: str | None) -> float | None:
     """The score of a baseline by a yardstick."""
     return row.get("score") if name is None else dig(row, "scores", name)
 
 
-def baselines(result: Result) -> list[dict[str, Any]]:
+def baselines(result: Result) -> list[Json]:
     """Baselines, best first."""
     by = yardstick(result)
     sign = -1 if (higher_is_better(result) if by is None else shown(result)[by]) else 1
@@ -163,7 +164,7 @@ def baselines(result: Result) -> list[dict[str, Any]]:
     return [row for _, row in sorted(found, key=lambda each: sign * each[0])]
 
 
-def failed_baselines(result: Result) -> list[dict[str, Any]]:
+def failed_baselines(result: Result) -> list[Json]:
     return [row for row in listed(result, "baselines") if row.get("error")]
 
 
@@ -200,7 +201,7 @@ def reach(entry: Entry) -> tuple[int, bool] | None:
     return far, far == max(point["distance"] for point in points)
 
 
-def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+def by_position(entry: Entry) -> tuple[Json | None, Json | None]:
     """Loss at the training length, and at the last positions beyond it."""
     points = [point for point in listed(entry, "aspects", "positions") if point.get("loss") is not None]
     length = dig(entry, "aspects", "trained_length")
@@ -211,7 +212,7 @@ def by_position(entry: Entry) -> tuple[dict[str, Any] | None, dict[str, Any] | N
     return (within[-1] if within else None), (beyond[-1] if beyond else None)
 
 
-def by_length(entry: Entry) -> list[dict[str, Any]]:
+def by_length(entry: Entry) -> list[Json]:
     """Output accuracy for the shortest and the longest sources."""
     points = listed(entry, "aspects", "forgetting", "by_length")
     return points[:1] + points[-1:] if len(points) > 1 else points

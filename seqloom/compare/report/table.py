@@ -9,6 +9,7 @@ from typing import Any
 from seqloom.compare.report import facts
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
+from seqloom.core.rows import Json
 from seqloom.pages import formats
 
 NAME = 20  # maximum width of a name in columns
@@ -77,7 +78,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
     }
 
 
-def _with_scores(result: Result, row: dict[str, str], scored: dict[str, Any]) -> dict[str, str]:
+def _with_scores(result: Result, row: dict[str, str], scored: Json) -> dict[str, str]:
     """Add the additional scores: after the main one where baselines have no main score, else last."""
     say = speaker("en")
     beside = {}

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.samples.sample import Sample
 
 PASSAGES = 1000
@@ -108,7 +109,7 @@ class Fact(NamedTuple):
     answer: str
 
 
-def facts(language: str) -> Iterator[dict[str, Any]]:
+def facts(language: str) -> Iterator[Json]:
     """Rows in the form of JSONL: context, question, answers."""
     known, rng = _known(language), random.Random(1)
     places, languages = [name for name in known if "own" not in known[name]], [n for n in known if "own" in known[n]]
@@ -123,7 +124,7 @@ def facts(language: str) -> Iterator[dict[str, Any]]:
         yield from _passage(stated, language, rng)
 
 
-def _passage(stated: list[Fact], language: str, rng: random.Random) -> Iterator[dict[str, Any]]:
+def _passage(stated: list[Fact], language: str, rng: random.Random) -> Iterator[Json]:
     wordings, space = WORDINGS[language], JOINTS[language][0]
     text, places = "", []
     for fact in stated:

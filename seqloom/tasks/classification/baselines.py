@@ -13,6 +13,7 @@ import numpy as np
 
 from seqloom.core.batch import IGNORE
 from seqloom.core.order import spread
+from seqloom.core.rows import Json
 from seqloom.core.words import CJK
 
 _ROWS, _CHARACTERS, _FEATURES = 100_000, 10_000, 200_000  # at most: training rows; characters per text; features
@@ -29,7 +30,7 @@ def bag_of_words(train: Sequence[str], targets: np.ndarray, parts: Mapping[str, 
     some = train[:: max(1, len(train) // 500)]
     size = sum(map(len, some))
     characters = sum(len(_CJK.findall(text)) for text in some) > 0.3 * size or size < _SHORT * len(some)
-    words: dict[str, Any] = {"token_pattern": r"(?u)\b\w+\b|[^\w\s]", "ngram_range": (1, 2)}
+    words: Json = {"token_pattern": r"(?u)\b\w+\b|[^\w\s]", "ngram_range": (1, 2)}
     how = {"analyzer": "char_wb", "ngram_range": (1, 3)} if characters else words
     counts = TfidfVectorizer(sublinear_tf=True, max_features=_FEATURES, **how)
     rows = spread(min(len(train), _ROWS), len(train))
@@ -68,7 +69,7 @@ def _regression(features: Any, targets: np.ndarray, bags: Mapping[str, Any]) -> 
     return found
 
 
-def _settings(features: Any) -> dict[str, Any]:
+def _settings(features: Any) -> Json:
     """Bag-of-words features are sparse: saga is several times faster on them, with the same result."""
     sparse = {"solver": "saga", "tol": 1e-2, "max_iter": 100, "random_state": 0}
     return {"C": 10.0} | (sparse if hasattr(features, "tocsr") else {"max_iter": 1000})

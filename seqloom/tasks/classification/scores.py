@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -12,12 +11,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE
+from seqloom.core.rows import Json
 
 MOST_CLASSES = 50  # above which no confusion matrix is kept
 _BINS = 15
 
 
-def judge(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> tuple[dict[str, Any], np.ndarray]:
+def judge(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> tuple[Json, np.ndarray]:
     """All scores, and whether each row is correct.
 
     `targets`: class numbers (rows,), IGNORE for a label unknown to training, which counts as wrong and is excluded from
@@ -51,7 +51,7 @@ def fit_temperature(logits: Tensor, targets: Tensor) -> float:
     return math.exp(minimize_scalar(lambda t: loss(math.exp(t)), bounds=(low, high), method="bounded").x)
 
 
-def _single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
+def _single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> Json:
     """One label per row: `probabilities` (rows, classes); target -1: a label unknown to training."""
     predicted = probabilities.argmax(1)
     correct = predicted == targets
@@ -69,7 +69,7 @@ def _single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str
     return scores | ({"confusion": matrix.tolist()} if len(labels) <= MOST_CLASSES else {})
 
 
-def _several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
+def _several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> Json:
     """Any number of labels per row: both arrays are (rows, classes); a label is predicted from 0.5 on."""
     predicted = probabilities >= 0.5
     hits, all_predicted, all_targets = (predicted & targets).sum(0), predicted.sum(0), targets.sum(0)
@@ -93,9 +93,7 @@ def calibration_error(confidence: np.ndarray, correct: np.ndarray) -> float:
     return float(gaps.sum() / max(1, counts.sum()))
 
 
-def _table(
-    hits: np.ndarray, predicted: np.ndarray, targets: np.ndarray, labels: Sequence[str]
-) -> tuple[dict[str, Any], float]:
+def _table(hits: np.ndarray, predicted: np.ndarray, targets: np.ndarray, labels: Sequence[str]) -> tuple[Json, float]:
     """Scores of each class, and the mean F1 of classes that occur in targets or predictions."""
     f1 = 2 * hits / np.maximum(1, predicted + targets)
     occurs = predicted + targets > 0

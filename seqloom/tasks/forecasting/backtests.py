@@ -9,6 +9,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.order import spread
+from seqloom.core.rows import Json
 from seqloom.tasks.forecasting.baselines import Autoregression, naive2, simple_forecasts
 from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
 from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
@@ -57,15 +58,15 @@ def extra_scores(
     test: Backtest,
     facts: Mapping[str, Any],
     stride: int = 1,
-) -> dict[str, Any]:
+) -> Json:
     """Errors by step ahead, within this part and before it, and the scores of the naive baselines."""
-    steps: dict[str, Any] = test.by_horizon()
+    steps: Json = test.by_horizon()
     if len(before := windows.inside(stride)):
         inside = before.locate(before.some(min(_INSIDE, len(origins[0]))))
         steps["inside"] = rolling(forecast, windows, rows, inside).by_horizon()["rmse"]
     naive = naive_tests(windows, rows, origins, facts)
     steps["baselines"] = {name: found.by_horizon()["rmse"] for name, found in naive.items()}
-    found: dict[str, Any] = {"horizon": steps, "baselines": {name: each.scores() for name, each in naive.items()}}
+    found: Json = {"horizon": steps, "baselines": {name: each.scores() for name, each in naive.items()}}
     if known := found["baselines"].get("naive2"):
         found["owa"] = owa(test.scores(), known)
         for each in found["baselines"].values():
@@ -107,8 +108,8 @@ def short_series(part: str, windows: SeriesWindows, places: Places) -> list[str]
     horizon, window, count = windows.horizon, windows.context + windows.horizon, len(windows.lengths)
     if not len(places):
         if part == "train":
-            raise UserError(f"no series of the training part has more than task.horizon={horizon} points; lower it")
-        raise UserError(f"the {part} part: {too_short(windows)}")
+            raise UserError(f"no series of the training set has more than task.horizon={horizon} points; lower it")
+        raise UserError(f"the {part} split: {too_short(windows)}")
     remarks = []
     if none := int((places.counts == 0).sum()):
         what = "trained on" if part == "train" else "scored"

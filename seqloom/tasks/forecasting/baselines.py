@@ -4,7 +4,7 @@ last value        the most recent value present
 drift             the line from the first to the last value of the context, extrapolated
 seasonal naive    the value one season earlier
 moving average    the mean of the last season, or of the last ten points where there is no season
-autoregression    a linear map of the last points, fitted by least squares on the training part and shared by all series
+autoregression    a linear map of the last points, fitted by least squares on the training set and shared by all series
                   and targets; with the same strategy as the model
 naive2            the last value after seasonal adjustment, where a test finds a season (M4 competition)
 """
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from seqloom.core.rows import Json
 from seqloom.tasks.forecasting.windows import SeriesWindows, WindowScale, fill_forward, window_scale
 
 _AT_ONCE = 4096  # rows of the least-squares problem built at a time
@@ -28,8 +28,8 @@ _LONGEST = 5_000  # points that naive2 uses
 Weights = np.ndarray  # (lags + 1, block): the oldest lag first, the intercept last
 
 
-def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int) -> dict[str, Any]:
-    """(W, H, targets) of each baseline, in scaled units; with an empty history, the mean of the training part."""
+def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int) -> Json:
+    """(W, H, targets) of each baseline, in scaled units; with an empty history, the mean of the training set."""
     horizon, context = windows.horizon, windows.context
     seen = fill_forward(windows.history(series, ends, max(context, season, _AVERAGED)))
     steps = np.arange(1, horizon + 1)[:, None]
@@ -72,12 +72,12 @@ class Autoregression:
         result: np.ndarray = found[:, self.lags : self.lags + windows.horizon]
         return result
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Json:
         return {"weights": base64.b64encode(self.weights.astype("<f4").tobytes()).decode(), "lags": self.lags,
                 "rule": self.rule}  # fmt: skip
 
     @classmethod
-    def of(cls, facts: dict[str, Any]) -> Autoregression:
+    def of(cls, facts: Json) -> Autoregression:
         flat = np.frombuffer(base64.b64decode(facts["weights"]), "<f4").astype(np.float64)
         return cls(flat.reshape(facts["lags"] + 1, -1), facts["rule"])
 

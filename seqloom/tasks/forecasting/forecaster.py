@@ -46,7 +46,7 @@ class Forecaster:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Point forecasts (W, H, N) and, if requested and available, quantiles (W, H, N, levels); in scaled units.
 
-        The quantiles of a point forecaster come from its errors on the validation part, step by step.
+        The quantiles of a point forecaster come from its errors on the validation set, step by step.
         """
         training = model.training
         model.eval()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.core.rows import Row
+from seqloom.core.rows import Json, Row
 from seqloom.tasks.forecasting.windows import JoinedRows, SeriesWindows
 
 _AT_ONCE = 64  # series per batch
@@ -45,7 +45,7 @@ class ForecastRows:
                         row[f"{name}_actual"] = _exact(found["actual"][step, n])
                 yield row
 
-    def each(self, given: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    def each(self, given: Iterable[Row]) -> Iterator[Json]:
         """Times and raw values of each series: forecast (H, N), bands (H, N, levels) or None, actual and history."""
         given = iter(given)
         while some := list(islice(given, _AT_ONCE)):

@@ -1,6 +1,6 @@
 """Scores of forecasts, accumulated window by window in bounded memory: overall and by step ahead.
 
-Errors are in scaled units (standard deviations of the training part) unless named raw. Missing values are ignored.
+Errors are in scaled units (standard deviations of the training set) unless named raw. Missing values are ignored.
 
 mse, mae, rmse   mean squared error, mean absolute error, root mean squared error
 smape            200 |y - f| / (|y| + |f|), per cent, of raw values; 0 where both are 0 (Makridakis 2000)
@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.core.rows import Json
 from seqloom.core.score import Score
 
-_DEVIATIONS = ("standard deviations of the training part", "以训练集标准差为单位")
+_DEVIATIONS = ("standard deviations of the training set", "以训练集标准差为单位")
 
 SCORES = (
-    Score("mse", ("MSE", "MSE"), unit=("variances of the training part", "以训练集方差为单位"), compared=True),
+    Score("mse", ("MSE", "MSE"), unit=("variances of the training set", "以训练集方差为单位"), compared=True),
     Score("mae", ("MAE", "MAE"), unit=_DEVIATIONS, compared=True),
     Score("rmse", ("RMSE", "RMSE"), unit=_DEVIATIONS),
     Score(
@@ -87,11 +88,11 @@ class Backtest:
         self.covered += float((there & (actual >= bands[..., 0]) & (actual <= bands[..., -1])).sum())
         self.banded += int(there.sum())
 
-    def scores(self) -> dict[str, Any]:
+    def scores(self) -> Json:
         total = {name: sum(float(part.sum()) for part in parts) for name, parts in self.windows.items()}
         counts = {name: sum(int(part.sum()) for part in parts) for name, parts in self.counts.items()}
         means = {name: total[name] / counts[name] if counts[name] else None for name in total}
-        found: dict[str, Any] = {"mse": means["mse"], "mae": means["mae"]}
+        found: Json = {"mse": means["mse"], "mae": means["mae"]}
         found["rmse"] = None if means["mse"] is None else means["mse"] ** 0.5
         found |= {"mase": means["mase"], "smape": means["smape"]}
         if self.banded:
@@ -145,7 +146,7 @@ def naive_errors(values: Sequence[np.ndarray], ends: Sequence[int], season: int)
     return np.stack(found)
 
 
-def owa(scores: dict[str, Any], naive2: dict[str, Any]) -> float | None:
+def owa(scores: Json, naive2: Json) -> float | None:
     parts = [(scores.get(name), naive2.get(name)) for name in ("smape", "mase")]
     if any(ours is None or not theirs for ours, theirs in parts):
         return None

@@ -125,7 +125,7 @@ class Forecasting(Task[SeriesRows]):
         places = windows.trained()
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
         if not count:
-            raise UserError(f"no series of the training part is longer than task.horizon={self.config.horizon}")
+            raise UserError(f"no series of the training set is longer than task.horizon={self.config.horizon}")
         for index in shuffled_batches(count, order.batch, order.seed, order.start):
             yield [self.collate(windows, places, index[mine]) for mine in order.rows()]
 
@@ -205,7 +205,7 @@ class Forecasting(Task[SeriesRows]):
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
-        """Measure errors on the validation part, step by step: the prediction intervals of a point forecaster."""
+        """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
         head = model.part(ForecastHead)

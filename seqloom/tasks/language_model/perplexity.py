@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from seqloom.core.batch import IGNORE
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 
 _AT_ONCE = 2048  # tokens per forward pass
 
@@ -29,7 +30,7 @@ def perplexity(
     stride: int = 0,
     streams: int = 1,
     pieces: int = 1,
-) -> dict[str, Any]:
+) -> Json:
     """Predict every token of the stream except the first, exactly once.
 
     Without `context`, the state is carried through the whole stream, or for speed through each of `streams` equal rows
@@ -84,7 +85,7 @@ class _Tally:
         self.counts += np.bincount(piece, real, self.pieces).astype(np.int64)
 
 
-def baselines(stream: Any, vocabulary: int, naive: dict[str, Any] | None) -> dict[str, dict[str, float]]:
+def baselines(stream: Any, vocabulary: int, naive: Json | None) -> dict[str, dict[str, float]]:
     """Naive baselines: the uniform distribution, and add-one smoothed token frequencies of the training set."""
     total = len(stream) - 1
     nats = {"uniform": total * math.log(vocabulary)}

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 
 _WINDOWS = 64  # spread over the stream, each read from an empty state
@@ -19,7 +20,7 @@ _FURTHEST = 8  # times the training length
 
 
 @torch.inference_mode()
-def loss_by_position(model: SequenceModel, stream: Any, length: int) -> list[dict[str, Any]]:
+def loss_by_position(model: SequenceModel, stream: Any, length: int) -> list[Json]:
     """Mean loss after 1-2, 3-4, 5-8, ... tokens of context, up to the training length `length` and beyond.
 
     All models read the same windows, each as far as its reach allows.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.core.rows import Row
+from seqloom.core.rows import Json, Row
 
 
 class Found(NamedTuple):
@@ -49,6 +49,6 @@ def text_of(one: Any, found: Found) -> str:
     return result
 
 
-def as_json(one: Any, found: Found) -> dict[str, Any]:
+def as_json(one: Any, found: Found) -> Json:
     start, end = int(one.places[found.first, 0]), int(one.places[found.last, 1])
     return {"answer": text_of(one, found), "start": start, "end": end, "score": found.score}

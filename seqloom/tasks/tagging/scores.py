@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from seqloom.core.rows import Json
 from seqloom.core.words import join_words
 
 Tags = Sequence[str]
@@ -37,9 +38,9 @@ def names_of(tags: Tags) -> list[Name]:
 
 def told_names(
     words: Sequence[str], tags: Tags, text: str | None = None, places: Sequence[tuple[int, int]] | None = None
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Entities as JSON: label, text and, in running text, character offsets, otherwise word indices from 0."""
-    entities: list[dict[str, Any]] = []
+    entities: list[Json] = []
     for first, end, label in names_of(tags):
         if text is not None and places:
             begin, stop = places[first][0], places[end - 1][1]
@@ -74,7 +75,7 @@ def f1_pieces(counts: Counts, pieces: int) -> list[float]:
     return [2 * float(correct.sum()) / share for correct in cuts[0]]
 
 
-def score_names(predicted: Sequence[Tags], reference: Sequence[Tags]) -> dict[str, Any]:
+def score_names(predicted: Sequence[Tags], reference: Sequence[Tags]) -> Json:
     """The same scores by seqeval, and those of each label with its number of entities."""
     if not any(tag != "O" for tags in (*predicted, *reference) for tag in tags):
         return {"f1": 0.0, "precision": 0.0, "recall": 0.0, "types": {}}
@@ -88,6 +89,6 @@ def score_names(predicted: Sequence[Tags], reference: Sequence[Tags]) -> dict[st
     return scores | {"types": {label: _plain(row) for label, row in table.items()}}
 
 
-def _plain(row: dict[str, Any]) -> dict[str, float]:
+def _plain(row: Json) -> dict[str, float]:
     named = {"f1": "f1-score", "precision": "precision", "recall": "recall"}
     return {name: float(row[theirs]) for name, theirs in named.items()} | {"count": int(row["support"])}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from seqloom.core.rows import Json
 from seqloom.tasks.translation.scores import References
 
 BINS = 10  # at most
 
 
-def forgetting(sources: Sequence[str], predictions: Sequence[str], references: References) -> dict[str, Any]:
+def forgetting(sources: Sequence[str], predictions: Sequence[str], references: References) -> Json:
     """Share of correct tokens by output step, by relative position in the output and by source length.
 
     The position is in percent of the reference: where both sides have the same (or the reverse) order, it shows which
@@ -43,7 +43,7 @@ def _matches(output: list[str], reference: list[str]) -> list[bool]:
     return [n < len(output) and output[n] == token for n, token in enumerate(reference)]
 
 
-def _binned(found: list[tuple[int, bool]], ends: tuple[int, int] | None = None) -> list[dict[str, Any]]:
+def _binned(found: list[tuple[int, bool]], ends: tuple[int, int] | None = None) -> list[Json]:
     """Bins of equal width from the smallest to the largest number (or between `ends`), empty ones left out."""
     first, last = ends or (min(found)[0], max(found)[0])
     width = -(-(last - first + 1) // BINS)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqloom.core.errors import unknown
+from seqloom.core.rows import Json
 
 Metric = Literal["translation", "summary", "transcription"]
 References = Sequence[str] | Sequence[list[str]]
@@ -26,7 +27,7 @@ ROUGES = ("rouge1", "rouge2", "rougeL")
 
 def score_texts(
     predictions: Sequence[str], references: References, metric: Metric = "translation", tokenisation: str = "auto"
-) -> dict[str, Any]:
+) -> Json:
     """The scores of a metric, plus `exact` (share of rows equal to a reference), `count` and `protocol`."""
     if metric not in SCORES:
         raise unknown("metric", metric, SCORES)
@@ -77,7 +78,7 @@ def _rows(predictions: Sequence[str], references: References) -> list[list[str]]
     return rows
 
 
-def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> dict[str, Any]:
+def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> Json:
     from sacrebleu.metrics import BLEU, CHRF
 
     chosen = choose_tokenisation([row[0] for row in rows]) if tokenisation == "auto" else tokenisation
@@ -94,7 +95,7 @@ def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation
     return {**scores, "bleu_signature": signature, "protocol": protocol}
 
 
-def _summary(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> dict[str, Any]:
+def _summary(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> Json:
     means = _rouge(predictions, rows).mean(0)
     protocol = (
         "ROUGE F1 x 100 by rouge-score, best reference of each row, mean over rows; tokens: lower-case words without "
@@ -103,7 +104,7 @@ def _summary(predictions: Sequence[str], rows: list[list[str]], tokenisation: st
     return {name: float(mean) for name, mean in zip(ROUGES, means, strict=True)} | {"protocol": protocol}
 
 
-def _transcription(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> dict[str, Any]:
+def _transcription(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> Json:
     edits, lengths = zip(*_closest(predictions, rows), strict=True)
     protocol = (
         "error rate in percent by jiwer: substitutions, deletions and insertions per reference token; tokens are "
@@ -112,7 +113,7 @@ def _transcription(predictions: Sequence[str], rows: list[list[str]], tokenisati
     return {"error_rate": 100 * sum(edits) / sum(lengths), "protocol": protocol}
 
 
-SCORES: dict[str, Callable[[Sequence[str], list[list[str]], str], dict[str, Any]]] = {
+SCORES: dict[str, Callable[[Sequence[str], list[list[str]], str], Json]] = {
     "translation": _translation,
     "summary": _summary,
     "transcription": _transcription,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.files import check_file, suffix
 from seqloom.data.rows import READERS
 from seqloom.data.samples import SAMPLES, find_sample
@@ -177,7 +178,7 @@ def _read_table(path: Path, label: str | None, row: str) -> Iterator[tuple[np.nd
         yield np.array(frames, np.float32), named.pop()
 
 
-def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
     if suffix(path) != ".parquet":
         return READERS[suffix(path)](path)
     try:
@@ -189,7 +190,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     return enumerate(batches, 1)
 
 
-def _cell(path: Path, line: tuple[int, dict[str, Any]], column: str) -> str:
+def _cell(path: Path, line: tuple[int, Json], column: str) -> str:
     number, row = line
     if column not in row:
         raise UserError(f"{path}:{number}: no column {column!r}; available: {', '.join(row)}")

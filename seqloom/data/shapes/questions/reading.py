@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.files import check_file, read_text, suffix
 from seqloom.data.rows import read_jsonl, text_of
 from seqloom.data.samples import find_sample
@@ -36,7 +37,7 @@ class Question(NamedTuple):
     id: str = ""
 
 
-Read = Callable[[], Iterator[tuple[int, str, dict[str, Any]]]]  # (line, place to name in an error, row)
+Read = Callable[[], Iterator[tuple[int, str, Json]]]  # (line, place to name in an error, row)
 
 
 class QuestionSource:
@@ -122,7 +123,7 @@ def open_questions(spec: str) -> QuestionSource:
     return source
 
 
-def open_asked(spec: str) -> Iterator[dict[str, Any]]:
+def open_asked(spec: str) -> Iterator[Json]:
     """Questions to answer: {"line", "id" if given, "question", "context"}; reference answers are not needed."""
     found = False
     for line, place, row in _find(spec)():
@@ -150,7 +151,7 @@ def _find(spec: str) -> Read:
     raise UserError(f"{path}: not a question file; give SQuAD .json, or .jsonl with lines like {FORM}")
 
 
-def _read_squad(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def _read_squad(path: Path) -> Iterator[tuple[int, str, Json]]:
     """{"data": [{"paragraphs": [{"context": ..., "qas": [...]}, ...]}, ...]}: one object, so it is read whole."""
     try:
         whole = json.loads("".join(read_text(path)))
@@ -180,13 +181,13 @@ def _list_of(holder: Any, key: str, place: str) -> list[Any]:
     return found
 
 
-def _object(value: Any, place: str) -> dict[str, Any]:
+def _object(value: Any, place: str) -> Json:
     if not isinstance(value, dict):
         raise UserError(f"{place}: expected an object in braces")
     return value
 
 
-def _question(row: dict[str, Any], line: int, place: str) -> Question:
+def _question(row: Json, line: int, place: str) -> Question:
     context, question = text_of(row, "context", place), text_of(row, "question", place).strip()
     given = _given(row, place)
     texts = tuple(dict.fromkeys(text for _, text in given if text.strip()))
@@ -205,7 +206,7 @@ def _question(row: dict[str, Any], line: int, place: str) -> Question:
     return Question(line, context, question, answers, texts, False, mended, lost, str(row.get("id", "")))
 
 
-def _given(row: dict[str, Any], place: str) -> list[tuple[int, str]]:
+def _given(row: Json, place: str) -> list[tuple[int, str]]:
     """(offset, text) of each answer, from any of the three accepted forms."""
     if "answers" not in row and "answer" in row:
         row = {"answers": [{"text": row["answer"], "answer_start": row.get("answer_start")}]}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.files import read_text
 from seqloom.data.rows import read_fields
 from seqloom.data.shapes.series.cells import is_missing, is_number
 
 BLOCK = 1 << 15  # lines held as text at once
 
-Block = tuple[Sequence[int], dict[str, Any]]  # line numbers, and the cells of each column
+Block = tuple[Sequence[int], Json]  # line numbers, and the cells of each column
 
 
 def csv_blocks(path: Path, separator: str) -> Iterator[Block]:
@@ -85,9 +85,9 @@ def _check_header(path: Path, header: list[str]) -> None:
         raise UserError(f"{path}: two columns are named {twice[0]!r}; give each its own name")
 
 
-def json_blocks(spec: str, rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[Block]:
+def json_blocks(spec: str, rows: Iterator[tuple[int, Json]]) -> Iterator[Block]:
     """A column absent from a row is missing there."""
-    header: dict[str, Any] = {}
+    header: Json = {}
     while block := list(islice(rows, BLOCK)):
         header = header or block[0][1]
         for line, row in block:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.data.files import check_file, suffix
 from seqloom.data.rows import read_fields, read_jsonl
 from seqloom.data.samples import find_sample
@@ -127,7 +128,7 @@ class _Roles:
         self.open = set(self.candidates) - {""}  # not known to be text; a column without a name is an index
         self._seen = set(self.declared)
 
-    def numeric(self, cells: dict[str, Any]) -> list[str]:
+    def numeric(self, cells: Json) -> list[str]:
         """The numeric columns, as far as known with this block."""
         for column in self.candidates:
             if column in self.open and column not in self._seen:

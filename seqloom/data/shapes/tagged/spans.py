@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.core.words import cut_words
 from seqloom.data.rows import read_jsonl, text_of
 from seqloom.data.shapes.tagged.conll import Sentence
@@ -64,7 +65,7 @@ def _stripped(text: str, begin: int, end: int) -> tuple[int, int]:
     return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 
 
-def _listed(row: dict[str, Any], number: int, place: str, tagged: bool) -> Sentence:
+def _listed(row: Json, number: int, place: str, tagged: bool) -> Sentence:
     words = _texts(row, "words", place)
     if "tags" not in row:
         if tagged:
@@ -76,7 +77,7 @@ def _listed(row: dict[str, Any], number: int, place: str, tagged: bool) -> Sente
     return Sentence(number, words, tags)
 
 
-def _texts(row: dict[str, Any], column: str, place: str) -> list[str]:
+def _texts(row: Json, column: str, place: str) -> list[str]:
     values = row[column]
     if not isinstance(values, list):
         raise UserError(f"{place}: {column!r} must be a list of texts")
@@ -87,7 +88,7 @@ def _texts(row: dict[str, Any], column: str, place: str) -> list[str]:
     return [value.strip() for value in values]
 
 
-def _spanned(row: dict[str, Any], number: int, place: str, column: str, tagged: bool) -> Sentence:
+def _spanned(row: Json, number: int, place: str, column: str, tagged: bool) -> Sentence:
     text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"')
     if "spans" not in row:
         if tagged:

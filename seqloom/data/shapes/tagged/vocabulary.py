@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.core.words import CJK
 from seqloom.data.shapes.tagged.rows import TaggedRows
 from seqloom.tokenizers.tokenizer import SPECIALS, Tokenizer
@@ -61,7 +62,7 @@ class TagVocabulary:
         return TaggedRows(sentences, self, origin)
 
     def files(self) -> dict[str, bytes]:
-        facts: dict[str, Any] = {"tags": self.tags, "entities": self.entities}
+        facts: Json = {"tags": self.tags, "entities": self.entities}
         facts |= {"lower": self.lower, "single": self.single}
         files = self.tokenizer.files() | {"tags.json": json.dumps(facts, ensure_ascii=False, indent=2).encode() + b"\n"}
         return files | {SPELLING + name: data for name, data in (self.letters.files() if self.letters else {}).items()}
