@@ -37,10 +37,10 @@ demo: $(RUNTIME)  ## compare n-gram, RNN, LSTM, GRU and GPT on the Python docume
 		--budget seconds=20 --trials 2 --seeds 3 --jobs 2 --out runs/demo
 	@echo "Open the report in a browser. Running make demo again retrains nothing."
 
-test: setup  ## the tests, in two processes; under six minutes
+test: setup  ## the tests, in two processes
 	$(BIN)/python -m pytest $(TWO)
 
-quick: setup  ## the tests that train and start little, for daily work; within a minute
+quick: setup  ## the tests that train and start little, for daily work; about a minute
 	$(BIN)/python -m pytest $(TWO) -m "not long"
 
 test-all: setup  ## the tests and the slow ones (tests/slow), one after another

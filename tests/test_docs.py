@@ -83,15 +83,9 @@ def beginning(sample: Sample) -> Sample:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, jobs_here: None) -> Path:
-    """A folder with the files that the pages speak of; samples are short, and comparisons measure little."""
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Path:
+    """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
-    for name in ("cmudict", "reversal"):
-        monkeypatch.setitem(SAMPLES, name, beginning(SAMPLES[name]))
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
-    monkeypatch.setattr(jobs, "PROBE_STEPS", 2)
-    monkeypatch.setattr(cost, "CONTEXTS", {waits: contexts[:2] for waits, contexts in cost.CONTEXTS.items()})
-    monkeypatch.setattr(cost, "LENGTHS", {waits: lengths[:2] for waits, lengths in cost.LENGTHS.items()})
     (tmp_path / "book.txt").write_text(ENGLISH * 20)
     (tmp_path / "another.txt").write_text(ENGLISH.upper() * 5)
     (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")
@@ -118,6 +112,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, jobs_
     return tmp_path
 
 
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch, jobs_here: None) -> None:
+    """Large samples are cut, comparisons measure little and stay in this process, and nothing waits for the disk."""
+    for name in ("cmudict", "reversal"):
+        monkeypatch.setitem(SAMPLES, name, beginning(SAMPLES[name]))
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(jobs, "PROBE_STEPS", 2)
+    monkeypatch.setattr(cost, "CONTEXTS", {waits: contexts[:2] for waits, contexts in cost.CONTEXTS.items()})
+    monkeypatch.setattr(cost, "LENGTHS", {waits: lengths[:2] for waits, lengths in cost.LENGTHS.items()})
+
+
 def render(kind: str, name: str) -> str:
     """The table of options as the pages must have it."""
     shape = find_shape(name) if kind in ("data", "tokenizer") and name else None
@@ -140,6 +145,7 @@ def render(kind: str, name: str) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page) and page != CHINESE_README], ids=title)
 def test_every_command_runs(
     page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
@@ -156,6 +162,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqloom.runs.configure.DEFAULT_TOKENS", 1_000)

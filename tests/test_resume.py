@@ -40,10 +40,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=FAMILIES)
 def whole(book: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Whole:
     """A run that nothing interrupts."""
-    out = tmp_path_factory.mktemp("whole") / request.param
-    started = time.monotonic()
-    assert wait(start(book, out, request.param)) == 0
-    return Whole(request.param, digest(out), time.monotonic() - started)
+    return uninterrupted(book, tmp_path_factory.mktemp("whole") / "run", request.param)
 
 
 def start(book: Path, out: Path, model: str) -> int:
@@ -59,6 +56,12 @@ def start(book: Path, out: Path, model: str) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def uninterrupted(book: Path, out: Path, model: str) -> Whole:
+    started = time.monotonic()
+    assert wait(start(book, out, model)) == 0
+    return Whole(model, digest(out), time.monotonic() - started)
 
 
 def wait(child: int) -> int:

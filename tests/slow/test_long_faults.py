@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support import text
 from test_resume import test_killed_at_twenty_random_moments_equals_uninterrupted as killed_at_random
+from test_resume import uninterrupted
 
 from seqloom.runs.folder import RunFolder
 
@@ -25,7 +26,7 @@ def book(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("model", ["rnn", "gru", "window"])
 def test_the_other_families_killed_at_random_moments_too(book, tmp_path, model):
-    killed_at_random(book, tmp_path, model)
+    killed_at_random(book, tmp_path, uninterrupted(book, tmp_path / "whole", model))
 
 
 def limited(gigabytes: float, book: Path, out: Path, *options: str) -> subprocess.CompletedProcess:
