@@ -33,6 +33,8 @@ from seqloom.train.settings import TrainConfig
 ROOT = Path(__file__).parent.parent
 README, CHINESE_README = ROOT / "README.md", ROOT / "README.zh-CN.md"  # of the same commands
 PAGES = [README, CHINESE_README, *sorted((ROOT / "docs").rglob("*.md"))]
+TRANSLATED = [page for page in PAGES if page.is_relative_to(ROOT / "docs" / "zh") and page.stem != "index"]
+ORIGINALS = [page for page in PAGES if page not in TRANSLATED and page != CHINESE_README]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z0-9_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
@@ -136,7 +138,7 @@ def render(kind: str, name: str) -> str:
     else:
         rows = listing.LISTS[kind](name)
     lines = ["| option | default | meaning |", "|---|---|---|"]
-    lines += [f"| `{row['option']}` | `{row['default']}` | {row['meaning']} |" for row in rows]
+    lines += [f"| `{row['option']}` | `{row['default']}` | {row['meaning'].replace('<', '&lt;')} |" for row in rows]
     suits = find_config(kind, name).defaults if kind == "models" else {}
     if suits:
         settings = ", ".join(f"`{option}={value}`" for option, value in suits.items())
@@ -146,7 +148,7 @@ def render(kind: str, name: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page) and page != CHINESE_README], ids=title)
+@pytest.mark.parametrize("page", [page for page in ORIGINALS if commands(page)], ids=title)
 def test_every_command_runs(
     page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -163,7 +165,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("brief")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=title)
+@pytest.mark.parametrize("page", [page for page in ORIGINALS if blocks(page, "python")], ids=title)
 def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqloom.runs.configure.DEFAULT_TOKENS", 1_000)
     (example,) = blocks(page, "python")
@@ -173,6 +175,16 @@ def test_the_python_example_runs(page: Path, desk: Path, monkeypatch: pytest.Mon
 def links(page: Path) -> list[str]:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"\]\(([^)\s#]+)[^)]*\)", text)
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=title)
+def test_a_translation_has_the_code_and_the_tables_of_its_original(page: Path) -> None:
+    """So its commands are those that were run."""
+    original = ROOT / "docs" / page.relative_to(ROOT / "docs" / "zh")
+    fences = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+    ours, theirs = (path.read_text(encoding="utf-8") for path in (page, original))
+    assert fences.findall(ours) == fences.findall(theirs)
+    assert [found[1:3] for found in TABLE.findall(ours)] == [found[1:3] for found in TABLE.findall(theirs)]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=title)
