@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from compare_example import example
+from compare_example import example, titles
 from test_compare_report import Page
+from toys import translation
 
 import seqloom
 from seqloom.compare.advice.recommend import recommend
@@ -24,7 +25,7 @@ from seqloom.core.progress import Silent
 from seqloom.core.task import Order
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.entries import Budget
-from seqloom.runs.fit import fit as fitting
+from seqloom.runs.fit import fit
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import task_config
@@ -181,7 +182,7 @@ def test_time_is_that_of_a_whole_output_and_a_model_that_ends_is_not_asked_for_m
 
 def test_a_single_run_has_the_baselines_too(pairs: Path, tmp_path: Path) -> None:
     overrides = [*SMALL, "train.steps=2", "model.width=8", "data.test_fraction=0.1"]
-    run = fitting.fit(
+    run = fit(
         task="translation", data=str(pairs), model="seq2seq", out=tmp_path / "run", overrides=overrides, quiet=True
     )
     for part in ("valid", "test"):
@@ -216,7 +217,7 @@ def test_accuracy_by_place_is_relative_to_the_length_of_the_target() -> None:
 def of_texts(bleu: dict[str, float], exact: dict[str, float]) -> dict[str, Any]:
     """The example as a comparison of texts; `nearest` has a BLEU of 20 and 0.2 exact."""
     result = example()
-    result["protocol"] |= {"shown": {"bleu": True, "exact": True}, "waits": "source", "unit": "nats per target token"}
+    result["protocol"] |= {"shown": ["bleu", "exact"], "latency_unit": "source", "titles": titles(translation())}
     for entry in result["entries"][:-1]:
         means = {"bleu": bleu.get(entry["name"], 10.0), "exact": exact.get(entry["name"], 0.1)}
         entry["scores"] = {k: {"mean": v, "low": v * 0.9, "high": v * 1.1, "seeds": 3} for k, v in means.items()}
@@ -228,8 +229,8 @@ def test_the_best_by_loss_that_writes_worse_than_a_baseline_is_not_praised() -> 
     result = of_texts({"gpt": 30.0}, {})
     result["entries"] = [entry for entry in result["entries"] if entry["name"] in ("lstm", "gpt")]
     said = " ".join(recommend(result)["reasons"]["en"])
-    assert "does not beat the best baseline, nearest (20.00 BLEU)" in said
-    assert "On exact match, every candidate is worse than the baseline nearest" in said
+    assert "does not beat the best baseline, nearest training pair (BLEU 20.00)" in said
+    assert "On exact match, every candidate is worse than the baseline nearest training pair" in said
 
 
 def test_who_waits_for_a_whole_output_is_told_so_in_both_languages() -> None:

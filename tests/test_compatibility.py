@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 from support import pairs_file, text
 
+from seqloom.compare.field import Field
+from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
+from seqloom.core.progress import Silent
+from seqloom.lab.rules import Budget
 from seqloom.runs.configure import configure
+from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import current, data_options, tokenizer_options
 from seqloom.runs.settings import MOVED, RunConfig
 
@@ -65,6 +70,29 @@ def test_a_record_of_an_earlier_version_is_read_as_this_one_would_write_it() -> 
     assert config.tokenizer == {"kind": "bytes", "vocabulary": 300, "min_count": 1, "split": "punctuation"}
     assert config.data == {"train": "a.txt", "column": "body"}
     assert data_options(config).train == "a.txt" and tokenizer_options(config).model_dump()["kind"] == "bytes"
+
+
+def test_a_comparison_names_the_new_spelling_once(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text(3000))
+    plan = Plan(
+        task="language_model", data={"train": str(tmp_path / "a.txt")}, models=("rnn", "gru"), params=20_000,
+        count="all", budget=Budget.parse("tokens=40k"), trials=0, trial_share=1.0, seeds=1, seed=0, threads=1,
+        overrides=("task.tokenizer=bytes",),
+    )  # fmt: skip
+    heard = Heard()
+    field = Field(plan, RunFolder(tmp_path / "out"), heard)
+    assert all(sized.config.tokenizer["kind"] == "bytes" for sized in field.entries)
+    assert [line for line in heard.said if "task.tokenizer is now tokenizer.kind" in line] == heard.said[:1]
+
+
+class Heard(Silent):
+    """A reporter that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
 
 
 def test_the_hint_reaches_the_user(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -281,6 +281,6 @@ def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path) -> Non
     names = {row["name"] for row in result["baselines"]}
     assert {"last value", "drift", "seasonal naive", "moving average", "autoregression", "line"} <= names
     report = (tmp_path / "c" / "report.md").read_text()
-    assert "Error against horizon" in report and "| Steps ahead |" in report and "linear autoregression" in report
-    assert "Error against horizon" in found.report.read_text()
+    assert "Error by forecast step" in report and "| Steps ahead |" in report and "linear autoregression" in report
+    assert "Error by forecast step" in found.report.read_text()
     assert entry["cost"]["latency"] and entry["aspects"]["throughput"] and entry["sample"]["wanted"]

@@ -104,4 +104,4 @@ def test_the_command_line_from_fit_to_predict(
     code, _, err = call(monkeypatch, capsys, *ask)
     assert code == 2 and "give --passage TEXT" in err
     code, _, err = call(monkeypatch, capsys, "predict", run, "--data", str(data), "--passage", passage)
-    assert code == 2 and "--passage: of the question in --text" in err
+    assert code == 2 and "--passage: belongs to the question in --text" in err

@@ -24,7 +24,7 @@ class Whole(NamedTuple):
 
 
 FAMILIES = ["lstm", "gpt"]
-BUSY = ["train.steps=60", "train.accumulate=2", "train.evaluate_every=12", "train.save_every=5", "train.log_every=1"]
+BUSY = ["train.steps=60", "train.accumulate=2", "train.evaluate_every=8", "train.save_every=5", "train.log_every=1"]
 
 
 @pytest.fixture(scope="module")

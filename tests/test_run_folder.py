@@ -190,6 +190,14 @@ def test_no_step_is_logged_twice_after_going_back(run):
     RunFolder(run.path / "none").trim_metrics(3)
 
 
+def test_a_validation_that_was_not_saved_is_logged_once(run):
+    """The last step was saved, then validated; the process was killed before the validation was saved too."""
+    run.trim_metrics(3)
+    run.log({"step": 3, "valid": {"loss": 1.0}})
+    run.trim_metrics(3, validated=2)
+    assert [entry["step"] for entry in run.metrics()] == [1, 2, 3] and "valid" not in run.metrics()[-1]
+
+
 def test_a_folder_without_a_run_says_so(tmp_path, run):
     for path in (tmp_path, tmp_path / "nowhere", run.path / "run.json"):
         with pytest.raises(UserError, match=r"not a run folder \(no run.json\); create one with seqloom fit") as caught:

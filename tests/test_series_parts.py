@@ -424,7 +424,7 @@ def test_the_doctor_takes_any_setting_of_the_data(
         ("data.valid_points=7", 0, "14 points for validation"),
         ("data.valid_point=7", 2, "did you mean data.valid_points?"),
         ("data.valid_points=99", 2, "1 of 2 series are too short"),
-        ("task.horizon=3", 2, "the doctor looks at data; its settings begin with data."),
+        ("task.horizon=3", 2, "the doctor takes data settings only, which begin with `data.`"),
     ]:
         monkeypatch.setattr("sys.argv", [*command, setting])
         with pytest.raises(SystemExit) as end:

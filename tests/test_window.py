@@ -35,9 +35,9 @@ def vectors(*shape: int, seed: int = 1) -> Tensor:
 
 
 class Words:
-    vocabulary, encodes, writes = 65, False, True
+    vocabulary, encodes, ties = 65, False, True
 
-    def check(self, kind: str) -> None:
+    def check_kind(self, kind: str) -> None:
         assert kind == "causal"
 
     def embed(self, width: int) -> nn.Module:

@@ -13,7 +13,7 @@ from seqloom.core.rows import Json
 from seqloom.lab import search
 from seqloom.lab.entries import Entry, Sized, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
-from seqloom.lab.protocols import measured
+from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.runs.build import blueprint
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
@@ -32,6 +32,7 @@ class Field:
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
+        named[0].config(plan, progress.say)  # options that moved are named once
         configs = [self._config(entry) for entry in named]
         self._prepare(configs[0], folder, progress)
         own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
@@ -56,7 +57,7 @@ class Field:
                 "scores": {score.name: score.to_json() for score in self.task.scores},
                 "baselines": {name: list(title) for name, title in self.task.baseline_titles.items()},
             },
-            "latency_unit": measured(self.task).latency_unit,
+            "latency_unit": latency_unit(self.task),
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),
@@ -97,7 +98,9 @@ class Field:
         rows = material.rows(vocabulary, progress)
         self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
         self.task = material.task(vocabulary)
-        self.length, self.rows = measured(self.task).typical_length(rows["train"]), len(rows["train"])
+        self.rows, self.length = len(rows["train"]), task_config(config).tokens_per_row
+        if isinstance(self.task, MeasuredTask):
+            self.length = self.task.typical_length(rows["train"])
 
     def _at_own_size(self, entry: Entry, config: RunConfig) -> Sized:
         """The entry at its own size, set up for the common sequence length; rejected if the task cannot use it."""

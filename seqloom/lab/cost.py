@@ -25,7 +25,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.core.task import AnyTask
-from seqloom.lab.protocols import measured
+from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.train.memory import keep_memory
 
 _SHORT = (8, 16, 32, 64, 128, 256)
@@ -52,7 +52,7 @@ def measure_costs(
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
     timers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
-        for context in sorted(contexts or CONTEXTS[measured(task).latency_unit]):
+        for context in sorted(contexts or CONTEXTS[latency_unit(task)]):
             for name, model in models.items():
                 past = [timer.seconds for (other, _), timer in timers.items() if other == name]
                 if _affordable(past, seconds) and (timer := _timer(model, task, context)):
@@ -85,8 +85,8 @@ def throughput(
     with _modes(trained, training=True), torch.enable_grad():
         for turn in range(TURNS):
             chosen = [name for name in trained if turn == 0 or spent[name] * (turn + 1) / turn <= seconds]
-            for length in sorted(lengths or LENGTHS[measured(task).latency_unit]):
-                batch = measured(task).example(max(1, tokens // length), length)
+            for length in sorted(lengths or LENGTHS[latency_unit(task)]):
+                batch = example(task, max(1, tokens // length), length)
                 for name in chosen:
                     if batch is not None and _can_read(trained[name], _longest_sequence(trained[name], batch)):
                         took = _training_step(trained[name], task, batch)
@@ -198,19 +198,24 @@ class _RowTimer(_Timed):
         return time.perf_counter() - started
 
 
+def example(task: AnyTask, rows: int, length: int) -> Batch | None:
+    """None if the task cannot be measured."""
+    return task.example(rows, length) if isinstance(task, MeasuredTask) else None
+
+
 def _timer(model: SequenceModel, task: AnyTask, context: int) -> _Timed | None:
     """None if the model cannot read that much, or the task has no example."""
-    if measured(task).latency_unit == "row":
-        batch = measured(task).example(1, context)
+    if latency_unit(task) == "row":
+        batch = example(task, 1, context)
         if batch is None or not _can_read(model, context):
             return None
         return _RowTimer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
-    if measured(task).latency_unit == "source":
-        batch = measured(task).example(1, context)
+    if latency_unit(task) == "source":
+        batch = example(task, 1, context)
         if batch is None or batch.context is None or not _can_read(model, _longest_sequence(model, batch)):
             return None
         return _OutputTimer(model, batch.context.to(model.device), batch.inputs[:, :1].to(model.device))
-    batch = measured(task).example(1, context + _AFTER)
+    batch = example(task, 1, context + _AFTER)
     if batch is None or not _can_read(model, max(context, _AFTER + 1)):
         return None
     return _TokenTimer(model, batch.inputs.to(model.device), context)

@@ -17,9 +17,9 @@ from seqloom.core.task import AnyTask
 from seqloom.lab.protocols import flops
 from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.build import blueprint, count_parameters
-from seqloom.runs.configure import BUDGETS, configure
+from seqloom.runs.configure import BUDGETS, configure, silent
 from seqloom.runs.registry import find_config, names, task_config
-from seqloom.runs.settings import RunConfig
+from seqloom.runs.settings import RunConfig, Say
 
 _LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # a run is validated ten times
 
@@ -47,12 +47,12 @@ class Entry:
     def folder(self) -> str:
         return re.sub(r"[^\w.-]+", "-", self.name)
 
-    def config(self, rules: Rules) -> RunConfig:
+    def config(self, rules: Rules, say: Say = silent) -> RunConfig:
         """Complete settings: defaults of the model, then those shared by all entries, then the user's."""
         flags = {"task.name": rules.task, "model.name": self.model}
         flags |= {f"data.{k}": v for k, v in rules.data.items()}
         shared = find_config("tasks", rules.task).shared
-        return configure(None, shared | flags, [*rules.overrides, *self.options])
+        return configure(None, shared | flags, [*rules.overrides, *self.options], say)
 
     def pinned(self, rules: Rules) -> set[str]:
         """Options set by the user, which the search must not change."""

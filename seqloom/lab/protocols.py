@@ -44,9 +44,8 @@ class ByPosition(Protocol):
     def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[Json]: ...
 
 
-def measured(task: AnyTask) -> MeasuredTask:
-    assert isinstance(task, MeasuredTask), f"{task.name} cannot be compared: it has no example, length or latency unit"
-    return task
+def latency_unit(task: AnyTask) -> LatencyUnit:
+    return task.latency_unit if isinstance(task, MeasuredTask) else "row"
 
 
 def flops(task: AnyTask, model: SequenceModel, length: int) -> float:

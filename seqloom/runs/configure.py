@@ -21,11 +21,12 @@ BUDGETS = ("steps", "tokens", "seconds")
 DEFAULT_TOKENS = 1_536_000  # takes minutes on two cores, and is enough to tell architectures apart
 
 
-def _silent(text: str) -> None: ...
+def silent(text: str) -> None:
+    """For callers that have nobody to tell."""
 
 
 def configure(
-    recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = _silent
+    recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = silent
 ) -> RunConfig:
     """The user's settings (recipe, flags, -o; the later wins), on top of the defaults of the chosen task and model."""
     given = move_options(merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides)), say)

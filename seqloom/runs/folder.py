@@ -94,10 +94,12 @@ class RunFolder:
     def metrics(self) -> list[Json]:
         return log.read_lines(self._metrics)
 
-    def trim_metrics(self, step: int) -> None:
-        """Drop metrics after `step`, so that no step appears twice when training resumes from there."""
+    def trim_metrics(self, step: int, validated: int | None = None) -> None:
+        """Drop metrics after `step`, and validations after step `validated`, so that none appears twice when training
+        resumes from there. A last step may be saved before its validation is."""
         if self._metrics.exists():
-            kept = [entry for entry in self.metrics() if entry.get("step", 0) <= step]
+            validated = step if validated is None else validated
+            kept = [e for e in self.metrics() if e.get("step", 0) <= (validated if "valid" in e else step)]
             durable.write_file(self._metrics, b"".join(durable.to_json(entry) + b"\n" for entry in kept))
 
     def save_checkpoint(self, step: int, files: Mapping[str, Content], keep: int, best: int | None) -> None:

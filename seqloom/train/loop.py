@@ -56,7 +56,7 @@ class Store(Protocol):
     path: Path
 
     def log(self, entry: Json) -> None: ...
-    def trim_metrics(self, step: int) -> None: ...
+    def trim_metrics(self, step: int, validated: int | None = None) -> None: ...
     def save_checkpoint(self, step: int, files: Mapping[str, bytes], keep: int, best: int | None) -> None: ...
 
 
@@ -227,7 +227,7 @@ class Trainer:
                 f"{world} processes before, {self.engine.world} now: states carried between batches are reset"
             )
         if self.engine.main:
-            self.folder.trim_metrics(self.progress.step)
+            self.folder.trim_metrics(self.progress.step, self.progress.evaluated)
 
     def _settle_gradients(self, count: float) -> float:
         """Scale summed gradients to the mean over targets and clip them in one pass; returns the unclipped norm."""
