@@ -1,7 +1,8 @@
-"""Draw what every_model.py measured: python benchmarks/chart.py FILE.json [--out docs/images/speed.svg].
+"""Plot the results of every_model.py: python benchmarks/chart.py FILE.json [--out docs/images/speed.svg].
 
-Two panels with logarithmic axes: training speed by length, and the time of one more token by what was read before.
-Each line is labelled where it ends. Every colour has one luminance, halfway between a white and a black page.
+Two panels with logarithmic axes: training speed against sequence length, and decoding time per token against the number
+of tokens already in the context. Each line is labelled at its right end. All colours have the same luminance, chosen to
+be readable on both light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-WIDTH, HEIGHT = 460, 390  # of a panel
-LEFT, RIGHT, TOP, BOTTOM = 58, 112, 44, 58  # of the axes inside it; labels stand on the right
+WIDTH, HEIGHT = 460, 390  # of one panel
+LEFT, RIGHT, TOP, BOTTOM = 58, 112, 44, 58  # margins around the axes; the line labels are on the right
 GREY = "#7a828c"
 LUMINANCE = 0.2
-LINE = 13  # between two labels
+LINE = 13  # minimum distance between two labels
 OUT = Path(__file__).parent.parent / "docs" / "images" / "speed.svg"
 
 Spot = tuple[float, float]
@@ -31,17 +32,17 @@ class Panel:
     kind: str
     title: str
     across: str
-    value: Callable[[float], float]  # from tokens per second
+    value: Callable[[float], float]  # converts tokens per second to the value plotted
 
 
 PANELS = (
-    Panel("train", "Training: tokens per second", "length of the sequences", lambda speed: speed),
-    Panel("decode", "Decoding: milliseconds per token", "tokens read before", lambda speed: 1e3 / speed),
+    Panel("train", "Training: tokens per second", "sequence length", lambda speed: speed),
+    Panel("decode", "Decoding: milliseconds per token", "tokens in the context", lambda speed: 1e3 / speed),
 )
 
 
 class Scale:
-    """From values to places on paper, by their logarithms."""
+    """A logarithmic scale from values to coordinates."""
 
     def __init__(self, values: Sequence[float], first: float, last: float, margin: float = 0.0) -> None:
         low, high = math.log10(min(values)) - margin, math.log10(max(values)) + margin
@@ -51,7 +52,7 @@ class Scale:
         return self.first + (math.log10(value) - self.low) / (self.high - self.low) * (self.last - self.first)
 
     def ticks(self) -> list[float]:
-        """1, 2 and 5 times powers of ten, or the powers alone where those are many."""
+        """1, 2 and 5 times powers of ten, or only the powers if the range is wide."""
         digits = (1, 2, 5) if self.high - self.low < 2.5 else (1,)
         powers = range(math.floor(self.low), math.ceil(self.high) + 1)
         return [d * 10.0**p for p in powers for d in digits if self.low <= math.log10(d * 10.0**p) <= self.high]
@@ -59,16 +60,17 @@ class Scale:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, metavar="FILE.json", help="what every_model.py wrote")
-    parser.add_argument("--out", type=Path, default=OUT, help="the picture; docs/images/speed.svg")
+    parser.add_argument("file", type=Path, metavar="FILE.json", help="the JSON file written by every_model.py")
+    parser.add_argument("--out", type=Path, default=OUT, help="SVG file to write (default: docs/images/speed.svg)")
     options = parser.parse_args()
     options.out.write_text(draw(json.loads(options.file.read_text())))
 
 
 def draw(report: dict[str, Any]) -> str:
-    """The whole picture, as SVG."""
+    """The complete chart, as SVG."""
     names = list(report["models"])
-    colours = {name: colour(n / len(names)) for n, name in enumerate(names[::2] + names[1::2])}  # neighbours differ
+    order = names[::2] + names[1::2]  # neighbouring names get distant hues
+    colours = {name: colour(n / len(names)) for n, name in enumerate(order)}
     panels = [draw_panel(report, panel, colours) for panel in PANELS]
     size = f"{report['size']['parameters'] / 1e3:,.0f} thousand parameters each"
     machine = f"{report['machine']['threads']} threads of {report['machine']['processor']}"
@@ -90,7 +92,7 @@ def draw_panel(report: dict[str, Any], panel: Panel, colours: dict[str, str]) ->
     parts = [text(LEFT, TOP - 22, panel.title, weight=600, size=13)]
     for value in up.ticks():
         parts.append(f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - RIGHT}" stroke="{GREY}" stroke-opacity="0.25"/>')
-        parts.append(text(LEFT - 6, up(value) + 4, shown(value), "end"))
+        parts.append(text(LEFT - 6, up(value) + 4, format_tick(value), "end"))
     parts += [text(across(length), HEIGHT - BOTTOM + 16, f"{length:,}", "middle") for length in lengths]
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 32, panel.across, "middle"))
     drawn = {name: [(across(x), up(y)) for x, y in line] for name, line in lines.items()}
@@ -100,7 +102,7 @@ def draw_panel(report: dict[str, Any], panel: Panel, colours: dict[str, str]) ->
 
 
 def find_lines(report: dict[str, Any], panel: Panel) -> dict[str, list[Spot]]:
-    """(length, value) of every model, shortest first."""
+    """The (length, value) points of each model, in order of length."""
     shapes = [tuple(shape) for shape in report["size"][f"{panel.kind}_lengths"]]
     points = {(p["rows"], p["length"]): p["figures"] for p in report["points"] if p["kind"] == panel.kind}
     found = {
@@ -120,7 +122,7 @@ def draw_line(name: str, spots: list[Spot], place: float, colour: str) -> str:
 
 
 def spread(wanted: dict[str, float], top: float, bottom: float) -> dict[str, float]:
-    """Places for labels, near where they are wanted, none upon another: those that touch share their middle."""
+    """Label positions close to `wanted` without overlaps: labels that would collide are centred as a group."""
     groups: list[list[str]] = []
     for name in sorted(wanted, key=lambda name: wanted[name]):
         groups.append([name])
@@ -132,7 +134,7 @@ def spread(wanted: dict[str, float], top: float, bottom: float) -> dict[str, flo
 
 
 def first_of(group: list[str], wanted: dict[str, float], top: float, bottom: float) -> float:
-    """Where the first of these labels goes, so that all are as near as can be, and on the paper."""
+    """Position of the first label in a group that is centred on its lines and kept inside the axes."""
     height = LINE * (len(group) - 1)
     middle = sum(wanted[name] for name in group) / len(group)
     return max(top, min(bottom - height, middle - height / 2))
@@ -147,12 +149,12 @@ def text(
     )
 
 
-def shown(value: float) -> str:
+def format_tick(value: float) -> str:
     return f"{value / 1e3:,.0f}k" if value >= 1e3 else f"{value:g}"
 
 
 def colour(hue: float) -> str:
-    """Of this hue (0 to 1), as light as all others."""
+    """The colour with this hue (0 to 1) and the luminance LUMINANCE."""
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -161,7 +163,7 @@ def colour(hue: float) -> str:
 
 
 def luminance(rgb: tuple[float, float, float]) -> float:
-    """Relative, as in the guidelines for contrast on the web."""
+    """Relative luminance as defined by WCAG."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

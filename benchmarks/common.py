@@ -1,8 +1,8 @@
-"""What the benchmarks share: a race of several contenders, the machine's limits, and our own training update.
+"""Code shared by the benchmarks: interleaved timing of several contenders, hardware limits, our training update.
 
-Contenders take turns, round by round: what slows the machine for a while slows them all. The order rotates, and the
-best turn counts, because other programs can only add time. The median over the rounds of the ratio within a round
-stands beside it: where the two disagree, the machine was too busy to say.
+Contenders take turns in every round, in rotating order, so that a temporary slowdown of the machine affects all of
+them. The best turn is reported, because other processes can only add time, together with the median over the rounds of
+the per-round ratio: if the two disagree, the machine was too busy for a reliable measurement.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from seqloom.train.engine import Engine
 from seqloom.train.loop import Trainer
 from seqloom.train.settings import TrainConfig
 
-VOCABULARY = 65  # characters of tiny Shakespeare
+VOCABULARY = 65  # distinct characters in tiny Shakespeare
 
 Contender = Callable[[], object]
-Turns = dict[str, list[float]]  # seconds of one call, for each round
+Turns = dict[str, list[float]]  # seconds per call in each round
 
 
 def race(contenders: Mapping[str, Contender], rounds: int, turn: float, seconds: float = math.inf) -> Turns:
-    """Let each contender run for about `turn` seconds (one call, if that takes longer) in every round.
+    """Run each contender for about `turn` seconds (or one call, if that takes longer) in every round.
 
-    After `seconds` no other round begins; two there are always.
+    No new round starts after `seconds`, but there are always at least two if `rounds` allows.
     """
     names, ends = list(contenders), time.perf_counter() + seconds
     calls = {name: _calls(run, turn) for name, run in contenders.items()}
@@ -58,19 +58,19 @@ def race(contenders: Mapping[str, Contender], rounds: int, turn: float, seconds:
 
 
 def best_ratio(turns: Turns, ours: str, theirs: str) -> float:
-    """How many times faster we are, best turn against best turn."""
+    """Our speedup over `theirs`, best turn against best turn."""
     return min(turns[theirs]) / min(turns[ours])
 
 
 def median_ratio(turns: Turns, ours: str, theirs: str) -> float:
-    """How many times faster we are in the round in the middle."""
+    """Our speedup over `theirs`, as the median over the rounds."""
     return statistics.median(b / a for a, b in zip(turns[ours], turns[theirs], strict=True))
 
 
 class Elsewhere:
-    """A contender in a process of its own, where nothing that others did or set can help or hinder it.
+    """A contender in its own process, isolated from the memory and global settings of the others.
 
-    `python`: another interpreter, for a peer that needs other versions.
+    `python`: a different interpreter, for a library that needs other package versions.
     """
 
     def __init__(self, build: Callable[..., Contender], *arguments: Any, python: str = sys.executable) -> None:
@@ -96,7 +96,7 @@ class Elsewhere:
 
 
 def _serve(connection: Connection, threads: int, build: Callable[..., Contender], arguments: tuple[Any, ...]) -> None:
-    """Answer a number of calls with the seconds that one of them took, until the number is 0."""
+    """Receive a number of calls, run them and send back the seconds per call; stop at 0."""
     torch.set_num_threads(threads)
     run = build(*arguments)
     while calls := connection.recv():
@@ -104,14 +104,14 @@ def _serve(connection: Connection, threads: int, build: Callable[..., Contender]
 
 
 def _calls(run: Contender, turn: float) -> int:
-    """How many make up a turn. The first call allocates, so its time says little, unless it is long."""
+    """Calls per turn. The first call includes allocation, so a second one is timed, unless the first was too long."""
     if _seconds(run, 1) > 2 * turn:
         return 1
     return max(1, math.ceil(turn / _seconds(run, 1)))
 
 
 def _seconds(run: Contender, calls: int) -> float:
-    """Of one call; a contender that has something to do before it starts the clock does so itself (`seconds`)."""
+    """Seconds per call. A contender with untimed setup in each call provides its own `seconds` method."""
     own_clock: Callable[[int], float] | None = getattr(run, "seconds", None)
     if own_clock is not None:
         return own_clock(calls)
@@ -122,7 +122,7 @@ def _seconds(run: Contender, calls: int) -> float:
 
 
 class MatmulLimit:
-    """One large product of float32 matrices: floating-point operations per second."""
+    """Peak compute: floating-point operations per second in one large float32 matrix product."""
 
     unit = "GFLOP/s"
 
@@ -135,7 +135,7 @@ class MatmulLimit:
 
 
 class ReadLimit:
-    """Sum a buffer: bytes read per second; from memory when the buffer is well beyond the caches."""
+    """Read bandwidth: bytes per second when summing a buffer, from main memory if it is much larger than the caches."""
 
     unit = "GB/s"
 
@@ -157,7 +157,7 @@ def our_update(model: SequenceModel, batch: Batch, folder: Path, compiled: bool 
 
 
 def our_updates(model: SequenceModel, task: Task, folder: Path, compiled: bool = False) -> Callable[[Batch], object]:
-    """The trainer's own update, with all that a run does in it."""
+    """The real Trainer.update, including everything a training run does in it."""
     options = {"optimizer": "adamw", "rate": 1e-3, "schedule": "constant", "warmup": 0, "device": "cpu"}
     config = TrainConfig.model_validate({**options, "compile": compiled})
     trainer = Trainer(model, task, config, Engine(config), RunFolder(folder), Silent())
@@ -166,13 +166,13 @@ def our_updates(model: SequenceModel, task: Task, folder: Path, compiled: bool =
 
 
 def weight_bytes(model: nn.Module) -> int:
-    """What is read of its weights to go one step: all, but for tables, of which a row is looked up."""
+    """Bytes of weights read per decoding step: all except embedding tables, where only single rows are looked up."""
     parts = [part for part in model.modules() if not isinstance(part, nn.Embedding)]
     return sum(t.nbytes for part in parts for t in (*part.parameters(recurse=False), *part.buffers(recurse=False)))
 
 
 def describe_machine(*libraries: str) -> dict[str, Any]:
-    """On what, and with which versions, the figures were measured."""
+    """The hardware and library versions used for the measurement."""
     return {
         "threads": torch.get_num_threads(),
         "processor": processor(),
@@ -189,7 +189,7 @@ def write_json(file: Path, report: dict[str, Any]) -> None:
 
 
 def processor() -> str:
-    """Its name, as well as the system knows it."""
+    """The processor's name, as reported by the operating system."""
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text().splitlines() if facts.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -197,19 +197,19 @@ def processor() -> str:
 
 
 def cache_bytes() -> int | None:
-    """The processor's largest cache; None where the system does not tell."""
+    """Size of the largest processor cache; None if the operating system does not report it."""
     files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
     return max((int(file.read_text().strip().removesuffix("K")) * 1024 for file in files), default=None)
 
 
 def gpt_flops(width: int, depth: int, length: int, vocabulary: int) -> int:
-    """Per token of training: 6 per weight that is multiplied, and attention over half of the length on average.
+    """FLOPs per training token: 6 per weight in a matrix product, plus causal attention over length / 2 on average.
 
-    Attention: scores and mixture take 2 x 2 x width x length / 2 forward; backward takes twice that.
+    Attention: scores and weighted sum take 2 x 2 x width x length / 2 per layer forward, and twice that backward.
     """
     return 6 * (12 * depth * width * width + width * vocabulary) + 6 * depth * width * length
 
 
 def recurrent_flops(gates: int, width: int, vocabulary: int) -> int:
-    """Per token of training, one layer: 6 per weight that is multiplied."""
+    """FLOPs per training token of a one-layer model: 6 per weight in a matrix product."""
     return 6 * (2 * gates * width * width + width * vocabulary)

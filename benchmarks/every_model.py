@@ -1,16 +1,18 @@
-"""The speed of every model, side by side: python benchmarks/every_model.py [--quick] [--minutes N] [--json FILE] ...
+"""Compare the speed of all models: python benchmarks/every_model.py [--quick] [--minutes N] [--json FILE] ...
 
-All models have as many parameters. At every point (rows x length) they take turns, round by round, and so does the
-machine's limit; the best turn counts. Weights are random, text is real, all of it is float32.
+All models have about the same number of parameters. At every point (rows x length) the models and a measurement of the
+hardware limit take turns in each round; the best turn counts. Weights are random, the text is real, all in float32.
 
-training   The trainer's own update with AdamW. When the length grows, the rows become fewer: 4,096 tokens in each
-           update, 8,192 in the last. Share: three times the forward operations, of a large matrix product's speed.
-memory     The peak of two such updates, the model and its optimiser included.
-decoding   One token at a time, the state handed on; the tokens timed stand around the length given. Share: the bytes
-           of weights and state that a step must read, of the speed of reading as many as the weights again and again.
+training   The real Trainer.update with AdamW. As the length grows, the number of rows shrinks: 4,096 tokens per update,
+           8,192 at the greatest length. Share: three times the forward FLOPs, relative to a large matrix product.
+memory     Peak memory of two such updates, including the model and its optimizer state.
+decoding   One token at a time, carrying the state; the timed tokens are centred on the given length. Share: the bytes
+           of weights and state that a step must read, relative to the bandwidth of repeatedly reading a buffer as large
+           as the weights.
 
-Models that learn by counting are only decoded. `-` is what a model cannot read, or what the time did not allow for:
---minutes shortens the rounds first, and then leaves out the slowest models, from the longest lengths down.
+Models that are not trained by gradient descent are only measured in decoding. `-` marks lengths that a model does not
+support or that did not fit into the time: --minutes first reduces the number of rounds, then skips the slowest models
+at the greatest lengths.
 """
 
 from __future__ import annotations
@@ -44,30 +46,30 @@ from seqloom.runs.build import count_parameters
 from seqloom.runs.registry import find_config, names
 
 LIMIT = "limit"
-GROWTH = 2.5  # a call takes about so many times as long as at the point before, or less
-CALLS = 5  # at least, of a training update at one point: two for the memory, one to begin with, two rounds
+GROWTH = 2.5  # upper estimate of the time per call relative to the previous point
+CALLS = 5  # minimum training updates per point: two to measure memory, one warm-up, two rounds
 
 Shapes = tuple[tuple[int, int], ...]  # rows x length
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large everything is, and how long it is measured."""
+    """Sizes of models and batches, and the duration of the measurements."""
 
     parameters: int = 800_000
     decode_rows: Shapes = ((1, 64), (8, 64), (64, 64))
     decode_lengths: Shapes = ((1, 64), (1, 256), (1, 1024), (1, 4096), (1, 8192))
     train_rows: Shapes = ((1, 64), (8, 64), (64, 64))
     train_lengths: Shapes = ((64, 64), (16, 256), (4, 1024), (1, 4096), (1, 8192))
-    span: int = 32  # tokens decoded in one call, as many before the length as after it
-    text: int = 400_000  # tokens, for those that count
+    span: int = 32  # tokens decoded per call, centred on the length
+    text: int = 400_000  # tokens of text; models without gradient descent are fitted to all of it
     rounds: int = 7
-    turn: float = 0.1  # seconds of a contender in a round
+    turn: float = 0.1  # seconds per contender and round
     matmul: int = 2048
 
     @property
     def longest(self) -> int:
-        """Tokens that a model must be able to read."""
+        """The longest sequence that a model has to process."""
         return max(length for _, length in self.decode_lengths + self.train_lengths) + self.span
 
 
@@ -96,17 +98,17 @@ class Point(NamedTuple):
 
 @dataclass
 class Figure:
-    """Of one model at one point."""
+    """The measurements of one model at one point."""
 
     tokens_per_second: float
-    share: float | None  # of the limit; None: it has no weights to speak of
-    peak_bytes: int | None  # of training
-    seconds: list[float]  # of each round's calls
+    share: float | None  # of the hardware limit; None: not defined, the model has no trained weights
+    peak_bytes: int | None  # training only
+    seconds: list[float]  # per call, for each round
 
 
 @dataclass
 class Bench:
-    """The models, what they read, and what became of them."""
+    """The models, the text they process, and the measurements that were skipped."""
 
     models: dict[str, SequenceModel]
     text: Tensor
@@ -115,13 +117,13 @@ class Bench:
     left_out: list[str] = field(default_factory=list)
 
     def warm_up(self) -> None:
-        """Libraries keep memory from their first call on, which no model should answer for."""
+        """Libraries allocate memory on first use, which must not be attributed to the first model measured."""
         for model in self.models.values():
             if model.descends:
                 self._learner(model, Point("train", 1, 8))
 
     def measure(self, minutes: float) -> Iterator[dict[str, Any]]:
-        """Every point, with an equal part of the time that is left."""
+        """Measure every point, dividing the remaining time equally between the remaining points."""
         points, ends, past = every_point(self.size), time.perf_counter() + 60 * minutes, dict[tuple[str, str], float]()
         for n, point in enumerate(points):
             print(f"{n + 1}/{len(points)} {point}", file=sys.stderr, flush=True)
@@ -132,7 +134,7 @@ class Bench:
             self.left_out += [f"{point}: {name}, too slow for the time given" for name in slow]
             measured = self._point(point, chosen, seconds)
             past |= {(point.kind, name): min(figure["seconds"]) for name, figure in measured["figures"].items()}
-            past |= {(point.kind, name): float("inf") for name in slow}  # and longer ones are slower still
+            past |= {(point.kind, name): float("inf") for name in slow}  # longer sequences would be slower still
             yield measured
 
     def _can(self, name: str, point: Point) -> bool:
@@ -166,14 +168,14 @@ class Bench:
 
 
 class Learner:
-    """A copy of a model that is trained; carries its state if it would in a run."""
+    """Trains a copy of a model, carrying the state between updates if a training run would."""
 
     def __init__(self, model: SequenceModel, ids: Tensor, folder: Path) -> None:
         batch = Batch(ids[:, :-1], None, ids[:, 1:], continues=True)
         self.tokens, self.flops = batch.targets.numel(), 3 * model.flops(ids.size(1) - 1)
         with peak_memory() as peak:
             self.update = common.our_update(deepcopy(model), batch, folder)
-            for _ in range(2):  # the first makes the optimiser's moments
+            for _ in range(2):  # the first update allocates the optimizer state
                 self.update()
         self.peak = peak.bytes
 
@@ -186,15 +188,15 @@ class Learner:
 
 
 class Decoder:
-    """A model that has read a little less than a length; a call reads on, to a little more, from there again."""
+    """Decodes `span` tokens per call around a given length, always starting from the same cached state."""
 
     def __init__(self, model: SequenceModel, ids: Tensor, span: int) -> None:
-        self.model, first = model.eval(), ids.size(1) - span - span // 2 - 1
+        self.model, start = model.eval(), ids.size(1) - span - span // 2 - 1
         with torch.inference_mode():
-            self.state = model.begin(ids[:, :first])
-        self.room, *self.tokens = ids[:, first : first + 1 + span].split(1, dim=1)
-        bytes_of_weights = None if not model.descends else common.weight_bytes(model)
-        self.bytes = bytes_of_weights and bytes_of_weights + state_bytes(self.state)
+            self.state = model.begin(ids[:, :start])
+        self.first, *self.tokens = ids[:, start : start + 1 + span].split(1, dim=1)
+        weights = common.weight_bytes(model) if model.descends else None
+        self.bytes = weights and weights + state_bytes(self.state)
 
     def __call__(self) -> None:
         self.seconds(1)
@@ -203,7 +205,7 @@ class Decoder:
         spent = 0.0
         with torch.inference_mode():
             for _ in range(calls):
-                _, state = self.model(self.room, self.state)  # a state that grows is copied here, with room for more
+                _, state = self.model(self.first, self.state)  # copies and enlarges a growing cache, untimed
                 started = time.perf_counter()
                 for token in self.tokens:
                     _, state = self.model(token, state)
@@ -213,7 +215,7 @@ class Decoder:
     def figure(self, seconds: list[float], limit: float) -> Figure:
         steps = len(self.tokens) / min(seconds)
         share = None if self.bytes is None else steps * self.bytes / limit
-        return Figure(steps * len(self.room), share, None, seconds)
+        return Figure(steps * len(self.first), share, None, seconds)
 
 
 def main() -> None:
@@ -224,7 +226,7 @@ def main() -> None:
     size = replace(size, parameters=options.params or size.parameters)
     before = json.loads(options.against.read_text()) if options.against else None
     if before and before["size"] != json.loads(json.dumps(asdict(size))):
-        sys.exit(f"{options.against}: measured at other sizes, which cannot be compared")
+        sys.exit(f"{options.against}: measured with different sizes, so the results cannot be compared")
     report = measure(size, options.models.split(",") if options.models else language_models(), options.minutes)
     report = {"quick": options.quick, **report}
     print(tables.table(report))
@@ -236,23 +238,23 @@ def main() -> None:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, a few seconds: does everything still run?")
-    parser.add_argument("--minutes", type=float, default=8.0, help="about how long it may take; 8")
-    parser.add_argument("--models", metavar="A,B", help="only these; all")
-    parser.add_argument("--params", type=int, help="parameters of each model; 800000")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="print the ratio to figures written before, too")
+    parser.add_argument("--quick", action="store_true", help="smoke test with tiny sizes, a few seconds")
+    parser.add_argument("--minutes", type=float, default=8.0, help="approximate time limit in minutes (default: 8)")
+    parser.add_argument("--models", metavar="A,B", help="models to measure (default: all)")
+    parser.add_argument("--params", type=int, help="parameters per model (default: 800000)")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="also compare with earlier --json results")
     return parser.parse_args()
 
 
 def measure(size: Size, names: Sequence[str], minutes: float) -> dict[str, Any]:
-    """All figures, as JSON."""
+    """All results, ready to be written as JSON."""
     text, models, left_out = read_text(size.text), {}, []
     for name in names:
         try:
             models[name] = make_model(name, size.parameters, size.longest)
-        except UserError as error:  # too small, or not for this task
+        except UserError as error:  # the size cannot be matched, or the task does not support the model
             left_out.append(str(error))
             continue
         if not models[name].descends:
@@ -272,14 +274,14 @@ def measure(size: Size, names: Sequence[str], minutes: float) -> dict[str, Any]:
 
 
 def every_point(size: Size) -> list[Point]:
-    """Decoding first, which takes less time than it is given; then lengths grow."""
+    """Decoding first, because it needs less than its share of the time; lengths in ascending order."""
     decode = [Point("decode", *shape) for shape in size.decode_rows + size.decode_lengths]
     train = [Point("train", *shape) for shape in size.train_rows + size.train_lengths]
     return list(dict.fromkeys(decode + train))
 
 
 def affordable(calls: dict[str, float], seconds: float) -> list[str]:
-    """Those who can take part, given how long a call took them at the point before; the slowest give way."""
+    """The models that fit into the time, judging by their seconds per call at the previous point; drops the slowest."""
     chosen = sorted(calls, key=lambda name: calls[name])
     while chosen and CALLS * GROWTH * sum(calls[name] for name in chosen) > seconds:
         chosen.pop()
@@ -287,7 +289,7 @@ def affordable(calls: dict[str, float], seconds: float) -> list[str]:
 
 
 def language_models() -> list[str]:
-    """Those that the task accepts."""
+    """The models that support language modelling."""
     return [name for name in names("models") if accepts(common.make_task(), name)]
 
 
@@ -301,7 +303,7 @@ def accepts(task: Task, name: str) -> bool:
 
 
 def make_model(name: str, parameters: int, longest: int) -> SequenceModel:
-    """Of that size, made to read so many tokens."""
+    """Build a model with about this many parameters that can process `longest` tokens."""
     task = common.make_task()
     config: ModelConfig = find_config("models", name).model_validate({}).reading(longest)
 
@@ -310,19 +312,19 @@ def make_model(name: str, parameters: int, longest: int) -> SequenceModel:
             return config.assemble(task)
 
     if blueprint(config).descends:
-        config = match_size(config, parameters, lambda tried: count_parameters(blueprint(tried)), name)
+        config = match_size(config, parameters, lambda candidate: count_parameters(blueprint(candidate)), name)
     torch.manual_seed(0)
     return config.assemble(task)
 
 
 def read_text(tokens: int) -> Tensor:
-    """Real text, its letters folded into the vocabulary."""
-    letters = "".join(open_text("sample:python-docs").pieces()).encode()[:tokens]
-    return torch.from_numpy(np.frombuffer(letters, np.uint8) % common.VOCABULARY).long()
+    """Token ids of real text: bytes modulo the vocabulary size."""
+    data = "".join(open_text("sample:python-docs").pieces()).encode()[:tokens]
+    return torch.from_numpy(np.frombuffer(data, np.uint8) % common.VOCABULARY).long()
 
 
 def rows_of(text: Tensor, rows: int, length: int) -> Tensor:
-    """(rows, length), from all over the text"""
+    """Excerpts (rows, length) at equal distances in the text."""
     starts = torch.arange(rows) * ((len(text) - length) // rows)
     return text[starts[:, None] + torch.arange(length)]
 

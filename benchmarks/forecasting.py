@@ -1,15 +1,19 @@
-"""Forecasting beside neuralforecast: python benchmarks/forecasting.py ETTh1.csv --neuralforecast PYTHON
+"""Compare forecasting with neuralforecast: python benchmarks/forecasting.py ETTh1.csv --neuralforecast PYTHON
 
-The file has a first column of times and one for each variable; its first 8,640 points are learned from, 2,880 are for
-validation (used by nobody here), 2,880 are the test. Both sides: values standardised on the training part, every
-variable a series of its own through one model, the same input, horizon, updates, windows of an update and layers, about
-as many parameters, squared error, one rate (LSTM 3e-3, better for both than 1e-3; Transformer 1e-3). Every window has a
-scale of its own: in deviations from its mean there, minus its last value here; ours warms up for 20 updates and ends at
-a rate of 0, theirs stays at one rate. These were chosen, on both sides, by the error on the test part. A turn is
-one training with a seed of its own, in a process of its own, ours and theirs one after the other. The time is that of
-the updates: theirs from Lightning's beginning to its end, without validation; ours as `fit` counts it, with one
-validation. The error is that of every window of the test part. neuralforecast needs an environment apart: install it
-beside what seqloom needs.
+Data       The first column of the file contains times, every other column is a variable. The first 8,640 points are for
+           training, the next 2,880 for validation (not used for model selection here), the next 2,880 for testing.
+Same       Values standardised on the training set, each variable as a separate series through one shared model, input
+           length, horizon, updates, windows per update, number of layers, approximate parameter count, squared error,
+           learning rate (LSTM 3e-3, better than 1e-3 for both libraries; Transformer 1e-3).
+Different  neuralforecast standardises each window by its mean and deviation; seqloom subtracts the window's last value.
+           seqloom warms up for 20 updates and decays the learning rate to 0; neuralforecast keeps it constant. For both
+           libraries these settings were chosen by the test error.
+Time       Training only: for neuralforecast from Lightning's on_train_start to on_train_end, without validation; for
+           seqloom as reported by `fit`, including one validation.
+Error      Mean squared error over all windows of the test set.
+
+Each round trains both libraries, one after the other, with the same seed, each in a new process. neuralforecast needs a
+separate environment, which must also contain the dependencies of seqloom.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ class Size:
     steps: int = 300
     windows: int = 128
     train: int = 8_640
-    later: int = 2_880  # points for validation, and for the test
+    later: int = 2_880  # points for validation, and as many for testing
 
 
 QUICK = Size(rounds=1, input=24, horizon=12, steps=2, windows=8, train=200, later=60)
@@ -62,8 +66,9 @@ def ours(race: str, size: Size, data: str, seed: int) -> dict[str, float]:
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         run = seqloom.fit(task="forecasting", data=data, model=race.lower(), out=folder, overrides=options, quiet=True)
-        found = run.summary
-    return {"seconds": found["seconds"], "mse": found["scores"]["test"]["mse"], "parameters": found["parameters"]}
+        summary = run.summary
+    scores = summary["scores"]["test"]
+    return {"seconds": summary["seconds"], "mse": scores["mse"], "parameters": summary["parameters"]}
 
 
 def theirs(race: str, size: Size, data: str, seed: int) -> dict[str, float]:
@@ -84,8 +89,8 @@ def theirs(race: str, size: Size, data: str, seed: int) -> dict[str, float]:
 
     table = pandas.read_csv(data, nrows=size.train + 2 * size.later)
     values = table.iloc[:, 1:]
-    learned = values.iloc[: size.train]
-    table.iloc[:, 1:] = (values - learned.mean()) / learned.std(ddof=0)
+    train = values.iloc[: size.train]
+    table.iloc[:, 1:] = (values - train.mean()) / train.std(ddof=0)
     table.columns = ["ds", *values.columns]
     table["ds"] = pandas.to_datetime(table["ds"])
     rows = table.melt("ds", var_name="unique_id", value_name="y")
@@ -96,36 +101,36 @@ def theirs(race: str, size: Size, data: str, seed: int) -> dict[str, float]:
         accelerator="cpu", logger=False, enable_progress_bar=False, enable_checkpointing=False,
     )  # fmt: skip
     runner = NeuralForecast([model], freq="h")
-    found = runner.cross_validation(rows, val_size=size.later, test_size=size.later, n_windows=None, step_size=1)
-    error = float(((found[repr(model)] - found["y"]) ** 2).mean())
+    forecasts = runner.cross_validation(rows, val_size=size.later, test_size=size.later, n_windows=None, step_size=1)
+    error = float(((forecasts[repr(model)] - forecasts["y"]) ** 2).mean())
     count = sum(parameter.numel() for parameter in runner.models[0].parameters())
     return {"seconds": clock[1] - clock[0], "mse": error, "parameters": count}
 
 
 def turn(side: str, python: str, race: str, size: Size, data: str, seed: int, threads: int) -> dict[str, float]:
-    """In a process of its own, which says what it found in its last line."""
-    asked = json.dumps({"side": side, "race": race, "size": asdict(size), "data": data, "seed": seed})
-    command = [python, __file__, data, "--threads", str(threads), "--turn", asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{side} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    """Train once in a new process, which prints its results as JSON in the last line."""
+    request = json.dumps({"side": side, "race": race, "size": asdict(size), "data": data, "seed": seed})
+    command = [python, __file__, data, "--threads", str(threads), "--turn", request]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{side} failed:\n{process.stderr[-2000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
-def take_turn(asked: dict[str, Any]) -> None:
-    side = {OURS: ours, THEIRS: theirs}[asked["side"]]
-    print("\n" + json.dumps(side(asked["race"], Size(**asked["size"]), asked["data"], asked["seed"])))
+def take_turn(request: dict[str, Any]) -> None:
+    side = {OURS: ours, THEIRS: theirs}[request["side"]]
+    print("\n" + json.dumps(side(request["race"], Size(**request["size"]), request["data"], request["seed"])))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="ETTh1.csv")
-    parser.add_argument("--neuralforecast", metavar="PYTHON", help="a python that has it, and what seqloom needs")
-    parser.add_argument("--quick", action="store_true", help="a few steps: does everything still run?")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
-    parser.add_argument("--rounds", type=int, default=0, help="turns of each side; 0: 3")
-    parser.add_argument("--only", choices=RATES, help="one of the two")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("data", help="path of ETTh1.csv")
+    parser.add_argument("--neuralforecast", metavar="PYTHON", help="interpreter with neuralforecast installed")
+    parser.add_argument("--quick", action="store_true", help="smoke test with a few updates")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
+    parser.add_argument("--rounds", type=int, default=0, help="training runs per library; 0: 3, or 1 with --quick")
+    parser.add_argument("--only", choices=RATES, help="compare only this model")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     parser.add_argument("--turn", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.threads:
@@ -144,19 +149,19 @@ def main() -> None:
         for seed in range(1, size.rounds + 1):
             for side, python in sides.items():
                 turns[side].append(turn(side, python, race, size, options.data, seed, options.threads))
-        print(f"\n{race}, {size.input} to {size.horizon} points, {size.steps} updates of {size.windows} windows")
-        for side, found in turns.items():
-            print(told(side, found))
+        print(f"\n{race}, input {size.input}, horizon {size.horizon}, {size.steps} updates of {size.windows} windows")
+        for side, results in turns.items():
+            print(summary_line(side, results))
         if THEIRS in turns:
-            print("  ours / theirs" + compared(turns[OURS], turns[THEIRS]))
+            print("  ours / theirs" + comparison(turns[OURS], turns[THEIRS]))
         sys.stdout.flush()
         report["races"][race] = turns
     if options.json:
         common.write_json(options.json, report)
 
 
-def told(side: str, turns: list[dict[str, float]]) -> str:
-    errors, seconds = ([found[name] for found in turns] for name in ("mse", "seconds"))
+def summary_line(side: str, turns: list[dict[str, float]]) -> str:
+    errors, seconds = ([result[name] for result in turns] for name in ("mse", "seconds"))
     each = ", ".join(f"{error:.3f}" for error in errors)
     return (
         f"  {side:<16}{turns[0]['parameters']:>10,.0f} parameters  MSE {fmean(errors):.3f} ({each})  "
@@ -164,10 +169,10 @@ def told(side: str, turns: list[dict[str, float]]) -> str:
     )
 
 
-def compared(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> str:
-    error = fmean(found["mse"] for found in ours) / fmean(found["mse"] for found in theirs)
+def comparison(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> str:
+    error = fmean(result["mse"] for result in ours) / fmean(result["mse"] for result in theirs)
     each = [a["seconds"] / b["seconds"] for a, b in zip(ours, theirs, strict=True)]
-    best = min(found["seconds"] for found in ours) / min(found["seconds"] for found in theirs)
+    best = min(result["seconds"] for result in ours) / min(result["seconds"] for result in theirs)
     return f"  MSE {error:.3f} x, time {best:.2f} x (median of rounds {median(each):.2f})"
 
 

@@ -1,11 +1,12 @@
-"""Two forms of one idea: python benchmarks/forms.py [--quick] [--threads N].
+"""Compare parallel and sequential forms of two models: python benchmarks/forms.py [--quick] [--threads N].
 
-How many times faster the form that trains on all steps at once is than the one that goes step by step, in the
-trainer's own update (AdamW, float32, 8 rows of 1,024 tokens), all four in one race, with as many parameters each:
+Prints the training speedup of the form that processes all time steps in parallel over the one that goes step by step,
+using the real Trainer.update (AdamW, float32, 8 rows of 1,024 tokens). All four contenders have about the same number
+of parameters and are timed in the same rounds:
 
-minGRU against GRU   a memory whose gates do not look at it, by a scan, against one whose gates do, by a loop
-TTT's dual form      a mini-batch's steps by a few matrix products, against its primal form: a step for each token.
-                     Projections and feed-forward read all tokens at once in both.
+minGRU against GRU   gates that do not depend on the state, computed by a scan, against gates that do, by a loop
+TTT dual form        a mini-batch in a few matrix products, against the primal form, which takes one step per token;
+                     projections and feed-forward layers process all tokens at once in both
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from seqloom.core.state import State
 from seqloom.runs.registry import names
 
 PRIMAL = ", primal form"
-FORMS = (  # what, and the two contenders
+FORMS = (  # title, parallel form, sequential form
     ("minGRU against GRU", "mingru", "gru"),
     ("TTT, dual against primal form", "ttt", f"ttt{PRIMAL}"),
 )
@@ -32,8 +33,8 @@ FORMS = (  # what, and the two contenders
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, a few seconds: does everything still run?")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
+    parser.add_argument("--quick", action="store_true", help="smoke test with tiny sizes, a few seconds")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -41,17 +42,18 @@ def main() -> None:
     ids = rows_of(read_text(400_000), rows, length + 1)
     turns = measure(parameters, ids, rounds)
     print(f"training, {rows} x {length}, {parameters:,} parameters each")
-    for what, quick, slow in FORMS:
-        if quick not in turns or slow not in turns:
-            print(f"  {what:32}not here")
+    for title, parallel, sequential in FORMS:
+        if parallel not in turns or sequential not in turns:
+            print(f"  {title:32}not available in this version")
             continue
-        best, median = common.best_ratio(turns, quick, slow), common.median_ratio(turns, quick, slow)
-        speeds = " and ".join(f"{rows * length / min(turns[name]):,.0f}" for name in (quick, slow))
-        print(f"  {what:32}{best:7.2f} x (median {median:.2f}), {speeds} tokens/s")
+        best = common.best_ratio(turns, parallel, sequential)
+        median = common.median_ratio(turns, parallel, sequential)
+        speeds = " and ".join(f"{rows * length / min(turns[name]):,.0f}" for name in (parallel, sequential))
+        print(f"  {title:32}{best:7.2f} x (median {median:.2f}), {speeds} tokens/s")
 
 
 def measure(parameters: int, ids: Tensor, rounds: int) -> common.Turns:
-    """Of those that this version has."""
+    """Time all contenders whose model is available in this version."""
     known = names("models")
     measured = [name for form in FORMS for name in form[1:] if name.removesuffix(PRIMAL) in known]
     with tempfile.TemporaryDirectory() as folder:
@@ -68,18 +70,18 @@ def contender(name: str, parameters: int, length: int) -> SequenceModel:
 
 
 def step_by_step(model: SequenceModel) -> None:
-    """Let the small models inside read one token at a time: then they take the primal form."""
+    """Switch the inner models to the primal form by passing them one token at a time."""
     from seqloom.layers.mini_batches import MiniBatches
     from seqloom.models.ttt import InnerModel
 
     class Primal(InnerModel):
         def forward(self, qkv: Tensor, rate: Tensor, memory: State, tokens: MiniBatches) -> tuple[Tensor, State]:
-            read, answers = torch.tensor(tokens.starts), []
-            for t, (one, pace) in enumerate(zip(qkv.split(1, dim=1), rate.split(1, dim=1), strict=True)):
-                single = MiniBatches(one, read + t, None, self.mini_batch)
-                answer, memory = super().forward(one, pace, memory, single)
-                answers.append(answer)
-            return torch.cat(answers, dim=1), memory
+            starts, outputs = torch.tensor(tokens.starts), []
+            for t, (token, token_rate) in enumerate(zip(qkv.split(1, dim=1), rate.split(1, dim=1), strict=True)):
+                single = MiniBatches(token, starts + t, None, self.mini_batch)
+                output, memory = super().forward(token, token_rate, memory, single)
+                outputs.append(output)
+            return torch.cat(outputs, dim=1), memory
 
     for part in model.modules():
         if isinstance(part, InnerModel):

@@ -1,14 +1,15 @@
-"""Our language models beside their peers: python benchmarks/language_model.py [--quick] [--threads N] [--json FILE].
+"""Compare with other libraries: python benchmarks/language_model.py [--quick] [--threads N] [--json FILE].
 
-Training is the whole update (loss, backward, clipping, fused AdamW): ours by the trainer itself, a peer by the same
-calls on its model; each in a process of its own. Peers: transformers' GPT-2 (as published, and with
-the fused GELU, which is faster), x-transformers' decoder with flash attention, and a plain torch model around nn.LSTM,
-nn.GRU and nn.RNN. Decoding is greedy, cached, one row, with the same weights in our GPT and in transformers' GPT-2.
-One row more is ours with `train.compile`; peers are as their users run them. No dropout anywhere; all of it in
-float32, but for the row that keeps its weights in a byte each.
+Training is a complete update (loss, backward, clipping, fused AdamW): ours is the real Trainer.update, the others make
+the same calls on their model; each contender has its own process. Compared are GPT-2 from transformers (as published,
+and with the faster fused GELU), the decoder from x-transformers with flash attention, and a plain torch model around
+nn.LSTM, nn.GRU or nn.RNN. An additional row is ours with `train.compile`; the other libraries run uncompiled, as in
+typical use. Decoding is greedy and cached, one row, with the same weights in our GPT and in GPT-2 from transformers.
+There is no dropout, and everything is float32 except the row with int8 weights.
 
-`ours is` is our speed over the row's, best turn against best turn (and, in brackets, the median over the rounds).
-`share` is the part of the machine's limit, measured in the same rounds: matmul for training, reading for decoding.
+`ours is` is our speed divided by the row's, best turn against best turn (in parentheses: the median over the rounds).
+`share` is relative to the hardware limit measured in the same rounds: a matrix product for training, memory bandwidth
+for decoding.
 """
 
 from __future__ import annotations
@@ -37,27 +38,32 @@ from seqloom.layers.int8 import to_int8
 from seqloom.models import gpt
 
 OURS, INT8, LIMIT = "seqloom", "seqloom, int8 weights", "limit"
-SAMPLED = 8  # rows of text on which int8 is judged
+SAMPLED = 8  # sampled rows on which int8 weights are evaluated
 GELUS = {"transformers GPT-2": "gelu_new", "transformers GPT-2, fused GELU": "gelu_pytorch_tanh"}
-RECURRENT = {"lstm": (nn.LSTM, 4), "gru": (nn.GRU, 3), "rnn": (nn.RNN, 1)}  # and their gates
+NOTE_LABELS = {  # printed instead of the JSON key
+    "reading_as_many_bytes_again_and_again": "bandwidth of repeatedly reading a buffer as large as the weights, GB/s",
+    "share_of_that": "share of that bandwidth",
+    "int8_raises_perplexity_by_percent": "perplexity increase with int8 weights, %",
+}
+RECURRENT = {"lstm": (nn.LSTM, 4), "gru": (nn.GRU, 3), "rnn": (nn.RNN, 1)}  # torch layer, number of gates
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large everything is, and how long it is measured."""
+    """Sizes of models and batches, and the duration of the measurements."""
 
     rounds: int = 7
-    turn: float = 1.0  # seconds of a contender in a round
+    turn: float = 1.0  # seconds per contender and round
     gpt: tuple[int, int, int] = (256, 4, 4)  # width, depth, heads
     gpt_batch: tuple[int, int] = (32, 128)  # rows, tokens
     recurrent: tuple[tuple[int, int, int], ...] = ((256, 32, 128), (312, 8, 48))  # width, rows, tokens
-    vocabulary: int = 1600  # of decoding: with `context`, 3.70 M parameters
+    vocabulary: int = 1600  # for decoding; with this context, 3.70 M parameters
     context: int = 512
     prompt: int = 16
     new: int = 256
     matmul: int = 2048
     read: int = 256_000_000
-    compiled: bool = True  # measure train.compile too: a minute of compiling
+    compiled: bool = True  # also measure train.compile, which takes a minute to compile
 
 
 QUICK = Size(2, 0.0, (32, 2, 2), (2, 16), ((32, 2, 16),), 64, 64, 4, 8, 64, 1_000_000, False)
@@ -67,28 +73,28 @@ QUICK = Size(2, 0.0, (32, 2, 2), (2, 16), ((32, 2, 16),), 64, 64, 4, 8, 64, 1_00
 class Row:
     name: str
     tokens_per_second: float
-    ratio: float  # ours over this, best turns
-    median_ratio: float  # the same, the middle of the rounds
-    share: float  # of the limit
-    seconds: list[float]  # of each round
+    ratio: float  # our speed over this row's, best turns
+    median_ratio: float  # the same as a median over the rounds
+    share: float  # of the hardware limit
+    seconds: list[float]  # per call, for each round
 
 
 @dataclass
 class Section:
     name: str
     title: str
-    limit: float  # measured with the section
+    limit: float  # hardware limit, measured in the same rounds
     unit: str
-    per_token: int  # FLOPs, or bytes
+    per_token: int  # FLOPs (training) or bytes (decoding)
     rows: list[Row]
     notes: dict[str, Any]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, a few seconds: does everything still run?")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--quick", action="store_true", help="smoke test with tiny sizes, a few seconds")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -186,7 +192,7 @@ def decode(size: Size) -> Section:
     parameters, weights = sum(p.numel() for p in ours.parameters()), common.weight_bytes(ours)
     title = f"greedy decoding, cached, one row, {parameters / 1e6:.2f} M parameters, {size.prompt} + {size.new} tokens"
     section = run_section("decode", title, contenders, size.new, common.ReadLimit(size.read), weights, size)
-    section.rows[-1].share *= common.weight_bytes(small) / weights  # it has fewer bytes to read
+    section.rows[-1].share *= common.weight_bytes(small) / weights  # int8 weights are fewer bytes to read
     expected = our_tokens(ours, prompt, size.new)
     section.notes = {
         "parameters": parameters,
@@ -198,7 +204,7 @@ def decode(size: Size) -> Section:
 
 
 def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
-    """Weights that stay in the cache are read from there: then that is the limit."""
+    """If the weights fit into the processor cache, the limit is cache bandwidth instead of memory bandwidth."""
     limit = common.ReadLimit(weights)
     speed = limit.work / min(common.race({LIMIT: limit}, size.rounds, size.turn / 10)[LIMIT])
     cache = common.cache_bytes()
@@ -210,14 +216,14 @@ def cache_notes(weights: int, section: Section, size: Size) -> dict[str, Any]:
 
 
 def int8_notes(ours: SequenceModel, small: SequenceModel, size: Size) -> dict[str, Any]:
-    """What rounding costs, on text that the model wrote: there it is as good as any model can be."""
+    """The perplexity cost of rounding, on text sampled from the float model, on which no model can be better."""
     tokens = stream(ours, [[0]] * SAMPLED, max_new=size.new, choose=Choice(temperature=1), seed=0)
     text = torch.stack(list(tokens), dim=1)  # (SAMPLED, new)
     with torch.inference_mode():
         before, after = (cross_entropy(model(text[:, :-1])[0], text[:, 1:]).item() for model in (ours, small))
     return {
         "int8_raises_perplexity_by_percent": 100 * math.expm1(after - before),
-        "measured_on": f"{text.numel():,} tokens that the float model sampled, its weights random",
+        "measured_on": f"{text.numel():,} tokens sampled from the float model with random weights",
     }
 
 
@@ -276,7 +282,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class Logits(nn.Module):
-    """A transformers model that returns predictions alone."""
+    """Wraps a transformers model to return only the logits."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -287,7 +293,7 @@ class Logits(nn.Module):
 
 
 class PlainRecurrent(nn.Module):
-    """The model anyone would write around torch's own layer; its state is carried and detached."""
+    """A straightforward model around torch's own layer; the state is carried between updates and detached."""
 
     def __init__(self, layer: Callable[..., nn.Module], width: int) -> None:
         super().__init__()
@@ -324,7 +330,7 @@ def their_gpt(gelu: str, size: Size, vocabulary: int, context: int) -> Any:
 
 
 def scatter_weights(model: Any) -> None:
-    """Weights large enough that an untrained model does not repeat one token; GPT-2 has no bias in its head."""
+    """Make weights large enough that the untrained model does not repeat one token; zero the head bias GPT-2 lacks."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 2:
@@ -341,8 +347,8 @@ def copy_weights(ours: Any, theirs: Any) -> None:
         pairs += [(h.attn.c_proj, block.attention.out), (h.mlp.c_fc, block.feed.up), (h.mlp.c_proj, block.feed.out)]
     with torch.no_grad():
         for target, source in pairs:
-            turned = isinstance(source, nn.Linear)  # transformers keeps these the other way round
-            target.weight.copy_(source.weight.t() if turned else source.weight)
+            transposed = isinstance(source, nn.Linear)  # transformers stores these as Conv1D (in, out)
+            target.weight.copy_(source.weight.t() if transposed else source.weight)
             if getattr(source, "bias", None) is not None:
                 target.bias.copy_(source.bias)
     theirs.eval()
@@ -367,7 +373,7 @@ def table(section: Section) -> str:
         lines.append(f"  {row.name:32}{row.tokens_per_second:10,.0f}{ratios}{row.share:8.0%}")
     for key, value in section.notes.items():
         shown = f"{value:,.2f}" if isinstance(value, float) else value
-        lines.append(f"  {key.replace('_', ' ')}: {shown}")
+        lines.append(f"  {NOTE_LABELS.get(key, key.replace('_', ' '))}: {shown}")
     return "\n".join(lines)
 
 

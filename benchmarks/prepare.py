@@ -1,8 +1,9 @@
-"""How fast a large text file is prepared, and in how much memory: python benchmarks/prepare.py [--mb N] [--json FILE].
+"""Measure speed and memory of preparing a large text file: python benchmarks/prepare.py [--mb N] [--json FILE].
 
-Makes a text of that size from shuffled lines of the built-in samples, prepares it with each tokenizer in a process of
-its own (hashing, tokenising, writing, then 20,000 random reads), and prints MB/s and the process's peak memory. Beside
-it stands the tokenizers library's own encode_batch on the same pieces of a part of the file, the two measured in turn.
+Generates a text of the given size from shuffled lines of the built-in samples and prepares it with each tokenizer in a
+separate process (hashing, tokenising, writing, then 20,000 random reads). Prints the preparation speed in MB/s and the
+peak memory of the process. For comparison, our preparation and encode_batch from the tokenizers library are timed in
+turns on the same part of the file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from seqloom.data.text import Source, open_text
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 from seqloom.tokenizers.subwords import BATCH, cut
 
-KINDS = {"characters": 4, "bytes": 4, "bpe": 20}  # MB on which to race the library, which is slow at the first two
+KINDS = {
+    "characters": 4,
+    "bytes": 4,
+    "bpe": 20,
+}  # MB to compare with the library, which is slow at the first two
 ROUNDS = 3
 COLUMNS = {"tokenizer": 12, "MB/s": 8, "tokens": 15, "peak MB": 9, "MB/s on a part: ours": 22, "library": 9, "ratio": 8}
 
@@ -33,21 +38,21 @@ COLUMNS = {"tokenizer": 12, "MB/s": 8, "tokens": 15, "peak MB": 9, "MB/s on a pa
 def make_text(path: Path, megabytes: int) -> None:
     samples = ("sample:python-docs", "sample:python-source")
     lines = [line for name in samples for line in "".join(open_text(name).pieces()).splitlines(keepends=True)]
-    shuffler = random.Random(0)
+    rng = random.Random(0)
     left = megabytes * 1_000_000
     with open(path, "w", encoding="utf-8") as file:
         while left > 0:
-            block = "".join(shuffler.choices(lines, k=20_000))
+            block = "".join(rng.choices(lines, k=20_000))
             left -= file.write(block)
 
 
 def part_of(whole: Source, megabytes: int) -> list[str]:
-    """About that much of the text, in the pieces in which it is tokenised."""
+    """About this many megabytes of the text, cut into the pieces that are tokenised."""
     return list(islice((piece for text in whole.pieces() for piece in cut(text)), megabytes * 250))
 
 
 def race(tokenizer: Tokenizer, pieces: list[str], folder: Path) -> tuple[float, float]:
-    """MB/s of our whole preparation and of the library's encode_batch alone, best of several in turn."""
+    """MB/s of our complete preparation and of the library's encode_batch alone: the best of ROUNDS interleaved runs."""
     text = "".join(pieces)
     source = Source("part", lambda: ((text[i : i + 262_144], False) for i in range(0, len(text), 262_144)))
     size = source.bytes / 1e6
@@ -70,14 +75,14 @@ def race(tokenizer: Tokenizer, pieces: list[str], folder: Path) -> tuple[float, 
 
 
 def prepare_alone(path: str, folder: Path) -> None:
-    """In a process of its own: prints what it took as JSON."""
+    """Runs in a separate process and prints its time, token count and peak memory as JSON."""
     started = time.perf_counter()
     source = open_text(path)
     stream = prepare(source, Tokenizer.load(folder), folder / "cache")
     seconds = time.perf_counter() - started
-    places = random.Random(0)
+    rng = random.Random(0)
     for _ in range(20_000):
-        start = places.randrange(len(stream))
+        start = rng.randrange(len(stream))
         stream[start : start + 256]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": seconds, "tokens": len(stream), "peak": peak}))
@@ -98,15 +103,15 @@ def measure(path: Path, folder: Path) -> Iterator[dict[str, Any]]:
         yield {"tokenizer": kind, "speed": speed, **alone, "ours": ours, "library": theirs}
 
 
-def shown(row: dict[str, Any]) -> str:
+def format_row(row: dict[str, Any]) -> str:
     whole = f"{row['tokenizer']:>12}{row['speed']:8.1f}{row['tokens']:15,}{row['peak']:9.0f}"
     return f"{whole}{row['ours']:22.2f}{row['library']:9.2f}{row['ours'] / row['library']:8.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=int, default=1000, help="size of the text")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--mb", type=int, default=1000, help="size of the text in MB (default: 1000)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     parser.add_argument("--alone", nargs=2, metavar=("TEXT", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
@@ -120,10 +125,10 @@ def main() -> None:
         print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
         rows = []
         for row in measure(path, folder):
-            print(shown(row), flush=True)
+            print(format_row(row), flush=True)
             rows.append(row)
     if options.json:
-        import common  # and with it torch, whose memory no figure above should contain
+        import common  # imports torch, whose memory must not count in the measurements above
 
         machine = common.describe_machine("tokenizers")
         common.write_json(options.json, {"machine": machine, "mb": options.mb, "rows": rows})

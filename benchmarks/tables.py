@@ -1,12 +1,12 @@
-"""The figures of every_model.py as text, from its JSON alone: a row for each model, a column for each point."""
+"""Text tables of the results of every_model.py, made from its JSON: one row per model, one column per point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-SLOWER = 0.9  # now / before that deserves a look
-COMPARED = (  # what, of which kind, under which key; more is better (1) or worse (-1)
+SLOWER = 0.9  # ratio now / before below which a result is marked as worse
+COMPARED = (  # title, kind of point, JSON key, and whether higher is better (1) or worse (-1)
     ("training: tokens/s", "train", "tokens_per_second", 1),
     ("decoding: tokens/s", "decode", "tokens_per_second", 1),
     ("training: peak memory", "train", "peak_bytes", -1),
@@ -14,11 +14,11 @@ COMPARED = (  # what, of which kind, under which key; more is better (1) or wors
 
 Shape = tuple[int, int]  # rows, length
 Cell = Callable[[str, Shape], str]
-Columns = dict[str, Callable[[str], str]]  # more of them, by what stands above
+Columns = dict[str, Callable[[str], str]]  # additional columns by heading
 
 
 class Kind:
-    """Training or decoding: its points in the order of the columns, and what was measured there."""
+    """The results of one kind of point, training or decoding, in the order of the columns."""
 
     def __init__(self, report: dict[str, Any], kind: str) -> None:
         self.points = {(p["rows"], p["length"]): p for p in report["points"] if p["kind"] == kind}
@@ -43,8 +43,8 @@ class Kind:
         return f"{limits[0]:,.0f} to {limits[-1]:,.0f} {unit}"
 
     def gain(self, name: str, shapes: list[Shape]) -> str:
-        """How many times as fast at the last of these as at the first."""
-        return _shown(_over(self.figure(name, shapes[-1]), self.figure(name, shapes[0])))
+        """Speedup from the first of these shapes to the last."""
+        return _format_ratio(_divide(self.figure(name, shapes[-1]), self.figure(name, shapes[0])))
 
 
 def table(report: dict[str, Any]) -> str:
@@ -59,7 +59,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def ratios(now: dict[str, Any], before: dict[str, Any]) -> str:
-    """Now over before, with the limit's own ratio to judge them by; what became worse is marked and listed."""
+    """Ratios now / before, with the ratio of the hardware limit for reference; regressions are marked and listed."""
     blocks, worse = [f"now / before; {_differences(now, before)}"], []
     for title, kind, key, sign in COMPARED:
         new, old = Kind(now, kind), Kind(before, kind)
@@ -68,7 +68,8 @@ def ratios(now: dict[str, Any], before: dict[str, Any]) -> str:
         worse += [f"{title} of {name} at {shape[0]} x {shape[1]}: {found[name, shape]:.2f}" for name, shape in marked]
         lines = _block(title, new.models, new.shapes, _marked(found, marked))
         if key == "tokens_per_second":
-            lines += "\n" + _row("(limit)", [f"{_shown(_over(new.limit(s), old.limit(s)))}  " for s in new.shapes])
+            limits = [_divide(new.limit(shape), old.limit(shape)) for shape in new.shapes]
+            lines += "\n" + _row("(limit)", [f"{_format_ratio(limit)}  " for limit in limits])
         blocks.append(lines)
     blocks.append(f"worse by more than a tenth: {len(worse) or 'none'}\n{_list(worse)}".strip())
     return "\n\n".join(blocks)
@@ -89,7 +90,7 @@ def _row(name: str, cells: Iterable[str], more: Iterable[str] = ()) -> str:
 def _speed(kind: Kind) -> Cell:
     def cell(name: str, shape: Shape) -> str:
         speed, share = kind.figure(name, shape), kind.figure(name, shape, "share")
-        return "-" if speed is None else f"{_short(speed)} {'   ' if share is None else f'{share:3.0%}'}"
+        return "-" if speed is None else f"{_format_speed(speed)} {'   ' if share is None else f'{share:3.0%}'}"
 
     return cell
 
@@ -115,23 +116,23 @@ def _parameters(report: dict[str, Any]) -> Columns:
 
 
 def _ratio(new: Kind, old: Kind, name: str, shape: Shape, key: str) -> float | None:
-    return _over(new.figure(name, shape, key), old.figure(name, shape, key))
+    return _divide(new.figure(name, shape, key), old.figure(name, shape, key))
 
 
-def _over(new: float | None, old: float | None) -> float | None:
+def _divide(new: float | None, old: float | None) -> float | None:
     return new / old if new and old else None
 
 
 def _marked(found: dict[tuple[str, Shape], float | None], marked: list[tuple[str, Shape]]) -> Cell:
-    return lambda name, shape: _shown(found[name, shape]) + (" <" if (name, shape) in marked else "  ")
+    return lambda name, shape: _format_ratio(found[name, shape]) + (" <" if (name, shape) in marked else "  ")
 
 
-def _shown(ratio: float | None) -> str:
+def _format_ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
-def _short(speed: float) -> str:
-    """Three digits: 123, 1.23k, 123k."""
+def _format_speed(speed: float) -> str:
+    """Three significant digits: 123, 1.23k, 123k."""
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if speed >= 0.9995 * size:
             return f"{speed / size:#.3g}".rstrip(".") + unit
@@ -143,10 +144,10 @@ def _machine(report: dict[str, Any]) -> str:
 
 
 def _differences(now: dict[str, Any], before: dict[str, Any]) -> str:
-    """What else changed."""
+    """Differences between the two machines and their library versions."""
     new, old = now["machine"], before["machine"]
     changed = [f"{key}: {old.get(key)} before, {value} now" for key, value in new.items() if old.get(key) != value]
-    return "; ".join(changed) or "the same machine and versions"
+    return "; ".join(changed) or "same machine and versions"
 
 
 def _list(lines: list[str]) -> str:

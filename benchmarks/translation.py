@@ -1,10 +1,11 @@
-"""Training an encoder-decoder beside its peers: python benchmarks/translation.py [--quick] [--joeynmt PYTHON].
+"""Compare encoder-decoder training with other libraries: python benchmarks/translation.py [--quick] [--joeynmt PYTHON].
 
-The same batches for all: random tokens, lengths as in short captions, 4,096 tokens on the longer side, padding as it
-falls. An update is loss (label smoothing 0.1), backward, clipping, AdamW; dropout 0.1. Ours is the trainer's own;
-`torch.nn.Transformer` is the loop anyone would write; JoeyNMT 2.3 is its own model and loss. That one needs versions of
-its own: install joeynmt and sentencepiece==0.2.0 in a place apart, beside what seqloom needs, and name its python.
-Each contender is a process of its own; `ours is` is our speed over the row's in target tokens per second.
+All contenders get the same batches: random tokens, sentence lengths as in short captions, at most 4,096 tokens on the
+longer side, with the resulting padding. An update is loss (label smoothing 0.1), backward, clipping and AdamW; dropout
+is 0.1. Ours is the real Trainer.update; `torch.nn.Transformer` is a straightforward training loop; JoeyNMT 2.3 uses its
+own model and loss. JoeyNMT needs other package versions: install joeynmt and sentencepiece==0.2.0 in a separate
+environment together with the dependencies of seqloom, and pass its interpreter. Each contender has its own process.
+`ours is` is our speed in target tokens per second divided by the row's.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ from seqloom.tasks.translation.task import Config, Translation
 
 OURS = "seqloom"
 PAD, BOS, EOS = 0, 1, 2  # as in our tokenizers
-LEARN = {"lr": 1e-3, "betas": (0.9, 0.98), "weight_decay": 0.0, "fused": True}
+OPTIMIZER = {"lr": 1e-3, "betas": (0.9, 0.98), "weight_decay": 0.0, "fused": True}
 SMOOTHING, DROPOUT = 0.1, 0.1
 
 
 @dataclass(frozen=True)
 class Size:
     rounds: int = 3
-    batches: int = 2  # updates in a call, each on another batch
-    tokens: int = 4096  # of a batch
+    batches: int = 2  # updates per call, each on a different batch
+    tokens: int = 4096  # per batch
     vocabulary: int = 8000
     width: int = 256
     depth: int = 3
     heads: int = 4
-    length: float = 15.0  # mean of a sentence
+    length: float = 15.0  # mean sentence length
 
 
 QUICK = Size(rounds=2, batches=1, tokens=256, vocabulary=100, width=32, depth=1, heads=2)
 
 
 class Sentences:
-    """Pairs of random tokens; the sides of a pair are about equally long."""
+    """Random sentence pairs; source and target have about the same length."""
 
     def __init__(self, size: Size, count: int = 4000) -> None:
         rng = np.random.default_rng(0)
@@ -73,9 +74,9 @@ class Sentences:
 
 
 def make_task(size: Size) -> Translation:
-    one = SimpleNamespace(size=size.vocabulary, bos=BOS, eos=EOS)
-    tokenizers = SimpleNamespace(source=one, target=one, joint=True, shift=0, size=size.vocabulary)
-    return Translation(Config(batch_tokens=size.tokens, smoothing=SMOOTHING, joint=True), tokenizers)
+    tokenizer = SimpleNamespace(size=size.vocabulary, bos=BOS, eos=EOS)
+    tokenizers = SimpleNamespace(source=tokenizer, target=tokenizer, joint=True, shift=0, size=size.vocabulary)
+    return Translation(Config(batch_tokens=size.tokens, smoothing=SMOOTHING), tokenizers)
 
 
 def make_batches(size: Size) -> list[Batch]:
@@ -92,7 +93,7 @@ def ours(name: str, options: dict[str, Any], size: Size, folder: Path) -> common
 
 
 class Plain(nn.Module):
-    """Tables, sinusoidal positions, torch.nn.Transformer, a linear head."""
+    """Embeddings, sinusoidal positions, torch.nn.Transformer and a linear head."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -102,14 +103,14 @@ class Plain(nn.Module):
             size.width, size.heads, size.depth, size.depth, 4 * size.width, DROPOUT, batch_first=True
         )
         self.head = nn.Linear(size.width, size.vocabulary)
-        self.dropout, self.waves = nn.Dropout(DROPOUT), waves(512, size.width)
+        self.dropout, self.positions = nn.Dropout(DROPOUT), sinusoids(512, size.width)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         padding = source == PAD
         causal = nn.Transformer.generate_square_subsequent_mask(target.size(1))
         hidden = self.body(
-            self.dropout(self.source(source) + self.waves[: source.size(1)]),
-            self.dropout(self.target(target) + self.waves[: target.size(1)]),
+            self.dropout(self.source(source) + self.positions[: source.size(1)]),
+            self.dropout(self.target(target) + self.positions[: target.size(1)]),
             tgt_mask=causal,
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
@@ -118,7 +119,7 @@ class Plain(nn.Module):
         return self.head(hidden)
 
 
-def waves(length: int, width: int) -> Tensor:
+def sinusoids(length: int, width: int) -> Tensor:
     angle = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(1e4) / width))
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
 
@@ -138,7 +139,7 @@ def plain(size: Size) -> common.Contender:
 
 def joey(kind: str, size: Size) -> common.Contender:
     """JoeyNMT's model and loss, as its trainer calls them."""
-    sys.path += site.getsitepackages()  # of its own python: the process was given ours
+    sys.path += site.getsitepackages()  # multiprocessing passes on our sys.path; add that of JoeyNMT's interpreter
     from joeynmt.batch import Batch as JoeyBatch
     from joeynmt.model import build_model
     from joeynmt.vocabulary import Vocabulary
@@ -153,19 +154,19 @@ def joey(kind: str, size: Size) -> common.Contender:
     model.train()
 
     def convert(batch: Batch) -> Any:
-        """Their special tokens stand elsewhere, and they keep first and last token in one tensor."""
+        """JoeyNMT has other ids for special tokens, and keeps BOS and EOS in a single target tensor."""
         assert batch.context is not None
-        place = torch.arange(size.vocabulary)
-        place[[PAD, BOS, EOS]] = torch.tensor([1, 2, 3])
-        asked = batch.targets.masked_fill(batch.targets == IGNORE, PAD)
-        target = place[torch.cat((batch.inputs[:, :1], asked), 1)]
-        source = place[batch.context]
-        count = torch.arange(len(source))
-        made = JoeyBatch(
-            source, (source != 1).sum(1), None, target, None, count, torch.device("cpu"), pad_index=1, eos_index=3
+        new_id = torch.arange(size.vocabulary)
+        new_id[[PAD, BOS, EOS]] = torch.tensor([1, 2, 3])
+        labels = batch.targets.masked_fill(batch.targets == IGNORE, PAD)
+        target = new_id[torch.cat((batch.inputs[:, :1], labels), 1)]
+        source = new_id[batch.context]
+        indices = torch.arange(len(source))
+        converted = JoeyBatch(
+            source, (source != 1).sum(1), None, target, None, indices, torch.device("cpu"), pad_index=1, eos_index=3
         )
-        made.sort_by_src_length()
-        return made
+        converted.sort_by_src_length()
+        return converted
 
     def loss(batch: Any) -> Tensor:
         return model(return_type="loss", **vars(batch))[0] / batch.ntokens
@@ -187,7 +188,7 @@ def joey_config(kind: str, size: Size) -> dict[str, Any]:
 
 def updates(model: nn.Module, loss: Any, batches: list[Any]) -> common.Contender:
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(parameters, **LEARN)  # type: ignore[arg-type]
+    optimizer = torch.optim.AdamW(parameters, **OPTIMIZER)  # type: ignore[arg-type]
 
     def run() -> None:
         for batch in batches:
@@ -201,7 +202,7 @@ def updates(model: nn.Module, loss: Any, batches: list[Any]) -> common.Contender
 
 def races(size: Size, python: str | None, folder: Path) -> dict[str, dict[str, common.Elsewhere]]:
     shape = {"depth": size.depth, "heads": size.heads}
-    found: dict[str, dict[str, common.Elsewhere]] = {
+    contenders_by_race: dict[str, dict[str, common.Elsewhere]] = {
         "Transformer": {
             OURS: common.Elsewhere(ours, "transformer", {**shape, "preset": "published"}, size, folder),
             "seqloom, pre-norm, GELU": common.Elsewhere(ours, "transformer", shape, size, folder),
@@ -214,17 +215,17 @@ def races(size: Size, python: str | None, folder: Path) -> dict[str, dict[str, c
     }
     if python:
         kinds = ("transformer", "gru", "gru feeding")
-        for contenders, kind in zip(found.values(), kinds, strict=True):
+        for contenders, kind in zip(contenders_by_race.values(), kinds, strict=True):
             contenders["JoeyNMT 2.3"] = common.Elsewhere(joey, kind, size, python=python)
-    return found
+    return contenders_by_race
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, a few seconds: does everything still run?")
-    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0: torch's choice")
-    parser.add_argument("--joeynmt", metavar="PYTHON", help="a python that has joeynmt (and what seqloom needs)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--quick", action="store_true", help="smoke test with tiny sizes, a few seconds")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
+    parser.add_argument("--joeynmt", metavar="PYTHON", help="interpreter with joeynmt and seqloom's dependencies")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
