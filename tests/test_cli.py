@@ -320,3 +320,16 @@ def test_a_narrow_screen_shows_fewer_numbers_and_cuts_none(
     cli_print.print_table([{"who": "seasonal naive baseline", "first": 1.25, "second": 12.5, "third": 3.5}])
     shown = capsys.readouterr().out
     assert "1.2500" in shown and "12.5000" in shown and "third" not in shown and "seasonal" in shown
+
+
+@pytest.mark.parametrize("width", range(24, 90, 3))
+def test_numbers_are_whole_or_left_out_at_any_width(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    cli_print.print_table([{"who": "seasonal naive baseline"} | {f"score{n}": 100 + n / 10 for n in range(8)}])
+    heads, *rows = capsys.readouterr().out.splitlines()
+    assert heads.split()[1:] == [f"score{n}" for n in range(len(heads.split()) - 1)]
+    assert {word for row in rows for word in row.split() if word[0] == "1"} == {
+        f"{100 + n / 10:.4f}" for n in range(len(heads.split()) - 1)
+    }

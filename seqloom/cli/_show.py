@@ -88,7 +88,7 @@ def print_table(rows: list[Json]) -> None:
     least = [_longest_word([*column, name] if number else column)
              for name, number, column in zip(rows[0], numeric, zip(*texts, strict=True), strict=True)]  # fmt: skip
     shown = len(least)
-    while sum(least[:shown]) + shown - 1 > console.width and numeric[shown - 1]:
+    while sum(least[:shown]) + 2 * shown - 1 > console.width and numeric[shown - 1]:
         shown -= 1  # narrow terminal: drop the last columns rather than truncate numbers
     for name, number, wide in list(zip(rows[0], numeric, least, strict=True))[:shown]:
         title = name.replace("_", " ")
