@@ -28,6 +28,8 @@ from seqloom.tasks.classification.scores import calibration_error, fit_temperatu
 from seqloom.tasks.classification.task import Classification, Config
 from seqloom.tokenizers import train_tokenizer
 
+pytestmark = pytest.mark.long
+
 LABELS = ["a", "b", "c"]
 
 

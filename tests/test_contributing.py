@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r'^```python title="([^"]+)"(?: add="(\w+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)

@@ -21,7 +21,7 @@ RECORDED = json.loads(golden.CURVES.read_text())
 SAME = RECORDED["machine"] == golden.machine()
 CASES = [case for case in golden.cases() if case[0] in RECORDED["curves"]]
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.long]
 
 
 @pytest.fixture
