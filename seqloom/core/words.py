@@ -13,10 +13,14 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 
 
 @cache
+def marks() -> str:
+    """Combining marks and joiners, which Python's `\\w` does not match: without them Indic words would be split."""
+    return "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
+
+
+@cache
 def _pattern() -> re.Pattern[str]:
-    """Python's `\\w` does not match the vowel signs of Indic scripts, which would split their words."""
-    marks = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
-    return re.compile(rf"[{CJK}]|(?:[^\W{CJK}][{marks}]*)+|\S")
+    return re.compile(rf"[{CJK}]|(?:[^\W{CJK}][{marks()}]*)+|\S")
 
 
 def cut_words(text: str) -> list[tuple[int, int]]:

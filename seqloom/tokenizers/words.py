@@ -7,7 +7,6 @@ line ends with an end-of-line token. `split="punctuation"` makes every punctuati
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache, cached_property
@@ -15,7 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.core.words import CJK
+from seqloom.core.words import CJK, marks
 from seqloom.tokenizers.characters import utf8
 from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Decoder, Tokenizer, describe
 
@@ -28,12 +27,8 @@ NO_BLANK_AFTER = frozenset("([{“‘«$#@'-/_（【《「『\n")
 
 @cache
 def _patterns() -> dict[str, tuple[re.Pattern[str], str]]:
-    """The regular expression for words, for Python and for the tokenizers library.
-
-    Python's `\\w` does not match the vowel signs of Indic scripts, which would split their words.
-    """
-    marks = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
-    ours = rf"<unk>|\n|[\w{marks}]+|[^\w\s]"
+    """The regular expression for words, for Python and for the tokenizers library."""
+    ours = rf"<unk>|\n|[\w{marks()}]+|[^\w\s]"
     theirs = r"<unk>|\n|[\p{L}\p{N}\p{M}_\x{200c}\x{200d}]+|[^\p{L}\p{N}\p{M}_\s]"
     return {"space": (re.compile(r"\n|\S+"), r"\n|\S+"), "punctuation": (re.compile(ours), theirs)}
 
