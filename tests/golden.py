@@ -114,7 +114,7 @@ def cases() -> Iterator[tuple[str, str, str, list[str]]]:
 def train(task: str, model: str, options: list[str], out: Path, data: str | None = None) -> seqloom.runs.run.Run:
     file, own = TASKS[task]
     return seqloom.fit(
-        task=task, data=data or file, model=model, out=out, overrides=[*SMALL, *own, *options], quiet=True
+        task=task, data=data or file, model=model, out=out, overrides=[*SMALL, *own, *options], choose=False, quiet=True
     )
 
 

@@ -189,11 +189,11 @@ def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path:
     from seqloom.runs.fit import fit
 
     e = finished(done)[0]
-    words = shlex.split(e["command"])
+    words = [word for word in shlex.split(e["command"]) if word != "--no-choose"]
     flags = {word.lstrip("-"): value for word, value in zip(words[2::2], words[3::2], strict=True) if word != "-o"}
     options = [value for word, value in zip(words[2::2], words[3::2], strict=True) if word == "-o"]
     flags.pop("out")
-    run = fit(None, out=tmp_path / "again", overrides=options, quiet=True, **flags)
+    run = fit(None, out=tmp_path / "again", overrides=options, choose=False, quiet=True, **flags)
     assert run.summary["scores"]["test"]["loss"] == e["runs"][0]["score"]
 
 

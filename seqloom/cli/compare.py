@@ -14,18 +14,30 @@ from seqloom.cli._show import print_comparison, show
 
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
 Models = Annotated[
-    str,
-    typer.Option(help="Models: lstm,gpt or, with names and options, old=gpt:preset=gpt2:train.optimizer=adamw."),
+    str | None,
+    typer.Option(
+        help="Models: lstm,gpt or, with names and options, old=gpt:preset=gpt2:train.optimizer=adamw; default: those "
+        "that suit the task."
+    ),
 ]
-OutPath = Annotated[Path, typer.Option(help="Folder for the runs, the results and the report.")]
-Task = Annotated[str, typer.Option(help="Task to learn (see `seqloom list tasks`).")]
+OutPath = Annotated[
+    Path | None, typer.Option(help="Folder for the runs, the results and the report; default: runs/compare-DATA.")
+]
+Task = Annotated[
+    str | None, typer.Option(help="Task to learn (see `seqloom list tasks`); default: guessed from the data.")
+]
 Valid = Annotated[str | None, typer.Option(help="Validation data; default: a tenth of --data.")]
 Test = Annotated[str | None, typer.Option(help="Test data; default: a tenth of --data.")]
 Params = Annotated[
     str | None, typer.Option(help="Parameters of every model, e.g. 800k; default: those of the largest.")
 ]
 Count = Annotated[str, typer.Option(help="Parameters to count: all, or backbone (without embeddings and head).")]
-Budget = Annotated[str, typer.Option(help="Budget of every training run: tokens=2M, seconds=60 or flops=1e13.")]
+Budget = Annotated[
+    str,
+    typer.Option(
+        help="Budget of every training run: tokens=2M, seconds=60 or flops=1e13; or, for all runs together, minutes=20."
+    ),
+]
 Trials = Annotated[int, typer.Option(min=0, help="Tuning trials per model; 0: no tuning.")]
 TrialShare = Annotated[float, typer.Option("--trial-share", help="Share of the budget for each trial.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Final runs per model; may be raised when the command is run again.")]
@@ -53,14 +65,14 @@ Override = Annotated[list[str] | None, typer.Option("-o", help="Any setting, for
 
 def command(
     data: DataPath,
-    models: Models,
-    out: OutPath,
-    task: Task = "language_model",
+    models: Models = None,
+    out: OutPath = None,
+    task: Task = None,
     valid: Valid = None,
     test: Test = None,
     params: Params = None,
     count: Count = "all",
-    budget: Budget = "tokens=1536000",
+    budget: Budget = "minutes=20",
     trials: Trials = 4,
     trial_share: TrialShare = 0.5,
     seeds: Seeds = 3,

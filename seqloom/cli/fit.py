@@ -28,6 +28,12 @@ def command(
     override: Annotated[
         list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
     ] = None,
+    choose: Annotated[
+        bool,
+        typer.Option(
+            "--choose/--no-choose", help="Choose what is not given from the data, or take the listed defaults."
+        ),
+    ] = True,
     as_json: JsonOutput = False,
 ) -> None:
     """Train a model. Running the same command again resumes it, or reports that it is complete."""
@@ -40,7 +46,7 @@ def command(
 
     run = fit(
         recipe, task=task, data=data, valid=valid, test=test, model=model, start=start, out=out,
-        overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
+        overrides=override or (), choose=choose, command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     if int(os.environ.get("RANK", 0)) == 0:
         names = [score.name for score in run.task.scores]

@@ -24,6 +24,7 @@ from typing import Any
 
 from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
+from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan, Pretraining
 from seqloom.compare.report import report_files
@@ -41,9 +42,9 @@ from seqloom.lab.rules import Budget, parse_amount
 from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import known
 from seqloom.runs import fit as fitting
-from seqloom.runs.configure import DEFAULT_TOKENS
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.guess import guess_task
 from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
 
@@ -63,14 +64,14 @@ class Comparison:
 def compare(
     *,
     data: str,
-    models: str | Sequence[str],
-    out: str | Path,
-    task: str = "language_model",
+    models: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    task: str | None = None,
     valid: str | None = None,
     test: str | None = None,
     params: str | int | None = None,
     count: str = "all",
-    budget: str = f"tokens={DEFAULT_TOKENS}",
+    budget: str = BUDGET,
     trials: int = 4,
     trial_share: float = 0.5,
     seeds: int = 3,
@@ -88,7 +89,11 @@ def compare(
     quiet: bool = False,
     command: str = "",
 ) -> Comparison:
-    """Compare several models fairly on one dataset. Options as in `seqloom compare`."""
+    """Compare several models fairly on one dataset. Options as in `seqloom compare`.
+
+    Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
+    the folder is named after the data.
+    """
     for option, value, known_values in (("prefer", prefer, PREFERENCES), ("on", on, PLACES), ("count", count, COUNTS)):
         if value not in known_values:
             raise UserError(f"--{option} {value}: choose one of {', '.join(known_values)}")
@@ -97,6 +102,11 @@ def compare(
             raise UserError(f"--{option} {number}: must be at least {least}")
     if not 0 < trial_share <= 1:
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
+    watch = watcher(quiet)
+    if task is None:
+        (task, reason), *_ = guess_task(data)
+        watch.say(f"task: {task}: {reason} (--task to change)")
+    models = default_models(task) if models is None else models
     plan = Plan(
         task=task,
         data={part: spec for part, spec in (("train", data), ("valid", valid), ("test", test)) if spec},
@@ -118,23 +128,34 @@ def compare(
         "max_latency_ms": max_latency_ms,
         "streaming": streaming,
     }
-    return conduct(plan, Path(out), jobs=jobs, on=on, wishes=wishes, quiet=quiet, command=command)
+    folder = Path("runs") / f"compare-{Path(data.split(',')[0].removeprefix('sample:')).name.partition('.')[0]}"
+    return conduct(
+        plan, Path(out or folder), jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command
+    )
 
 
 def conduct(
-    plan: Plan, out: Path, *, jobs: int, on: str, wishes: Mapping[str, Any], quiet: bool, command: str
+    plan: Plan,
+    out: Path,
+    *,
+    jobs: int,
+    on: str,
+    wishes: Mapping[str, Any],
+    watch: Watch,
+    quiet: bool,
+    command: str,
 ) -> Comparison:
     """Run the whole comparison; `wishes` (preference and constraints) affect only the recommendation."""
-    watch = watcher(quiet)
     folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines have another working directory
     out, before = folder.path, record.known(folder)
     plan = record.agreed(plan, before.get("plan"), out)
     try:
         with folder.lock():
-            field = _field(plan, folder, on, quiet)
+            field = _field(plan, folder, on, quiet, jobs, before.get("allotted"))
             record.check_data(field.data, before.get("data"), out)
-            comparing = _Comparing(plan, field, out, jobs, watch)
-            record.write(out, "comparison.json", {"plan": record.plain(plan), "data": field.data})
+            comparing = _Comparing(field.plan, field, out, jobs, watch)
+            kept = {"plan": record.plain(plan), "data": field.data, "allotted": field.allotted}
+            record.write(out, "comparison.json", kept)
             with comparing.working(on):
                 found = comparing.work()
             timing = comparing.timing()
@@ -303,11 +324,11 @@ class _Comparing:
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
-def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool) -> Field:
+def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool, jobs: int, allotted: float | None) -> Field:
     """Show progress while the data is prepared."""
     progress = Silent() if quiet else reporter()
     try:
-        return Field(plan, folder, progress, absolute=on == "ray")
+        return Field(plan, folder, progress, on == "ray", jobs, allotted)
     finally:
         progress.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from seqloom.compare.defaults import allot, per_run
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
@@ -15,12 +16,14 @@ from seqloom.lab.entries import Entry, Sized, check_options, parse_entries, size
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.runs.build import blueprint
+from seqloom.runs.choosing import told
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
+from seqloom.train.pace import told_time
 
 _TEST_SHARE = 0.1  # of the data, if no test set is given
 
@@ -28,11 +31,20 @@ _TEST_SHARE = 0.1  # of the data, if no test set is given
 class Field:
     """`entries` are tuned, trained and compared; `baselines` are fitted by counting or in closed form."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, progress: Reporter, absolute: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        progress: Reporter,
+        absolute: bool = False,
+        jobs: int = 1,
+        allotted: float | None = None,
+    ) -> None:
+        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
-        named[0].config(plan, progress.say)  # options that moved are named once
+        self._say_choices(named[0], progress)
         configs = [self._config(entry) for entry in named]
         self._prepare(configs[0], folder, progress)
         own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
@@ -42,6 +54,9 @@ class Field:
             raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
         self.target = plan.params or max(sized.parameters[self.column] for sized in trained)
         self.entries = [self._at_size(sized) for sized in trained]
+        self.allotted = self._allot(jobs, allotted, progress) if plan.budget.kind == "minutes" else None
+        for sized in self.entries:
+            sized.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
         self.baselines = self._closed_form([sized for sized in own if sized.counts])
 
     def protocol(self) -> Json:
@@ -95,7 +110,7 @@ class Field:
             raise UserError("data.valid_fraction=0: a comparison needs a validation set; raise it or use --valid")
         vocabulary = material.new_vocabulary()
         folder.publish("tokenizer", vocabulary.files())
-        rows = material.rows(vocabulary, progress)
+        rows = self._rows = material.rows(vocabulary, progress)
         self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
         self.task = material.task(vocabulary)
         self.rows, self.length = len(rows["train"]), task_config(config).tokens_per_row
@@ -133,8 +148,26 @@ class Field:
             check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
         except RunError as error:
             raise RunError(f"{sized.entry.name}: {error}") from None
-        matched.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
         return matched
+
+    def _say_choices(self, entry: Entry, progress: Reporter) -> None:
+        """Once for all entries; what suits each architecture is in its recorded settings."""
+        request = entry.request(self.plan, progress.say)
+        for line in told([c for c in entry.choices(request) if not c.path.startswith("model.")]):
+            progress.say(line)
+
+    def _allot(self, jobs: int, known: float | None, progress: Reporter) -> float:
+        """Seconds per run; the plan from here on is that of a budget in seconds."""
+        if known is None:
+            found = allot(self.plan, self.entries, self.task, self._rows, jobs)
+            known, runs = found.seconds, len(self.entries) * (self.plan.trials + self.plan.seeds)
+            models = ", ".join(sized.entry.name for sized in self.entries)
+            progress.say(
+                f"{models}: {runs} runs of up to {known:.0f} s, about {told_time(found.total)} in all on this machine "
+                "(--budget minutes=N to change)"
+            )
+        self.plan = self.plan.model_copy(update={"budget": per_run(known)})
+        return known
 
     def _closed_form(self, named: list[Sized]) -> list[Sized]:
         """Every closed-form model that the task accepts, named by the user or not: they cost next to nothing."""

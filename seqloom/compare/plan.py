@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from seqloom.core.config import Strict
+from seqloom.core.errors import UserError
 from seqloom.lab.rules import Budget, Rules, parse_amount
 
 
@@ -18,6 +19,8 @@ class Pretraining(Strict):
     @classmethod
     def parse(cls, text: str, budget: str, examples: str) -> Pretraining:
         """`examples`: 100,400,1600"""
+        if Budget.parse(budget).kind == "minutes":
+            raise UserError("--pretrain: give the budget of every run, like --budget seconds=60")
         numbers = {round(parse_amount(each.strip(), "--examples")) for each in examples.split(",")}
         return cls(text=text, budget=Budget.parse(budget), examples=tuple(sorted(numbers)))
 

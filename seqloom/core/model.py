@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from seqloom.core.backbone import Backbone
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.config import Strict
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json
@@ -30,6 +31,11 @@ class ModelConfig(Strict):
     knobs: ClassVar[tuple[str, ...]] = ("width",)  # options adjusted to reach a parameter count, coarsest first
     tables: ClassVar[float | None] = None  # standard deviation of embedding initialisation; None: torch's default, 1
     variants: ClassVar[tuple[Json, ...]] = ({},)  # extra settings covered by the contract tests
+
+    @classmethod
+    def suit(cls, demand: Demand) -> list[Choice]:
+        """Settings that suit what a task asks for; empty: the defaults."""
+        return []
 
     def build(self) -> Backbone:
         raise NotImplementedError

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
@@ -72,6 +73,17 @@ class TaskConfig(Strict):
     whole: ClassVar[bool] = False  # rows are read whole: the model's context defaults to the longest row
 
     @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        """Settings that suit this training set (a part), where the user gives none; `given`: settings by path, those
+        of the user and those already chosen."""
+        return []
+
+    @classmethod
+    def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand | None:
+        """What is asked of the model on this training set, with these settings; None: its defaults are kept."""
+        return None
+
+    @classmethod
     def shape(cls, options: Mapping[str, object]) -> str:
         """The shape of data that the task reads with these options."""
         return cls.shapes[0]
@@ -106,6 +118,11 @@ class Task(ABC, Generic[R]):
     def main_score(self) -> Score:
         """The declaration of the metric."""
         return next(score for score in self.scores if score.name == self.metric)
+
+    @property
+    def selected_by(self) -> Score:
+        """The validation score that selects the best checkpoint."""
+        return self.main_score
 
     def check_kind(self, kind: Kind) -> None:
         if kind not in self.accepts:
@@ -148,6 +165,10 @@ class Task(ABC, Generic[R]):
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """The model's prediction for each row, in order, as JSON."""
         raise UserError(f"a {self.name} run does not predict; use seqloom {self.verb}")
+
+    def epoch_tokens(self, rows: R) -> int:
+        """Tokens in one pass over the training set, as `Step` counts them."""
+        return rows.tokens
 
     def naive(self, rows: R) -> Facts:
         """Statistics of the training set for the naive baselines, as JSON."""

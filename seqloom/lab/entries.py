@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from seqloom.core.choice import Choice
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
@@ -17,7 +18,8 @@ from seqloom.core.task import AnyTask
 from seqloom.lab.protocols import flops
 from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.build import blueprint, count_parameters
-from seqloom.runs.configure import BUDGETS, configure, silent
+from seqloom.runs.choosing import choose
+from seqloom.runs.configure import BUDGETS, Request, read_request, silent
 from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig, Say
 
@@ -48,11 +50,20 @@ class Entry:
         return re.sub(r"[^\w.-]+", "-", self.name)
 
     def config(self, rules: Rules, say: Say = silent) -> RunConfig:
-        """Complete settings: defaults of the model, then those shared by all entries, then the user's."""
+        """Complete settings: defaults of the model, then those chosen from the data, then those shared by all entries,
+        then the user's."""
+        request = self.request(rules, say)
+        return request.settle({choice.path: choice.value for choice in self.choices(request)})
+
+    def choices(self, request: Request) -> list[Choice]:
+        """Chosen from the data, but for the budget, which is the comparison's."""
+        return [choice for choice in choose(request) if choice.path not in ("train.epochs", "train.patience")]
+
+    def request(self, rules: Rules, say: Say = silent) -> Request:
         flags = {"task.name": rules.task, "model.name": self.model}
         flags |= {f"data.{k}": v for k, v in rules.data.items()}
         shared = find_config("tasks", rules.task).shared
-        return configure(None, shared | flags, [*rules.overrides, *self.options], say)
+        return read_request(None, shared | flags, [*rules.overrides, *self.options], say)
 
     def pinned(self, rules: Rules) -> set[str]:
         """Options set by the user, which the search must not change."""
@@ -109,7 +120,7 @@ def _check_all_have(override: str, entries: Sequence[Entry]) -> None:
         raise UserError(f"-o {override}: not an option of {lack}; -o applies to all models, so write {way} in --models")
 
 
-_OURS = dict.fromkeys(("train.steps", "train.tokens", "train.seconds"), "--budget") | {
+_OURS = dict.fromkeys(("train.steps", "train.tokens", "train.epochs", "train.seconds"), "--budget") | {
     "train.seed": "--seed",
     "train.threads": "--jobs",
 }

@@ -139,7 +139,7 @@ def fit_command(config: RunConfig, folder: Path) -> str:
     defaults = json.loads(configure(None, plain).model_dump_json())
     chosen = json.loads(config.model_dump_json())
     parts = ["seqloom", "fit", "--task", config.task["name"], "--data", config.data["train"]]
-    parts += ["--model", config.model["name"], "--out", str(folder)]
+    parts += ["--model", config.model["name"], "--out", str(folder), "--no-choose"]
     for section, options in chosen.items():
         for option, value in options.items():
             if value is not None and value != defaults[section].get(option):

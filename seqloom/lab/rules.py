@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -12,12 +12,12 @@ from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 
-Kind = Literal["tokens", "seconds", "flops"]
+Kind = Literal["tokens", "seconds", "flops", "minutes"]
 _UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
 class Budget(Strict):
-    """The training budget of every run."""
+    """The training budget of every run; minutes are those of the whole comparison, divided among its runs."""
 
     kind: Kind
     amount: float = Field(gt=0)
@@ -25,8 +25,8 @@ class Budget(Strict):
     @classmethod
     def parse(cls, text: str) -> Budget:
         kind, _, amount = text.partition("=")
-        if kind not in ("tokens", "seconds", "flops") or not amount:
-            raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13")
+        if kind not in get_args(Kind) or not amount:
+            raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13 per run, or minutes=20 in all")
         return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
 
 

@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, at_end
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.state import State
@@ -179,6 +180,14 @@ class RecurrentConfig(ModelConfig):
         if self.bidirectional and self.width % 2:
             raise ValueError(f"width={self.width} must be even: each direction gets half of it")
         return self
+
+    @classmethod
+    def suit(cls, demand: Demand) -> list[Choice]:
+        if not demand.whole:
+            return []
+        both = Choice("model.bidirectional", True, "the task reads whole sequences")
+        sizes = {"width": 256, "inputs": 100, "dropout": 0.4} if demand.dense else {"width": 128, "dropout": 0.5}
+        return [both, *(Choice(f"model.{name}", value, demand.size) for name, value in sizes.items())]
 
     def build(self) -> Backbone:
         return self.unrolled(self.cell)

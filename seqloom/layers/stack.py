@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 from torch import nn
 
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 
@@ -36,6 +37,16 @@ class StackConfig(ModelConfig):
             factor = f"heads={self.heads}" if self.per_head == 1 else f"{self.per_head} x heads ({share})"
             raise ValueError(f"width={self.width} must be a multiple of {factor}")
         return self
+
+    @classmethod
+    def suit(cls, demand: Demand) -> list[Choice]:
+        """Small, with much dropout: on some ten thousand rows a stack learns them by heart otherwise."""
+        sizes: Json = {}
+        if demand.whole:
+            sizes = {"width": 128, "depth": 2, "dropout": 0.3}
+        if demand.pairs:
+            sizes = {"width": 128, "depth": 3, "feed": 256, "dropout": 0.2, "tie": demand.tied}
+        return [Choice(f"model.{name}", value, demand.size) for name, value in sizes.items()]
 
 
 def start_small(stack: nn.Module) -> None:

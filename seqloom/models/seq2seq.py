@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone, matrix_flops
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.state import State
@@ -67,6 +68,14 @@ class Config(ModelConfig):
         {"align": "local_predictive", "feeding": True},
     )
     knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")
+
+    @classmethod
+    def suit(cls, demand: Demand) -> list[Choice]:
+        if not demand.pairs:
+            return []
+        settings: Json = {"model.width": 256, "model.dropout": 0.2, "model.tie": demand.tied}
+        settings |= {"train.optimizer": "adamw", "train.rate": 2e-3}
+        return [Choice(path, value, demand.size) for path, value in settings.items()]
 
     @model_validator(mode="after")
     def _check(self) -> Config:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import cast
 
 import torch
 
 from seqloom.core.config import Strict, merge, parse_overrides, read_toml, validate
 from seqloom.core.errors import UserError
+from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
+from seqloom.core.task import TaskConfig
 from seqloom.data.shapes import find_shape, shape_names
+from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import find_config, section
 from seqloom.runs.settings import RunConfig, Say, move_options
 from seqloom.train.settings import TrainConfig
 
-BUDGETS = ("steps", "tokens", "seconds")
+BUDGETS = ("steps", "tokens", "epochs", "seconds")
 DEFAULT_TOKENS = 1_536_000  # takes minutes on two cores, and is enough to tell architectures apart
 
 
@@ -25,10 +31,57 @@ def silent(text: str) -> None:
     """For callers that have nobody to tell."""
 
 
+@dataclass(frozen=True)
+class Request:
+    """What the user says, and the classes of the options it may set."""
+
+    given: dict[str, Json]  # by section, without the names of task and model
+    names: dict[str, str]  # of the task and the model
+    kinds: dict[str, type[Strict]]  # by section
+
+    @property
+    def task(self) -> type[TaskConfig]:
+        return cast("type[TaskConfig]", self.kinds["task"])
+
+    @property
+    def model(self) -> type[ModelConfig]:
+        return cast("type[ModelConfig]", self.kinds["model"])
+
+    @property
+    def shape(self) -> AnyShape:
+        return find_shape(self.task.shape(self.given["task"]))
+
+    @property
+    def settings(self) -> Json:
+        """The user's settings by path: {"train.steps": 20}."""
+        return {f"{name}.{option}": value for name, section in self.given.items() for option, value in section.items()}
+
+    def settle(self, chosen: Mapping[str, object] = MappingProxyType({})) -> RunConfig:
+        """Complete settings; `chosen`: by path, above the defaults of task and model and below the user's."""
+        known = {path: value for path, value in self.model.defaults.items() if _is_known(path, self.kinds)}
+        defaults, above = known | self.task.defaults, {**chosen, **self.settings}
+        if not any(above.get(f"train.{budget}") for budget in BUDGETS):
+            defaults["train.tokens"] = DEFAULT_TOKENS
+        chosen = {path: value for path, value in chosen.items() if _is_known(path, self.kinds)}
+        sections = validate(self.kinds, merge(defaults, chosen, self.given))
+        if self.task.whole and "model.context" not in above:
+            sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
+        plain = {name: options.model_dump() for name, options in sections.items() if name != "train"}
+        named = {n: ({"name": self.names[n]} if n in self.names else {}) | options for n, options in plain.items()}
+        return RunConfig(**named, train=sections["train"])
+
+
 def configure(
     recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = silent
 ) -> RunConfig:
-    """The user's settings (recipe, flags, -o; the later wins), on top of the defaults of the chosen task and model."""
+    """The user's settings on top of the defaults of the chosen task and model, without a look at the data."""
+    return read_request(recipe, flags, overrides, say).settle()
+
+
+def read_request(
+    recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = silent
+) -> Request:
+    """The user's settings: recipe, flags, -o; the later wins. Mistakes are reported before any data is read."""
     given = move_options(merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides)), say)
     if start := given.get("train", {}).get("start"):
         given = _start_from(start, given)
@@ -41,17 +94,11 @@ def configure(
     kinds: dict[str, type[Strict]] = {
         "task": task, "model": model, "data": shape.options, "tokenizer": shape.tokenizer, "train": TrainConfig
     }  # fmt: skip
-    defaults = {path: value for path, value in model.defaults.items() if _is_known(path, kinds)} | task.defaults
-    if not any(given.get("train", {}).get(budget) for budget in BUDGETS):
-        defaults["train.tokens"] = DEFAULT_TOKENS
     for name in ("data", "tokenizer"):
         given[name] = _drop_foreign(name, given.get(name, {}), kinds[name], chosen["task"], say)
-    sections = validate(kinds, merge(defaults, given))
-    if task.whole and "context" not in given["model"]:
-        sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
-    plain = {name: options.model_dump() for name, options in sections.items() if name != "train"}
-    named = {name: ({"name": chosen[name]} if name in chosen else {}) | options for name, options in plain.items()}
-    return RunConfig(**named, train=sections["train"])
+    request = Request(given, chosen, kinds)
+    request.settle()
+    return request
 
 
 def _drop_foreign(section: str, given: Json, own: type[Strict], task: str, say: Say) -> Json:

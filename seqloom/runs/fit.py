@@ -11,6 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,14 +19,16 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.core.version import VERSION
+from seqloom.runs import choosing
 from seqloom.runs.build import blueprint, count_parameters
-from seqloom.runs.configure import configure
+from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import current, model_config, task_config
@@ -37,10 +40,11 @@ from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
+from seqloom.train.pace import STEPS, estimate, told_time
 from seqloom.train.transfer import freeze, transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
-_BUDGET = {"steps", "tokens", "seconds", "patience"}
+_BUDGET = {"steps", "tokens", "epochs", "seconds", "minutes", "patience"}
 _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
 
 
@@ -62,13 +66,16 @@ def fit(
     start: str | Path | None = None,
     out: str | Path | None = None,
     overrides: Sequence[str] = (),
+    choose: bool = True,
     quiet: bool = False,
     command: str = "",
 ) -> Run:
     """Train a model, or continue training it.
 
     `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `overrides`: any other setting, like "train.steps=200"; `command`: recorded with the run.
+    one under runs/; `overrides`: any other setting, like "train.steps=200"; `choose`: settings that are not given are
+    chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`: recorded with
+    the run.
     """
     flags = {
         "task.name": task, "model.name": model, "data.train": data, "data.valid": valid, "data.test": test,
@@ -77,14 +84,36 @@ def fit(
     main = int(os.environ.get("RANK", 0)) == 0
     talk: Reporter = Silent() if quiet or not main else reporter()
     given = {path: value for path, value in flags.items() if value is not None}
-    config = configure(Path(recipe) if recipe else None, given, overrides, talk.say)
+    request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say)
+    config, choices = _settle(request, Path(out) if out else None, choose, columns=recipe is not None)
     engine = Engine(config.train)
     Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # checks divisibility
     if out is None and engine.world > 1:
         raise UserError("several processes need a common run folder; set --out")
     stem = f"{config.task['name']}-{config.model['name']}"
     folder = RunFolder(Path(out)) if out else RunFolder.new(Path("runs"), stem)
-    return conduct(config, folder, engine, talk, command)
+    return conduct(config, folder, engine, talk, command, chosen=Chosen(request.settings, choices))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the user gave, by path, and what was chosen from the data."""
+
+    given: Json
+    choices: list[Choice]
+
+
+def _settle(request: Request, out: Path | None, choose: bool, columns: bool) -> tuple[RunConfig, list[Choice]]:
+    """Complete settings: those of the run in this folder, if there is one; else chosen from the data.
+
+    `columns`: choose only which column is what.
+    """
+    if not choose:
+        return request.settle(), []
+    if out and (out / "run.json").exists():
+        return request.settle(choosing.recorded(RunFolder(out).record())), []
+    choices = choosing.choose(request, columns)
+    return request.settle({choice.path: choice.value for choice in choices}), choices
 
 
 def conduct(
@@ -98,14 +127,15 @@ def conduct(
     scored: Collection[str] = ("valid", "test"),
     judge: Judge | None = None,
     compared: bool = False,
+    chosen: Chosen | None = None,
 ) -> Run:
     """Start or continue the run in this folder.
 
     `vocabulary`: an existing one; `scored`: the parts to score at the end; `judge`: decides at every validation whether
     to continue; `compared`: part of a comparison, so the validation set is scored by the metric only, and the
-    comparison runs the slow baselines once for all runs.
+    comparison runs the slow baselines once for all runs; `chosen`: what was chosen from the data, to print and record.
     """
-    job = _Fit(config, folder, engine, talk, command, vocabulary, scored, judge, compared)
+    job = _Fit(config, folder, engine, talk, command, vocabulary, scored, judge, compared, chosen)
     if job.finished():
         talk.say(f"{folder.path}: already finished, nothing to do")
         return load(folder.path)
@@ -132,9 +162,11 @@ class _Fit:
         scored: Collection[str],
         judge: Judge | None,
         compared: bool,
+        chosen: Chosen | None,
     ) -> None:
         self.folder, self.engine, self.talk, self.command = folder, engine, talk, command
         self.given, self.scored, self.judge, self.compared = vocabulary, scored, judge, compared
+        self.chosen = chosen or Chosen({}, [])
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.before = current(folder.config()) if self.previous else None
         self.config = self._reconcile(config)
@@ -153,6 +185,8 @@ class _Fit:
         model = self._model(task)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
+        self._describe(model, rows["train"], vocabulary)
+        self._announce(model, task, rows)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(vocabulary, model))
@@ -214,20 +248,40 @@ class _Fit:
         freeze(model, self.config.train.freeze)
         return model
 
+    def _describe(self, model: SequenceModel, train: Rows, vocabulary: Vocabulary) -> None:
+        parameters = count_parameters(model)
+        size = f"{parameters:,} parameters" if parameters else "no trained parameters"
+        described = f"{self.config.model['name']}: {size}, {self.material.shape.describe(train, vocabulary)}"
+        self.talk.say(f"{described}, {self.engine.device}, seed {self.config.train.seed}")
+        for line in choosing.told(self.chosen.choices, model.descends):
+            self.talk.say(line)
+
+    def _announce(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows]) -> None:
+        """Say how long the chosen epochs will take, and cut them to train.minutes; only when a run begins."""
+        train = self.config.train
+        chosen = any(choice.path == "train.epochs" for choice in self.chosen.choices)
+        if self.previous or not chosen or not model.descends or not train.epochs or train.seconds:
+            return
+        needed = estimate(model, task, train, self.engine, rows["train"], rows.get("valid"))
+        epochs, seconds = needed.within(60 * train.minutes)
+        shown = f"{train.epochs:g} epochs" if epochs == train.epochs else f"{epochs:g} of {train.epochs:g} epochs"
+        more = f" (all of them: -o train.minutes={needed.seconds / 60:.0f})" if epochs < train.epochs else ""
+        stop = f", fewer if {train.patience} validations in a row bring no improvement" if train.patience else ""
+        self.talk.say(f"training: {shown}, about {told_time(seconds)} on this machine, from {STEPS} measured steps"
+                      f"{more}{stop}")  # fmt: skip
+        self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})
+
     def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
-        parameters = count_parameters(model)
-        size = f"{parameters:,} parameters" if parameters else "count-based"
-        described = f"{self.config.model['name']}: {size}, {shape.describe(train, vocabulary)}"
-        self.talk.say(f"{described}, {self.engine.device}, seed {self.config.train.seed}")
         started = time.perf_counter()
         if (read := model.learn(task, train)) is not None:
             self.progress = Progress(tokens=read, seconds=time.perf_counter() - started)
             return
         bytes_per_token = shape.bytes_per_token(train, vocabulary) if task.perplexity else None
         trainer = Trainer(
-            model, task, self.config.train, self.engine, self.folder, self.talk, bytes_per_token, self.judge
-        )
+            model, task, self.config.train, self.engine, self.folder, self.talk, bytes_per_token, self.judge,
+            task.epoch_tokens(train),
+        )  # fmt: skip
         if self.config.train.compile:
             self.talk.say("compiling the training step: the first step takes a minute or two")
         if newest := self.folder.newest_whole(self.talk.say):
@@ -278,6 +332,8 @@ class _Fit:
     def _record(self, vocabulary: Vocabulary, model: SequenceModel) -> Json:
         return {
             "config": _plain(self.config),
+            "given": self.chosen.given,
+            "chosen": [choice._asdict() for choice in self.chosen.choices],
             "command": self.command,
             "versions": versions(),
             "device": str(self.engine.device),

@@ -29,7 +29,7 @@ from seqloom.train.engine import Engine
 from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
-_EVALUATIONS = 10  # per run, unless train.evaluate_every is set
+EVALUATIONS = 10  # per run, unless train.evaluate_every is set
 
 Judge = Callable[[float, float], bool]  # (fraction of the budget, validation score) -> continue?
 
@@ -96,7 +96,9 @@ class Trainer:
         reporter: Reporter,
         bytes_per_token: float | None = None,
         judge: Judge | None = None,
+        epoch: int | None = None,
     ) -> None:
+        """`epoch`: training tokens in one pass over the data, for a budget in epochs."""
         self.task, self.config, self.engine, self.folder, self.reporter = task, config, engine, folder, reporter
         self.carry = model.limit is None  # a fixed-size state is carried from batch to batch
         self.model = model
@@ -105,7 +107,7 @@ class Trainer:
         self.objective = engine.wrap(Objective(self.model, task))
         self.progress = Progress()
         self.states: list[State] = [None] * config.accumulate
-        self.bytes_per_token, self.judge = bytes_per_token, judge
+        self.bytes_per_token, self.judge, self.epoch = bytes_per_token, judge, epoch
         self.valid: float | None = None
         self.clock = time.perf_counter()
         self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
@@ -176,12 +178,12 @@ class Trainer:
             return
         with self.engine.cast():
             scores = self.task.evaluate(self.model, valid, quick=True)
-        score = scores[self.task.metric]
-        sign = -1.0 if self.task.main_score.higher_is_better else 1.0
-        better = math.isfinite(score) and (self.progress.best is None or sign * score < sign * self.progress.best)
+        score, selected_by = scores[self.task.metric], self.task.selected_by
+        value, sign = scores[selected_by.name], -1.0 if selected_by.higher_is_better else 1.0
+        better = math.isfinite(value) and (self.progress.best is None or sign * value < sign * self.progress.best)
         if better:
-            self.progress.best, self.progress.best_step, self.progress.stale = score, self.progress.step, 0
-        else:
+            self.progress.best, self.progress.best_step, self.progress.stale = value, self.progress.step, 0
+        elif value != self.progress.best:  # a score that stays at its lowest says nothing yet
             self.progress.stale += 1
         self.valid = score
         self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
@@ -191,7 +193,8 @@ class Trainer:
     def share(self) -> float:
         """The fraction of the budget that is spent."""
         p, c = self.progress, self.config
-        spent = ((p.step, c.steps), (p.tokens, c.tokens), (p.seconds, c.seconds))
+        tokens = c.epochs * self.epoch if c.epochs and self.epoch else None
+        spent = ((p.step, c.steps), (p.tokens, c.tokens), (p.tokens, tokens), (p.seconds, c.seconds))
         return max((done / budget for done, budget in spent if budget), default=0.0)
 
     def finished(self) -> bool:
@@ -255,7 +258,7 @@ class Trainer:
     def _due(self) -> bool:
         if self.config.evaluate_every:
             return self.progress.step % self.config.evaluate_every == 0
-        return int(self.share() * _EVALUATIONS) > int(self.progress.evaluated_share * _EVALUATIONS)
+        return int(self.share() * EVALUATIONS) > int(self.progress.evaluated_share * EVALUATIONS)
 
     def _should_save(self) -> bool:
         return bool(self.config.save_every) and self.progress.step % self.config.save_every == 0

@@ -10,13 +10,15 @@ from seqloom.core.config import Strict
 
 
 class TrainConfig(Strict):
-    """How a model is trained. Training stops at the first budget that is used up."""
+    """How a model is trained. Training stops at the first budget that is used up: no budget replaces another."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     steps: int | None = Field(None, ge=1, description="budget in optimiser steps")
     tokens: int | None = Field(None, ge=1, description="budget in training tokens")
+    epochs: float | None = Field(None, gt=0, description="budget in passes over the training set")
     seconds: float | None = Field(None, gt=0, description="budget in seconds of training time")
+    minutes: float = Field(5.0, gt=0, description="if no budget is given: most time for the epochs that fit chooses")
     batch: int = Field(8, ge=1, description="rows per optimiser step, over all processes")
     accumulate: int = Field(1, ge=1, description="gradient accumulation: micro-batches per step and process")
     optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: matrices only, adamw for the rest")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
@@ -44,6 +45,14 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     def holds(self, spec: str) -> bool:
         """Whether this is certainly data of this shape."""
         return False
+
+    def roles(self, spec: str, given: Mapping[str, Any]) -> list[Choice]:
+        """Which column is what, found by looking at the file, where the user does not say (`given`: data options)."""
+        return []
+
+    def choose(self, train: P, given: Mapping[str, Any]) -> list[Choice]:
+        """Settings of the tokenizer that suit this training set; `given`: settings by path."""
+        return []
 
     @abstractmethod
     def sources(self, spec: str, options: O) -> Iterator[Row]:

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch, Keep, pad
 from seqloom.core.batching import batches_by_length
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
@@ -28,6 +29,7 @@ from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
 from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
+from seqloom.tasks.classification import choices
 from seqloom.tasks.classification.inputs import Examples, inputs_of
 from seqloom.tasks.classification.pooling import PooledHead, Rule
 from seqloom.tasks.classification.scores import fit_temperature, judge
@@ -50,6 +52,9 @@ class Config(TaskConfig):
         "equal", description="of labels in the loss; balanced: rare ones count more"
     )
     smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing: probability spread over all labels")
+    select: Literal["accuracy", "loss"] = Field(
+        "accuracy", description="validation score that selects the checkpoint; the loss is less noisy on few rows"
+    )
     calibrate: bool = Field(True, description="fit a temperature on the validation set after training")
     validation: int = Field(2000, ge=1, description="rows of the validation set to score during training")
     scored: int = Field(0, ge=0, description="rows of each split to score at the end; 0: all")
@@ -62,6 +67,14 @@ class Config(TaskConfig):
     @classmethod
     def shape(cls, options: Mapping[str, object]) -> str:
         return "frames" if options.get("input") == "measurements" else "labelled"
+
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return choices.choose(train, given)
+
+    @classmethod
+    def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand:
+        return choices.demand(train, settings)
 
     @property
     def tokens_per_row(self) -> int:
@@ -99,6 +112,10 @@ class Classification(Task[Examples]):
         )
         self.labels, self.multi = known.labels, known.multi
         self.balance: Tensor | None = None  # weight of each label in the loss; None: all 1
+
+    @property
+    def selected_by(self) -> Score:
+        return next(score for score in self.scores if score.name == self.config.select)
 
     def embed(self, width: int) -> nn.Module:
         return self.inputs.embed(width)
@@ -199,6 +216,9 @@ class Classification(Task[Examples]):
                 shown = {"text": row["source"]} if "source" in row else {}
                 shown |= {"second": row["second"]} if "second" in row else {}
                 yield {"line": row["line"]} | shown | answers.get(n, {"label": None, "reason": "an empty text"})
+
+    def epoch_tokens(self, rows: Examples) -> int:
+        return int(np.minimum(rows.lengths, self.config.longest).sum())
 
     def naive(self, rows: Examples) -> Facts:
         counts = np.bincount([n for labels in rows.labels for n in labels], minlength=len(self.labels))

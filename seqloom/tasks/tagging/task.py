@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
@@ -30,6 +31,7 @@ from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
 from seqloom.core.words import cut_characters, cut_words, join_words
 from seqloom.data.shapes.tagged.rows import Pieces, TaggedRows
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary
+from seqloom.tasks.tagging import choices
 from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
@@ -64,6 +66,14 @@ class Config(TaskConfig):
         if self.crf and self.smoothing:
             raise ValueError("a CRF does not support label smoothing; set smoothing=0 or crf=false")
         return self
+
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return choices.choose(train, given)
+
+    @classmethod
+    def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand:
+        return choices.demand(train)
 
     @property
     def tokens_per_row(self) -> int:
@@ -217,6 +227,9 @@ class Tagging(Task[TaggedRows]):
             encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])
             tags = encoded.named(self.tag(model, encoded, len(encoded))[0])
             yield from (self._answer(row, found) for row, found in zip(chunk, tags, strict=True))
+
+    def epoch_tokens(self, rows: TaggedRows) -> int:
+        return rows.words
 
     def naive(self, rows: TaggedRows) -> Facts:
         """The most frequent tag overall, and that of each word where it differs."""

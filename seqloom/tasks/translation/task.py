@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
@@ -37,6 +38,7 @@ from seqloom.decode.alignment import Alignment
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
 from seqloom.layers.linear import Linear
+from seqloom.tasks.translation import choices
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.nearest import nearest, searched
 from seqloom.tasks.translation.scores import lead, score_texts
@@ -89,6 +91,14 @@ class Config(TaskConfig):
     shapes = ("pairs",)
     defaults: ClassVar[Json] = {"train.batch": 64}
     shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000}
+
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return choices.choose(train, given)
+
+    @classmethod
+    def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand:
+        return choices.demand(train, settings)
 
     @property
     def tokens_per_row(self) -> int:
@@ -210,6 +220,9 @@ class Translation(Task[PairRows]):
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
         return self.writer.align(model, source, target)
+
+    def epoch_tokens(self, rows: PairRows) -> int:
+        return int(rows.lengths[self._short(rows), 1].sum())
 
     def naive(self, rows: PairRows) -> Facts:
         (frequent, _), *_ = Counter(target for _, target in rows.texts()).most_common(1)

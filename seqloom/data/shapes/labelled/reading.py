@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
+from seqloom.data.survey import TextSurvey, survey_texts
 from seqloom.data.text import Marked, Source, as_documents
 
 
@@ -63,6 +65,11 @@ class LabelledSource(Measured[LabelledMeasures]):
             return as_documents(row.texts[which] for row in self.rows())
 
         return Source(f"{self.name} (text {which + 1})", read, documents=True)
+
+    @cached_property
+    def survey(self) -> TextSurvey:
+        """How long the texts are; two texts of a row count as one."""
+        return survey_texts(" ".join(row.texts) for row in self.rows())
 
     @property
     def labels(self) -> Counter[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.documents import Documents
@@ -20,6 +22,8 @@ from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
+
+_FEW_TOKENS = 300_000  # below which words that occur once stay in the vocabulary
 
 
 class Options(DataOptions):
@@ -49,6 +53,14 @@ class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, Labelled
     def examine(self, options: Options) -> list[Finding]:
         o = options
         return examine_labelled(o.train, o.column, o.label, o.second, o.separator, o.valid)
+
+    def choose(self, train: LabelledSource, given: Mapping[str, Any]) -> list[Choice]:
+        unspaced = train.survey.unspaced
+        kind = given.get("tokenizer.kind", "characters" if unspaced else "words")
+        script = f"{train.survey.cjk:.0%} of the characters are Chinese or Japanese"
+        found = [Choice("tokenizer.kind", kind, script)] if unspaced else [Choice("tokenizer.kind", kind, "")]
+        few = train.survey.tokens(kind) < _FEW_TOKENS
+        return [*found, Choice("tokenizer.min_count", 1, "few words, so that rare ones count")] if few else found
 
     def make_vocabulary(
         self, options: TokenizerOptions, train: LabelledSource, known: Tokenizer | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,7 @@ from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.pairs.catalogues import read_catalogue
+from seqloom.data.survey import TextSurvey, survey_texts
 from seqloom.data.text import Marked, Source, as_documents
 
 CATALOGUES = {".po", ".pot"}
@@ -54,6 +56,11 @@ class PairSource(Measured[Measures]):
             return as_documents(source if which == "source" else target for _, source, target in self.rows())
 
         return Source(f"{self.name} ({which})", read, documents=True)
+
+    @cached_property
+    def surveys(self) -> tuple[TextSurvey, TextSurvey]:
+        """How long the sources and the targets are."""
+        return survey_texts(source for _, source, _ in self.rows()), survey_texts(target for *_, target in self.rows())
 
     def measure(self) -> Measures:
         count = dropped = length = 0

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
@@ -20,6 +22,8 @@ from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
+
+_SMALL_VOCABULARY, _LARGE_VOCABULARY, _MANY = 4000, 8000, 200_000  # sub-words; pairs from which there are more
 
 
 class Options(DataOptions):
@@ -53,6 +57,21 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_pairs(options.train, options.source, options.target, options.valid)
+
+    def choose(self, train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
+        """Sub-words where words are separated by spaces, else characters; one vocabulary for two such languages."""
+        source, target = train.surveys
+        kinds = ["characters" if side.unspaced else "bpe" for side in (source, target)]
+        if "tokenizer.kind" in given or kinds == ["bpe", "bpe"]:
+            found = [Choice("tokenizer.kind", "bpe", "")]
+        else:
+            shares = f"{source.cjk:.0%} and {target.cjk:.0%} of the characters are Chinese or Japanese"
+            found = [Choice("tokenizer.kind", kinds[0], shares), Choice("tokenizer.target_kind", kinds[1], shares)]
+        size = _LARGE_VOCABULARY if train.count > _MANY else _SMALL_VOCABULARY
+        found.append(Choice("tokenizer.vocabulary", size, f"{train.count:,} pairs"))
+        if kinds == ["bpe", "bpe"] and "tokenizer.target_kind" not in given:
+            found.append(Choice("tokenizer.joint", True, "both sides are written with spaces"))
+        return found
 
     def make_vocabulary(
         self, options: PairTokenizerOptions, train: PairSource, known: Tokenizer | None = None

@@ -21,12 +21,14 @@ from seqloom.data.shapes.tagged.spans import of_spans, read_json, untagged
 
 JSON = {".jsonl", ".ndjson"}
 COLUMNS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv"}  # never plain text
+_SINGLE = 1.2  # characters per word, below which words are characters; 1.0 but for numbers and foreign words
 Read = Callable[[], Iterator[Sentence]]
 
 
 @dataclass(frozen=True)
 class TaggedMeasures(Measures):
     words: int
+    characters: int  # in all words
     survey: TagSurvey
 
 
@@ -72,6 +74,11 @@ class TaggedSource(Measured[TaggedMeasures]):
         return self.measures.words
 
     @property
+    def single(self) -> bool:
+        """Nearly every word is a single character, as in Chinese text tagged by character."""
+        return self.measures.characters < _SINGLE * self.words
+
+    @property
     def remark(self) -> str:
         """How the tags were read, for the log."""
         if not self.entities:
@@ -85,7 +92,7 @@ class TaggedSource(Measured[TaggedMeasures]):
         return f"{count:,} invalid tags (first on line {lines[0]}), read as starts of entities" if count else ""
 
     def measure(self) -> TaggedMeasures:
-        count = dropped = words = length = 0
+        count = dropped = words = characters = length = 0
         digest, survey = hashlib.sha256(), TagSurvey()
         for row in self._read():
             if not row.words:
@@ -95,7 +102,8 @@ class TaggedSource(Measured[TaggedMeasures]):
             digest.update(data)
             survey.add(row.line, row.tags)
             count, words, length = count + 1, words + len(row.words), length + len(data)
-        return TaggedMeasures(count, dropped, length, digest.hexdigest(), words, survey)
+            characters += sum(map(len, row.words))
+        return TaggedMeasures(count, dropped, length, digest.hexdigest(), words, characters, survey)
 
 
 def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> TaggedSource:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
@@ -47,6 +48,15 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_tagged(options.train, options.word, options.tag, options.column, options.valid)
+
+    def choose(self, train: TaggedSource, given: Mapping[str, Any]) -> list[Choice]:
+        if train.single:
+            return [Choice("tokenizer.kind", "characters", "nearly every word is a single character")]
+        kind = given.get("tokenizer.kind", "words")
+        found = [Choice("tokenizer.kind", kind, "")]
+        return (
+            [*found, Choice("tokenizer.lower", True, "capitals are read as characters")] if kind == "words" else found
+        )
 
     def make_vocabulary(
         self, options: TaggedTokenizerOptions, train: TaggedSource, known: Tokenizer | None = None

@@ -1,0 +1,27 @@
+"""Settings chosen from the data where the user says nothing, and what an architecture is told to choose its size."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Choice(NamedTuple):
+    path: str  # of the setting: task.longest
+    value: Any
+    reason: str  # a clause for the log: 99 % of the texts have at most 61 tokens
+
+
+class Demand(NamedTuple):
+    """What a task asks of an architecture on the data at hand."""
+
+    rows: int  # training rows; of running text, its tokens
+    tokens: int  # training tokens, all of which are read once per epoch
+    whole: bool = False  # complete sequences are encoded, so that a model may read them from both sides
+    dense: bool = False  # every position has a target, not only the sequence as a whole
+    pairs: bool = False  # a source is read and a target is generated
+    tied: bool = False  # source and target share a vocabulary, so that input and output may share their weights
+
+    @property
+    def size(self) -> str:
+        """For the log."""
+        return f"{self.rows:,} rows, {self.tokens:,} tokens to learn from"

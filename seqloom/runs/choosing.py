@@ -1,0 +1,101 @@
+"""What the user does not say is chosen from the data, by the rules of its shape, the task and the model.
+
+The columns come first, then the tokenizer, the task's options and the training settings, then the size of the model.
+Every choice is a setting that the user could have given; it is printed with its reason, and recorded with the run, so
+that running the same command again chooses the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from pydantic import ValidationError
+
+from seqloom.core.choice import Choice
+from seqloom.core.config import validate
+from seqloom.core.rows import Json
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes import find_shape
+from seqloom.runs.configure import Request
+
+EPOCHS, PATIENCE = 10.0, 4  # for tasks without a rule
+_COUNTED = ("train.steps", "train.tokens", "train.epochs")  # budgets that leave no epochs to choose
+
+
+def choose(request: Request, columns: bool = False) -> list[Choice]:
+    """Settings for what the user leaves open, in the order of the rules; `columns`: only which column is what."""
+    found = _Choices(request)
+    shape, data = request.shape, request.given["data"]
+    found.add(shape.roles(data["train"], data))
+    if columns:
+        return found.choices
+    options = validate({"data": shape.options}, {"data": found.section("data")})["data"]
+    train = _training_set(request.task.shape(request.given["task"]), options)
+    found.add(shape.choose(train, found.settings))
+    found.add(request.task.choose(train, found.settings))
+    found.add([Choice("train.epochs", EPOCHS, ""), Choice("train.patience", PATIENCE, "")])
+    if demand := request.task.demand(train, found.settings):
+        found.add(request.model.suit(demand))
+    return found.choices
+
+
+@lru_cache(maxsize=2)
+def _training_set(shape: str, options: DataOptions) -> Any:
+    """Kept, because the entries of a comparison choose from the same data one after the other."""
+    return find_shape(shape).open_parts(options)["train"]
+
+
+class _Choices:
+    """Choices so far. A setting of the user or an earlier choice is never overridden, and what the user's settings
+    exclude is not chosen."""
+
+    def __init__(self, request: Request) -> None:
+        self.request, self.settings, self.choices = request, dict(request.settings), list[Choice]()
+        self.counted = any(self.settings.get(budget) for budget in _COUNTED)
+
+    def add(self, choices: Iterable[Choice]) -> None:
+        for choice in choices:
+            if choice.path in self.settings or (choice.path == "train.epochs" and self.counted):
+                continue
+            if self._is_valid(choice):
+                self.settings[choice.path] = choice.value
+                self.choices.append(choice)
+
+    def _is_valid(self, choice: Choice) -> bool:
+        name, _, option = choice.path.partition(".")
+        kind = self.request.kinds[name]
+        try:
+            kind.model_validate(self.section(name) | {option: choice.value})
+        except ValidationError:
+            return False
+        return True
+
+    def section(self, name: str) -> Json:
+        start = f"{name}."
+        return {path.removeprefix(start): v for path, v in self.settings.items() if path.startswith(start)}
+
+
+def recorded(record: Mapping[str, Json]) -> Json:
+    """Settings of an earlier run in this folder that the user did not give then: chosen, or defaults of that version.
+
+    Records from before choices were made do not say what was given: all their settings stand.
+    """
+    given = record.get("given", {})
+    paths = {f"{n}.{option}": value for n, options in record["config"].items() for option, value in options.items()}
+    return {path: value for path, value in paths.items() if path not in given and not path.endswith(".name")}
+
+
+def told(choices: Iterable[Choice], trained: bool = True) -> list[str]:
+    """A few lines for the log; `trained`: by gradient descent, so that model and training settings matter."""
+    shown = [c for c in choices if c.reason and (trained or c.path.partition(".")[0] not in ("model", "train"))]
+    lines = []
+    for reason, group in groupby(shown, key=lambda choice: choice.reason):
+        lines.append(f"  {', '.join(f'{c.path}={_value(c.value)}' for c in group)}: {reason}")
+    return ["chosen for you (-o NAME=VALUE to change):", *lines] if lines else []
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
