@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
@@ -15,6 +16,7 @@ from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.pairs.doctor import examine_pairs
 from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_sources
+from seqloom.data.shapes.pairs.roles import pair_roles
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
@@ -46,6 +48,9 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
 
     def open(self, spec: str, options: Options) -> PairSource:
         return open_pairs(spec, options.source, options.target)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return pair_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         rows = open_sources(spec, options.source, options.target).with_targets()
