@@ -77,11 +77,9 @@ def _chance(name: str, column: Sequence[str]) -> float:
     """The probability that a row of this column is as unlike the others as this cell is."""
     counts = Counter(column)
     single = sum(1 for count in counts.values() if count == 1)
-    if 2 * len(counts) <= len(column):
-        alike = single  # Good-Turing: how often the value of a row occurs nowhere else
-    else:
-        alike = sum(1 for cell in column if len(cell) <= 3 * len(name))
-    return (1 + alike) / (1 + len(column))
+    short = sum(1 for cell in column if len(cell) <= 3 * len(name))
+    few = 2 * len(counts) <= len(column)  # then Good-Turing: how often a row's value occurs nowhere else
+    return (1 + (single if few else short)) / (1 + len(column))
 
 
 def _combined(chances: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ TEXT = {
     "statement", "snippet", "caption", "transcript", "story", "feedback", "dialogue", "dialog", "summary", "premise",
     "phrase", "string", "input", "plot", "lyrics", "quote", "note", "answer", "response",
 }  # fmt: skip
-TEXT_ZH = ("文本", "内容", "评论", "句子", "正文", "标题", "问题", "文章", "评价", "摘要", "语句", "原文", "描述", "新闻")
+TEXT_ZH = ("文本", "内容", "评论", "句子", "正文", "标题", "问题", "文章", "评价", "摘要", "原文", "描述", "新闻")
 LABEL = {
     "label", "labels", "class", "classes", "category", "categories", "target", "sentiment", "topic", "intent",
 }  # fmt: skip
@@ -37,8 +37,8 @@ TWO_TEXTS = [  # the first text, and what may be the second
     ({"question1", "q1"}, {"question2", "q2"}),
     ({"text1", "texta"}, {"text2", "textb"}),
     ({"title", "headline", "subject", "reviewtitle", "标题", "新闻标题"},
-     {"description", "body", "content", "contents", "article", "abstract", "selftext", "message", "review", "reviewbody",
-      "reviewtext", "shortdescription", "正文", "内容", "描述", "摘要", "新闻内容", "新闻正文"}),
+     {"description", "body", "content", "contents", "article", "abstract", "selftext", "message", "review",
+      "reviewbody", "reviewtext", "shortdescription", "正文", "内容", "描述", "摘要", "新闻内容", "新闻正文"}),
     ({"question", "query", "问题"},
      {"answer", "sentence", "passage", "context", "document", "paragraph", "response", "答案", "回答", "段落"}),
     ({"claim"}, {"evidence"}),
@@ -48,9 +48,10 @@ TWO_TEXTS = [  # the first text, and what may be the second
 
 SOURCE_TARGET = [  # names of sources, and of their targets
     ({"source", "src", "sourcetext", "srctext"}, {"target", "tgt", "trg", "targettext", "tgttext"}),
-    ({"input", "inputs", "inputtext", "prompt", "instruction"}, {"output", "outputs", "outputtext", "response", "completion", "target"}),
+    ({"input", "inputs", "inputtext", "prompt", "instruction"},
+     {"output", "outputs", "outputtext", "response", "completion", "target"}),
     ({"question", "query"}, {"answer", "response", "reply"}),
-    ({"dialogue", "dialog", "document", "article", "text", "content", "body", "transcript", "report", "passage", "bill"},
+    ({"dialogue", "dialog", "document", "article", "text", "content", "body", "transcript", "report", "passage"},
      {"summary", "highlights", "abstract", "headline", "title"}),
     ({"abstract", "description"}, {"title", "headline"}),
     ({"context", "post", "message"}, {"response", "reply"}),
@@ -65,14 +66,19 @@ SOURCE_TARGET = [  # names of sources, and of their targets
     ({"上联"}, {"下联"}),
 ]  # fmt: skip
 
-LANGUAGES = set(
-    """en eng english de deu ger german fr fra fre french es spa spanish it ita italian pt por portuguese nl nld dutch
-    ru rus russian zh zho chi cmn chinese zhcn ja jpn japanese ko kor korean ar ara arabic cs ces cze czech fi fin
-    finnish sv swe swedish da dan danish no nor norwegian pl pol polish tr tur turkish uk ukr ukrainian ro ron romanian
-    hu hun hungarian el ell greek he heb hebrew hi hin hindi vi vie vietnamese id ind indonesian th tha thai fa fas
-    persian bg bul bulgarian hr hrv croatian et est estonian lv lav latvian lt lit lithuanian sk slk slovak
-    英文 英语 中文 汉语 法文 法语 德文 德语 日文 日语 韩文 韩语 俄文 俄语 西班牙文 西班牙语 文言文 白话文 现代文 古文""".split()
-)
+LANGUAGES = {
+    "en", "eng", "english", "de", "deu", "ger", "german", "fr", "fra", "fre", "french", "es", "spa", "spanish",
+    "it", "ita", "italian", "pt", "por", "portuguese", "nl", "nld", "dutch", "ru", "rus", "russian", "zh",
+    "zho", "chi", "cmn", "chinese", "zhcn", "ja", "jpn", "japanese", "ko", "kor", "korean", "ar", "ara",
+    "arabic", "cs", "ces", "cze", "czech", "fi", "fin", "finnish", "sv", "swe", "swedish", "da", "dan",
+    "danish", "no", "nor", "norwegian", "pl", "pol", "polish", "tr", "tur", "turkish", "uk", "ukr", "ukrainian",
+    "ro", "ron", "romanian", "hu", "hun", "hungarian", "el", "ell", "greek", "he", "heb", "hebrew", "hi", "hin",
+    "hindi", "vi", "vie", "vietnamese", "id", "ind", "indonesian", "th", "tha", "thai", "fa", "fas", "persian",
+    "bg", "bul", "bulgarian", "hr", "hrv", "croatian", "et", "est", "estonian", "lv", "lav", "latvian", "lt",
+    "lit", "lithuanian", "sk", "slk", "slovak", "英文", "英语", "中文", "汉语", "法文", "法语", "德文", "德语",
+    "日文", "日语", "韩文", "韩语", "俄文", "俄语", "西班牙文", "西班牙语", "文言文", "白话文", "现代文",
+    "古文",
+}  # fmt: skip
 
 
 @lru_cache(1 << 12)
@@ -101,11 +107,13 @@ def names_a_label(name: str) -> bool:
 def names_an_identifier(name: str) -> bool:
     last = words_of(name)[-1:]
     known = plain(name) in IDENTIFIERS or name.strip().endswith(IDENTIFIERS_ZH) or not name.strip()
-    return known or bool(last and last[0] in {"id", "ids", "idx", "uuid", "url"}) or bool(re.search(r"[a-z]I[dD]$", name))
+    return known or bool(last and last[0] in {"id", "ids", "idx", "uuid", "url"})
 
 
 def language_of(name: str) -> str | None:
-    """The language in a column's name: `en`, `German`, `text_fr`."""
+    """The language in a column's name: `en`, `German`, `text_fr`; but `query_id` is not Indonesian."""
+    if len(words_of(name)) > 1 and names_an_identifier(name):
+        return None
     found = [word for word in (plain(name), *words_of(name)) if word in LANGUAGES]
     return found[0] if found else None
 
@@ -114,4 +122,5 @@ def is_usual(name: str) -> bool:
     """Whether this is a usual name of a column: a first line that has one is a header."""
     known = plain(name)
     paired = any(known in first or known in second for first, second in (*TWO_TEXTS, *SOURCE_TARGET))
-    return known in TEXT | LABEL | DIVISIONS | {"id", "index", "unnamed0"} or paired or names_a_label(name) and known != "y"
+    alone = known in TEXT | LABEL | DIVISIONS | {"id", "index", "unnamed0"}
+    return alone or paired or (names_a_label(name) and known != "y")

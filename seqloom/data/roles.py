@@ -5,7 +5,6 @@ A shape raises a question (`ask`) when several columns could have a role and nei
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,14 +86,18 @@ class Column:
     def identifier(self) -> bool:
         """A name or contents that say which row it is, or where it comes from, but nothing about it."""
         if self.named and (names_an_identifier(self.name) or plain(self.name) in DIVISIONS):
-            return True
+            return not (self.words >= RUNNING and self.varied)  # `id` may also be a language
         codes = self._mostly(lambda value: bool(CODE.fullmatch(value))) and len(self.values) >= 3
         return codes and 1.1 * self.distinct > len(self.values)
 
     @cached_property
     def template(self) -> bool:
         """Half of every cell or more is the same, as in a licence or an attribution."""
-        return len(self.values) > 1 and 2 * len(os.path.commonprefix(self.values)) >= self.length
+        if len(self.values) < 2:
+            return False
+        least, most = min(self.values), max(self.values)  # what these two begin with, all do
+        common = next((n for n, pair in enumerate(zip(least, most, strict=False)) if pair[0] != pair[1]), len(least))
+        return 2 * common >= self.length
 
     @cached_property
     def wordy(self) -> bool:
@@ -146,7 +149,7 @@ def _recurs(counts: Counter[str]) -> bool:
     """Whether values come again: at least two of them, and hardly any only once."""
     total, single = counts.total(), sum(1 for count in counts.values() if count == 1)
     if total < MANY:
-        return 1 < len(counts) and (len(counts) == 2 or len(counts) < total)
+        return len(counts) > 1 and (len(counts) == 2 or len(counts) < total)
     return len(counts) > 1 and single <= UNSEEN * total
 
 

@@ -1,6 +1,6 @@
 """Which columns hold the source and the target.
 
-Names decide where they are usual ones (source and target, question and answer, document and summary, 原文 and 译文, ...);
+Names decide where they are usual ones: source and target, question and answer, document and summary, 原文 and 译文;
 two languages, two other columns, and the columns of a file without a header are taken in their order.
 """
 
@@ -13,7 +13,7 @@ from seqloom.data.role_names import SOURCE_TARGET, language_of
 from seqloom.data.roles import Column, Table, ask, chosen, look, missing
 
 DEFAULTS = {"source": "source", "target": "target"}
-ORDER = "in the order of the file; give both to turn the direction"
+ORDER = "in file order"
 
 Found = dict[str, tuple[Column, str]]
 
@@ -68,12 +68,12 @@ def _one(table: Table) -> Found:
 
 
 def _candidates(table: Table) -> list[Column]:
-    """Columns that could be one side: all that vary, if there are just two; otherwise texts rather than numbers,
-    attributions and values that recur."""
+    """Columns that could be one side: all that vary, if the file has just two; otherwise those that can be read, and
+    rather texts than values that recur."""
     free = [column for column in table.free() if column.filled and column.distinct > 1]
     wanted = 2 - len(table.given)
-    if len(free) <= wanted and not any(column.named and column.identifier for column in free):
+    if len(table.columns) == 2 and len(free) == wanted:
         return free
     readable = [column for column in free if column.wordy]
     texts = [column for column in readable if not column.label or len(column.values) < 3]
-    return texts if len(texts) >= wanted else readable if len(readable) >= wanted else free
+    return texts if len(texts) >= wanted else readable
