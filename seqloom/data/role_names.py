@@ -26,6 +26,12 @@ IDENTIFIERS = {
 }  # fmt: skip
 IDENTIFIERS_ZH = ("编号", "序号", "链接")
 DIVISIONS = {"split", "fold", "partition", "subset", "splits"}  # which part of the data a row is in
+HEADINGS = {  # other usual names, without a role of their own
+    "id", "index", "unnamed0", "name", "names", "date", "time", "datetime", "timestamp", "year", "user", "username",
+    "author", "country", "city", "price", "rating", "stars", "score", "type", "status", "url", "lang", "language",
+    "genre", "gender", "age", "email", "created", "createdat", "likes", "votes",
+    "姓名", "日期", "时间", "作者", "语言", "类型", "评分", "星级", "编号", "序号", "用户", "来源",
+}  # fmt: skip
 NOT_A_TEXT = {
     "id", "ids", "idx", "index", "len", "length", "count", "lang", "language", "date", "time", "user", "author", "url",
     "type", "num", "score", "source", "name", "label", "labels", "class", "category",
@@ -122,5 +128,5 @@ def is_usual(name: str) -> bool:
     """Whether this is a usual name of a column: a first line that has one is a header."""
     known = plain(name)
     paired = any(known in first or known in second for first, second in (*TWO_TEXTS, *SOURCE_TARGET))
-    alone = known in TEXT | LABEL | DIVISIONS | {"id", "index", "unnamed0"}
+    alone = known in TEXT | LABEL | DIVISIONS | HEADINGS or known in TEXT_ZH + LABEL_ZH
     return alone or paired or (names_a_label(name) and known != "y")

@@ -125,13 +125,14 @@ class Column:
     @cached_property
     def parts(self) -> str | None:
         """The separator of several labels in one cell, if its parts recur; a list has one per line."""
+        found: dict[str, int] = {}
         for mark in ("\n", *SEPARATORS):
             split = [[part.strip() for part in value.split(mark)] for value in self.values]
             several = sum(len(parts) > 1 for parts in split)
             counts = Counter(part for parts in split for part in parts)
             if 5 * several > len(split) and len(counts) < self.distinct and _recurs(counts):
-                return mark
-        return None
+                found[mark] = several
+        return max(found, key=lambda mark: found[mark], default=None)
 
     @property
     def size(self) -> str:
@@ -194,7 +195,7 @@ def look(spec: str, given: Mapping[str, object], roles: Sequence[str]) -> Table 
     if found is None:
         return None
     table = Table(found, said)
-    constant = any(column.distinct < 2 and not column.identifier for column in table.columns)
+    constant = any(column.distinct < 2 and not column.identifier for column in table.free())
     return table.further() if constant else table
 
 
@@ -220,8 +221,11 @@ def ask(table: Table, role: str, what: str, columns: Sequence[Column]) -> UserEr
 
 def missing(table: Table, role: str, what: str) -> UserError:
     columns = ", ".join(_short(name) for name in table.names[:12]) + (", ..." if len(table.names) > 12 else "")
-    there = "the only column is" if len(table.columns) == 1 else "columns:"
-    there = there if table.header else f"no header, {len(table.columns)} columns, by number:"
+    there = "the only column is" if len(table.names) == 1 else "columns:"
+    if not table.header:
+        there = (
+            "no header, one column:" if len(table.names) == 1 else f"no header, {len(table.names)} columns, by number:"
+        )
     return UserError(f"{table.spec}: no column looks like {what}; say which: -o data.{role}=...; {there} {columns}")
 
 

@@ -135,7 +135,7 @@ def _in_lists(spec: str, given: Mapping[str, object]) -> list[Choice]:
     found = [] if spans == "spans" or "spans" in table.given else [Choice("data.spans", spans, "a list of entities")]
     if "column" in table.given or table.has("text"):
         return found
-    texts = [column for column in table.columns if column.wordy]
+    texts = [column for column in table.free(spans) if column.values and not (column.number or column.identifier)]
     best = [column for column in texts if names_a_text(column.name)] or texts
     return [*found, Choice("data.column", best[0].name, "the text")] if len(best) == 1 else found
 
