@@ -284,6 +284,8 @@ def test_what_cannot_be_read_is_left_to_opening_it(tmp_path: Path, shape: str) -
         ("en,de", ["Hi,Hallo", "Go,Los"], True),
         ("comment,nice work", ["question,what is it", "comment,thanks"], False),
         ("alpha,beta", [f"{'xyz'[n % 3]},{'word ' * (6 + n % 5)}{n}" for n in range(50)], True),  # unlike all rows
+        ("v1,v2,,", [f"{'xyz'[n % 3]},{'word ' * (6 + n % 5)}{n},," for n in range(50)], True),  # empty columns
+        ("Mon Apr 06 22:19:45 PDT 2009,x", ["Mon Apr 06 22:20:45 PDT 2009,y", "6 May 2009,z"], False),
         ("hund,dog", [f"{a}{b},{b}{a}" for a in WORDS for b in WORDS], False),  # like any row
     ],
 )

@@ -59,7 +59,9 @@ def _numbers(columns: list[str]) -> list[int]:
 
 
 def _first_fields(path: Path) -> list[str]:
-    return next(read_lines(path), "").rstrip("\r\n").split("\t")
+    """The cells of the first line, if tabs separate them."""
+    line = next(read_lines(path), "").rstrip("\r\n")
+    return line.split("\t") if "\t" in line else []
 
 
 def _named(

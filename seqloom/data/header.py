@@ -20,17 +20,23 @@ WORDS = 6  # words of a name; more are a sentence
 SURE = 0.01  # probability below which the first line is not an ordinary row
 FEW = 20  # rows; with fewer, nothing can be tested, and what is usual for the format decides
 ENDS = tuple(".!?。！？…,，;；")
-DATE = re.compile(r"\d{4}[-/.年]\d{1,2}([-/.月]\d{1,2}日?)?([T ]\d{1,2}:.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}( .*)?")
+DATE = re.compile(
+    r"\d{4}[-/.年]\d{1,2}([-/.月]\d{1,2}日?)?([T ]\d{1,2}:.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?"
+    r"|((mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]? )?(\d{1,2}(st|nd|rd|th)?[.]? )?"
+    r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[.,]? \d[\d:, +a-z-]*",
+    re.IGNORECASE,
+)
 
 
 def is_header(first: Sequence[str], below: Sequence[Sequence[str]], usual: bool) -> bool:
     """`usual`: whether files of this format usually have a header, if nothing else decides."""
-    names = [cell.strip() for cell in first]
+    if not below:
+        return _could_be_names([cell.strip() for cell in first])
+    cells = [[cell.strip() for cell in column if cell.strip()] for column in zip(*below, strict=True)]
+    filled = [n for n, column in enumerate(cells) if first[n].strip() or 20 * len(column) > len(below)]
+    names, columns = [first[n].strip() for n in filled], [cells[n] for n in filled]
     if not _could_be_names(names):
         return False
-    columns = [[cell.strip() for cell in column if cell.strip()] for column in zip(*below, strict=True)]
-    if not columns:
-        return True
     if any(column and _is_measured(column) for column in columns):
         return True
     if any(name in column for name, column in zip(names, map(set, columns), strict=True)):

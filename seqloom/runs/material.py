@@ -52,7 +52,7 @@ class Material:
 
     def _with(self, columns: Mapping[str, object]) -> DataOptions:
         """The options that the run recorded, with others for a file whose columns have other names."""
-        changed = self.options.model_dump() | columns
+        changed = {**self.options.model_dump(), **columns}
         options: DataOptions = validate({"data": self.shape.options}, {"data": changed})["data"]
         return options
 

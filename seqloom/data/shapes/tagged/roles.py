@@ -50,7 +50,7 @@ class _Cells:
 
     def __init__(self, number: int, lines: Lines) -> None:
         self.number = number
-        self.cells = [cells and cells[number - 1] for cells in lines]  # None between sentences
+        self.cells = [cells[number - 1] if cells else None for cells in lines]  # None between sentences
         self.counts = Counter(cell for cell in self.cells if cell is not None)
 
     @property
