@@ -2,8 +2,8 @@
 
 A header has distinct, short cells that are no numbers. Such a line is one if a cell is a usual name of a column, or if
 it stands above numbers or dates. Otherwise the line is tested as if it were an ordinary row: the probability that such
-a row differs from all others as much (a new value in a column of few values, a very short cell in a column of texts) is
-combined over the columns by Fisher's method.
+a row differs from all others as much (a new value in a column of few values, a very short cell in a column of
+sentences) is combined over the columns by Fisher's method.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqloom.data.role_names import is_usual, language_of
 
 LONGEST = 100  # characters of a name
 WORDS = 6  # words of a name; more are a sentence
-SURE = 0.01  # probability below which the first line is not an ordinary row
+SURE = 0.02  # probability below which the first line is not an ordinary row
 FEW = 20  # rows; with fewer, nothing can be tested, and what is usual for the format decides
 ENDS = tuple(".!?。！？…,，;；")
 DATE = re.compile(
@@ -83,7 +83,7 @@ def _chance(name: str, column: Sequence[str]) -> float:
     """The probability that a row of this column is as unlike the others as this cell is."""
     counts = Counter(column)
     single = sum(1 for count in counts.values() if count == 1)
-    short = sum(1 for cell in column if len(cell) <= 3 * len(name))
+    short = sum(1 for cell in column if len(cell) <= 3 * len(name) and not _is_sentence(cell))
     few = 2 * len(counts) <= len(column)  # then Good-Turing: how often a row's value occurs nowhere else
     return (1 + (single if few else short)) / (1 + len(column))
 
