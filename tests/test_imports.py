@@ -50,6 +50,7 @@ WITHOUT_TORCH += [
     "runs.durable",
     "runs.registry",
     "runs.listing",
+    "runs.guess",
     "compare.report",
     "cli",
 ]

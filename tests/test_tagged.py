@@ -209,7 +209,7 @@ FAULTS = {
     "blank word": ("a.jsonl", '{"words": ["x", " "], "tags": ["O", "O"]}\n', r":1: 'words' has ' ' at position 2"),
     "surrogate": ("a.jsonl", '{"words": ["\\ud800"], "tags": ["O"]}\n', r":1: column 'words' has a lone surrogate"),
     "spans no list": ("a.jsonl", '{"text": "x", "spans": {}}\n', r':1: "spans" must be a list'),
-    "odd span": ("a.jsonl", '{"text": "x", "spans": [[0, 1, "A"]]}\n', r":1: expected a span like"),
+    "odd span": ("a.jsonl", '{"text": "x", "spans": [[0, 1]]}\n', r":1: expected a span like"),
     "no label": ("a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 1}]}\n', r":1: expected a span like"),
     "outside": (
         "a.jsonl", '{"text": "x", "spans": [{"start": 0, "end": 9, "label": "A"}]}\n', r":1: span 0 to 9 \(A\) is out",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqloom.core.config import parse_overrides
+from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")]
 SourceColumn = Annotated[
@@ -14,3 +19,15 @@ SourceColumn = Annotated[
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder created by `seqloom fit`.")]
+DataOverride = Annotated[
+    list[str] | None,
+    typer.Option("-o", help="Any data setting, e.g. -o data.label=stars; default: as in training."),
+]
+
+
+def data_settings(command: str, overrides: Iterable[str]) -> Json:
+    """Overrides such as `data.time=date` as keyword arguments; other sections are refused."""
+    settings = parse_overrides(overrides)
+    if strange := [path for path in settings if not path.startswith("data.")]:
+        raise UserError(f"-o {strange[0]}: {command} takes data settings only, which begin with `data.`")
+    return {path.removeprefix("data."): value for path, value in settings.items()}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import JsonOutput
+from seqloom.cli._options import JsonOutput, data_settings
 from seqloom.cli._show import print_findings, show
-from seqloom.core.config import parse_overrides
-from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 
 
@@ -37,16 +34,10 @@ def command(
         "column": column, "source": source, "target": target, "label": label, "second": second,
         "separator": separator, "word": word, "tag": tag,
     }  # fmt: skip
-    given = {name: value for name, value in columns.items() if value is not None} | _data_settings(override or ())
+    given = {name: value for name, value in columns.items() if value is not None} | data_settings(
+        "the doctor", override or ()
+    )
     findings = [asdict(finding) for finding in doctor(data, task=task, valid=valid, **given)]
     show({"findings": findings}, as_json, print_findings)
     if any(finding["level"] == "error" for finding in findings):
         raise typer.Exit(2)
-
-
-def _data_settings(overrides: Iterable[str]) -> Json:
-    """Overrides such as `data.time=date` as keyword arguments; other sections are refused."""
-    settings = parse_overrides(overrides)
-    if strange := [path for path in settings if not path.startswith("data.")]:
-        raise UserError(f"-o {strange[0]}: the doctor takes data settings only, which begin with `data.`")
-    return {path.removeprefix("data."): value for path, value in settings.items()}

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import Int8, JsonOutput, RunPath, SourceColumn
+from seqloom.cli._options import DataOverride, Int8, JsonOutput, RunPath, SourceColumn, data_settings
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Row
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
@@ -67,6 +67,7 @@ def command(
     alignments: Alignments = False,
     back: Back = None,
     chart: Chart = None,
+    override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
 ) -> None:
@@ -76,19 +77,13 @@ def command(
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
         "alignments": alignments or None, "passage": passage, "back": back,
     }  # fmt: skip
-    if (data is None) == (text is None):
-        raise UserError("predict: give --data PATH or --text TEXT, exactly one of them")
-    if text is not None and not text.strip():
-        raise UserError("--text: empty; there is nothing to predict from")
-    if passage is not None and text is None:
-        raise UserError("--passage: belongs to the question in --text; in --data each question has its own passage")
-    if chart is not None and data is None:
-        raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
+    _check_flags(data, text, passage, chart)
     check_out(out, data)
     check_out(chart, data)
     from seqloom.runs.run import load
 
-    loaded, columns = load(run, int8=int8), {"source": source} if source else {}
+    loaded = load(run, int8=int8)
+    columns = ({"source": source} if source else {}) | data_settings("predict", override or ())
     how = {name: value for name, value in given.items() if value is not None}
     if chart is not None and data is not None:
         from seqloom.explain.forecasts import page
@@ -107,6 +102,17 @@ def command(
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
         print(f"{out}: {count:,} predictions" + (f", {cut:,} from truncated sources" if cut else ""))
+
+
+def _check_flags(data: str | None, text: str | None, passage: str | None, chart: Path | None) -> None:
+    if (data is None) == (text is None):
+        raise UserError("predict: give --data PATH or --text TEXT, exactly one of them")
+    if text is not None and not text.strip():
+        raise UserError("--text: empty; there is nothing to predict from")
+    if passage is not None and text is None:
+        raise UserError("--passage: belongs to the question in --text; in --data each question has its own passage")
+    if chart is not None and data is None:
+        raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
 
 
 def _watched(predictions: Iterable[Row]) -> Iterator[Row]:

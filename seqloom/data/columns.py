@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
-from seqloom.data.files import suffix
-from seqloom.data.rows import READERS, read_fields, read_tabbed, text_of
+from seqloom.data.files import read_lines, suffix
+from seqloom.data.rows import READERS, Rows, read_fields, read_tabbed, read_tsv, text_of
 
 TABLES = {".csv", ".tsv"}  # may have no header
 NO_HEADER = "; if the file has no header, give column numbers, such as 1 and 2"
@@ -17,18 +17,28 @@ Cells = Iterator[tuple[int, list[str]]]  # (line, the cells of the requested col
 
 
 def find_columns(
-    path: Path, columns: list[str], optional: str | None = None, loose: Collection[str] = ()
+    path: Path,
+    columns: list[str],
+    optional: str | None = None,
+    loose: Collection[str] = (),
+    roles: Sequence[str] = (),
 ) -> Callable[[], Cells] | None:
     """A reader of these columns of a CSV, TSV or JSONL file, plus an optional one where present; None: another format.
 
-    Columns given as numbers, counted from 1, are those of a CSV or TSV (or other tab-separated text) without a header.
-    A `loose` column may also hold numbers, or lists of texts and numbers, which become one item per line.
+    Columns given as numbers, counted from 1, are those of a CSV or TSV (or other tab-separated text) without a header;
+    tab-separated text of another kind has one if its first line has these names. A `loose` column may also hold
+    numbers, or lists of texts and numbers, which become one item per line. `roles`: the data options that name the
+    columns, for the error if one is not there.
     """
     kind = suffix(path)
+    options = dict(zip(columns, roles, strict=False))
     if (kind in TABLES or kind not in READERS) and (numbers := _numbers(columns)):
-        return lambda: _numbered(path, numbers, int(optional) if optional and optional.isdecimal() else None)
+        last = int(optional) if optional and optional.isdecimal() else None
+        return lambda: _numbered(path, numbers, last, options)
     if kind in READERS:
-        return lambda: _named(path, columns, optional, loose)
+        return lambda: _named(path, READERS[kind], columns, optional, loose, options)
+    if set(columns) <= set(_first_fields(path)):
+        return lambda: _named(path, read_tsv, columns, optional, loose, options)
     return None
 
 
@@ -48,13 +58,26 @@ def _numbers(columns: list[str]) -> list[int]:
     return [int(column) for column in given]
 
 
-def _named(path: Path, columns: list[str], optional: str | None, loose: Collection[str]) -> Cells:
-    kind = suffix(path)
-    way_out = NO_HEADER if kind in TABLES else ""
-    for number, row in READERS[kind](path):
+def _first_fields(path: Path) -> list[str]:
+    """The cells of the first line, if tabs separate them."""
+    line = next(read_lines(path), "").rstrip("\r\n")
+    return line.split("\t") if "\t" in line else []
+
+
+def _named(
+    path: Path,
+    read: Callable[[Path], Rows],
+    columns: list[str],
+    optional: str | None,
+    loose: Collection[str],
+    options: Mapping[str, str],
+) -> Cells:
+    way_out = NO_HEADER if suffix(path) in TABLES else ""
+    for number, row in read(path):
         row |= {column: as_text(row[column]) for column in loose if column in row}
         selected = [*columns, optional] if optional and isinstance(row.get(optional), str) else columns
-        yield number, [text_of(row, column, f"{path}:{number}", way_out) for column in selected]
+        place = f"{path}:{number}"
+        yield number, [text_of(row, column, place, way_out, options.get(column)) for column in selected]
 
 
 def as_text(value: Any) -> Any:
@@ -67,12 +90,16 @@ def as_text(value: Any) -> Any:
     return "\n".join(parts) if isinstance(value, list) and all(isinstance(part, str) for part in parts) else value
 
 
-def _numbered(path: Path, numbers: list[int], optional: int | None) -> Cells:
+def _numbered(path: Path, numbers: list[int], optional: int | None, options: Mapping[str, str]) -> Cells:
     last = max(numbers)
+    option = options.get(str(last))
+    way_out = f"; say which it is here: -o data.{option}=..." if option else ""
     for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
         if len(fields) < last:
             columns = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separators = "commas" if suffix(path) == ".csv" else "tabs"
-            raise UserError(f"{path}:{number}: no column {last}; this line has {columns}, separated by {separators}")
+            raise UserError(
+                f"{path}:{number}: no column {last}; this line has {columns}, separated by {separators}{way_out}"
+            )
         selected = [*numbers, optional] if optional and optional <= len(fields) else numbers
         yield number, [fields[n - 1] for n in selected]

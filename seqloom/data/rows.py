@@ -97,18 +97,14 @@ READERS: dict[str, Callable[[Path], Rows]] = {
 }
 
 
-def read_column(path: Path, reader: Callable[[Path], Rows], column: str) -> Iterator[str]:
-    """The texts of one column, checked to be text; empty ones are skipped."""
-    for number, row in reader(path):
-        if text := text_of(row, column, f"{path}:{number}"):
-            yield text
-
-
-def text_of(row: Json, column: str, place: str, way_out: str = "") -> str:
-    """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name."""
+def text_of(row: Json, column: str, place: str, way_out: str = "", option: str | None = None) -> str:
+    """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name; `option`:
+    the data option that names it."""
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
+        which = f"-o data.{option}={near[0] if near else '...'}" if option else ""
         hint = f"; did you mean {near[0]!r}?" if near else way_out
+        hint += f"{' ' if near else '; say which: '}{which}" if which else ""
         names = ", ".join(_short(name) for name in row) or "none"
         raise UserError(f"{place}: no column {column!r}; available: {names}{hint}")
     text = row[column]

@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from seqloom.core.errors import UserError
+from seqloom.data.columns import find_columns
 from seqloom.data.files import BLOCK, check_block, check_file, looks_binary, read_blocks, read_text, suffix
-from seqloom.data.rows import READERS, read_column
+from seqloom.data.rows import READERS
 from seqloom.data.samples import find_sample
 
 Marked = Iterator[tuple[str, bool]]  # pieces of text, True where a document ends
@@ -97,10 +98,10 @@ def open_text(spec: str, column: str = "text") -> Source:
 
 
 def _open_file(path: Path, column: str) -> Source:
-    reader = READERS.get(suffix(path))
-    if reader is None:
+    if suffix(path) not in READERS:
         return _File(path)
-    return Source(str(path), lambda: as_documents(read_column(path, reader, column)), documents=True)
+    read = find_columns(path, [column], roles=("column",)) or (lambda: iter(()))
+    return Source(str(path), lambda: as_documents(text for _, (text,) in read() if text), documents=True)
 
 
 def _open_sample(spec: str) -> Source:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from seqloom.core.choice import Choice
 from seqloom.core.config import validate
+from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
@@ -14,6 +16,7 @@ from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.registry import find_config
 
+TITLES = {"column": "text", "second": "second text"}  # of data options that choose a column; others say it themselves
 _PROBED = ("gru", "transformer")  # one causal model, and one with a bidirectional encoder
 
 
@@ -40,13 +43,26 @@ def doctor(
     """
     config = find_config("tasks", task)
     shape = _shape(config, data)
-    settings = {"train": data, "valid": valid} | columns
+    try:
+        chosen = shape.roles(data, columns)
+    except UserError as error:
+        return [Finding("error", str(error))]
+    settings = {"train": data, "valid": valid} | {c.path.removeprefix("data."): c.value for c in chosen} | columns
     options = validate({"data": shape.options}, {"data": settings})["data"]
-    found = shape.examine(options)
+    found = [*_columns(chosen), *shape.examine(options)]
     probes: tuple[Json, ...] = getattr(config, "probes", ())
     if probes and not any(finding.level == "error" for finding in found):
         found.append(probe(config, probes, shape, options))
     return found
+
+
+def _columns(chosen: list[Choice]) -> list[Finding]:
+    """What was chosen because it was not given, and how to change it."""
+    if not chosen:
+        return []
+    roles = [(path.removeprefix("data."), value, reason) for path, value, reason in chosen]
+    shown = ", ".join(f"{TITLES.get(role, role)} = {value} ({reason})" for role, value, reason in roles)
+    return [Finding("note", f"columns: {shown}", f"-o {chosen[0].path}=... to change")]
 
 
 def _shape(config: type[TaskConfig], data: str) -> AnyShape:

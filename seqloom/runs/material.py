@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Row, Rows, Vocabulary
 from seqloom.core.task import AnyTask
+from seqloom.data.options import DataOptions
 from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
 from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers import Tokenizer
@@ -39,15 +41,20 @@ class Material:
         """All parts, ready for training and evaluation."""
         return self.shape.prepare_parts(self.parts, vocabulary, talk or Silent())
 
-    def read(self, spec: str, vocabulary: Vocabulary, **columns: str | None) -> Rows:
+    def read(self, spec: str, vocabulary: Vocabulary, **columns: object) -> Rows:
         """Another file of the same shape, ready for evaluation."""
-        options = self.options.model_copy(update=columns)
-        rows: Rows = self.shape.prepare(self.shape.open(spec, options), vocabulary)
+        rows: Rows = self.shape.prepare(self.shape.open(spec, self._with(columns)), vocabulary)
         return rows
 
-    def sources(self, spec: str, **columns: str | None) -> Iterator[Row]:
+    def sources(self, spec: str, **columns: object) -> Iterator[Row]:
         """Another file, as rows to predict from."""
-        return self.shape.sources(spec, self.options.model_copy(update=columns))
+        return self.shape.sources(spec, self._with(columns))
+
+    def _with(self, columns: Mapping[str, object]) -> DataOptions:
+        """The options that the run recorded, with others for a file whose columns have other names."""
+        changed = {**self.options.model_dump(), **columns}
+        options: DataOptions = validate({"data": self.shape.options}, {"data": changed})["data"]
+        return options
 
     def facts(self) -> Json:
         """Name, size and hash of each part."""

@@ -53,7 +53,7 @@ class Run:
         """Its data, and the reader for other data of the same shape."""
         return Material(self.config)
 
-    def evaluate(self, data: str, **columns: str) -> Json:
+    def evaluate(self, data: str, **columns: object) -> Json:
         """Scores on a file, with their protocol and the naive baselines; `columns` as in the data section."""
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
@@ -63,7 +63,7 @@ class Run:
         data: str | None = None,
         *,
         texts: Iterable[str] = (),
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, object] | None = None,
         **options: Any,
     ) -> Iterator[Row]:
         """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
@@ -77,7 +77,7 @@ class Run:
             rows = self.material.sources(data, **(columns or {}))
         return self.task.predict(self.model, rows, **options)
 
-    def pictures(self, data: str, *, columns: Mapping[str, str] | None = None, **options: Any) -> Iterator[Json]:
+    def pictures(self, data: str, *, columns: Mapping[str, object] | None = None, **options: Any) -> Iterator[Json]:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""
         if not isinstance(self.task, DrawnTask):
             raise UserError(f"a {self.task.name} run has no charts; leave --chart out")

@@ -42,6 +42,14 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     def open(self, spec: str, options: O) -> P:
         """The data named by `spec`, read according to `options`."""
 
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        """Columns and the like, found from the file, for data options that are not among those the user gave.
+
+        None where the defaults fit; raises a question where several could be meant. What cannot be read at all is left
+        to `open`, which says why.
+        """
+        return []
+
     def holds(self, spec: str) -> bool:
         """Whether this is certainly data of this shape."""
         return False

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
@@ -16,6 +17,7 @@ from seqloom.data.labels import check_labels
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.frames.doctor import examine_frames
 from seqloom.data.shapes.frames.reading import FrameSource, holds_frames, open_frames
+from seqloom.data.shapes.frames.roles import frame_roles
 from seqloom.data.shapes.frames.rows import FrameRows
 from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.shape import RowShape
@@ -38,6 +40,9 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
 
     def holds(self, spec: str) -> bool:
         return holds_frames(spec)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return frame_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         found = open_frames(spec, None, options.row, options.column)

@@ -138,7 +138,9 @@ def _find(spec: str, columns: Sequence[str], label: str | None) -> Callable[[], 
     check_file(path)
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give one file: CSV, TSV or JSONL")
-    if read := find_columns(path, list(columns), loose=() if label is None else (label,)):
+    texts = len(columns) - (label is not None)
+    roles = [*("column", "second")[:texts], "label"]
+    if read := find_columns(path, list(columns), loose=() if label is None else (label,), roles=roles):
         return read
     if label is None:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))

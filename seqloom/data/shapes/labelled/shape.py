@@ -17,6 +17,7 @@ from seqloom.data.labels import check_labels
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
+from seqloom.data.shapes.labelled.roles import labelled_roles
 from seqloom.data.shapes.labelled.rows import LabelledRows
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
@@ -45,6 +46,9 @@ class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, Labelled
 
     def open(self, spec: str, options: Options) -> LabelledSource:
         return open_labelled(spec, options.column, options.label, options.second, options.separator)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return labelled_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         for line, texts in open_unlabelled(spec, options.column, options.second):

@@ -135,7 +135,7 @@ def _find_in_file(path: Path, columns: list[str], optional: str | None) -> Calla
     kind = suffix(path)
     if kind in CATALOGUES:
         return lambda: read_catalogue(path)
-    if read := find_columns(path, columns, optional):
+    if read := find_columns(path, columns, optional, roles=("source", "target")):
         return read
     if len(columns) == 1:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))

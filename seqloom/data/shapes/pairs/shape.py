@@ -17,6 +17,7 @@ from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.pairs.doctor import examine_pairs
 from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_sources
+from seqloom.data.shapes.pairs.roles import pair_roles
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
@@ -50,6 +51,9 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
 
     def open(self, spec: str, options: Options) -> PairSource:
         return open_pairs(spec, options.source, options.target)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return pair_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         rows = open_sources(spec, options.source, options.target).with_targets()

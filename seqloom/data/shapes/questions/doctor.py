@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level, Lines, concluded
 from seqloom.data.shapes.pairs.doctor import EAST_ASIAN, Seen, script_of
-from seqloom.data.shapes.questions.reading import Counts, Question, QuestionSource, open_questions
+from seqloom.data.shapes.questions.reading import USUAL, Counts, Names, Question, QuestionSource, open_questions
 
 FEW, SMALL = 100, 10_000  # questions
 LONG = {EAST_ASIAN: 200, "": 900}  # characters that roughly fill a window of 256 tokens
@@ -45,16 +45,16 @@ class Survey:
         return EAST_ASIAN if 3 * self.scripts[EAST_ASIAN] > self.scripts.total() else ""
 
 
-def examine_questions(spec: str, valid: str | None = None) -> list[Finding]:
+def examine_questions(spec: str, valid: str | None = None, names: Names = USUAL) -> list[Finding]:
     """All findings on questions, errors included; never raises for the content of the file."""
     try:
-        source = open_questions(spec)
+        source = open_questions(spec, names)
         survey = Survey()
         for row in source.rows():
             survey.add(row)
         counts = source.counts
         findings = [*_size(counts), *_answers(survey, counts), *_lengths(survey), *_repeats(survey)]
-        findings += _overlap(survey, open_questions(valid)) if valid else _split()
+        findings += _overlap(survey, open_questions(valid, names)) if valid else _split()
     except UserError as error:
         return [Finding("error", str(error), "fix the file and run the doctor again")]
     return concluded([*findings, _suited(survey)])

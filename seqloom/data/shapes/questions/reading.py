@@ -37,6 +37,19 @@ class Question(NamedTuple):
     id: str = ""
 
 
+class Names(NamedTuple):
+    """The columns of a JSONL file."""
+
+    context: str = "context"
+    question: str = "question"
+    answers: str = "answers"
+
+    def usual(self, row: Json) -> Json:
+        """The row under the usual names."""
+        return row | {role: row[name] for role, name in self._asdict().items() if name != role and name in row}
+
+
+USUAL = Names()
 Read = Callable[[], Iterator[tuple[int, str, Json]]]  # (line, place to name in an error, row)
 
 
@@ -113,9 +126,9 @@ class Counts:
         return [f"{count:,} {what}" for what, count in messages.items() if count]
 
 
-def open_questions(spec: str) -> QuestionSource:
+def open_questions(spec: str, names: Names = USUAL) -> QuestionSource:
     """SQuAD JSON, JSONL, `sample:NAME`; also compressed. Every question must have its answers."""
-    source = QuestionSource(spec, lambda: (_question(row, line, place) for line, place, row in _find(spec)()))
+    source = QuestionSource(spec, lambda: (_question(row, line, place) for line, place, row in _find(spec, names)()))
     if next(source.rows(), None) is None:
         empty = source.counts.empty
         reason = f"all {empty:,} are empty or have an empty passage" if empty else f"expected lines like {FORM}"
@@ -123,11 +136,11 @@ def open_questions(spec: str) -> QuestionSource:
     return source
 
 
-def open_asked(spec: str) -> Iterator[Json]:
+def open_asked(spec: str, names: Names = USUAL) -> Iterator[Json]:
     """Questions to answer: {"line", "id" if given, "question", "context"}; reference answers are not needed."""
     found = False
-    for line, place, row in _find(spec)():
-        question, context = text_of(row, "question", place).strip(), text_of(row, "context", place)
+    for line, place, row in _find(spec, names)():
+        question, context = _text(row, "question", place).strip(), _text(row, "context", place)
         if question and context.strip():
             found = True
             id = {"id": str(row["id"])} if "id" in row else {}
@@ -136,7 +149,7 @@ def open_asked(spec: str) -> Iterator[Json]:
         raise UserError(f"{spec}: contains no questions")
 
 
-def _find(spec: str) -> Read:
+def _find(spec: str, names: Names) -> Read:
     if spec.startswith("sample:"):
         sample = find_sample(spec, "questions")
         return lambda: ((n, f"{spec}, question {n}", row) for n, row in enumerate(sample.read(), 1))
@@ -145,7 +158,7 @@ def _find(spec: str) -> Read:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give one file, .json or .jsonl")
     if suffix(path) in LINES:
-        return lambda: ((line, f"{path}:{line}", row) for line, row in read_jsonl(path))
+        return lambda: ((line, f"{path}:{line}", names.usual(row)) for line, row in read_jsonl(path))
     if suffix(path) == ".json":
         return lambda: _read_squad(path)
     raise UserError(f"{path}: not a question file; give SQuAD .json, or .jsonl with lines like {FORM}")
@@ -187,8 +200,12 @@ def _object(value: Any, place: str) -> Json:
     return value
 
 
+def _text(row: Json, role: str, place: str) -> str:
+    return text_of(row, role, place, option=role)
+
+
 def _question(row: Json, line: int, place: str) -> Question:
-    context, question = text_of(row, "context", place), text_of(row, "question", place).strip()
+    context, question = _text(row, "context", place), _text(row, "question", place).strip()
     given = _given(row, place)
     texts = tuple(dict.fromkeys(text for _, text in given if text.strip()))
     if row.get("is_impossible") is True or not given:
@@ -211,6 +228,8 @@ def _given(row: Json, place: str) -> list[tuple[int, str]]:
     if "answers" not in row and "answer" in row:
         row = {"answers": [{"text": row["answer"], "answer_start": row.get("answer_start")}]}
     given = row.get("answers")
+    if isinstance(given, str):
+        given = [{"text": given, "answer_start": row.get("answer_start")}]
     if given is None and row.get("is_impossible") is True:
         return []
     if isinstance(given, dict):
@@ -219,7 +238,7 @@ def _given(row: Json, place: str) -> list[tuple[int, str]]:
             raise UserError(f'{place}: "answers" needs lists "text" and "answer_start" of the same length')
         given = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
     if not isinstance(given, list):
-        raise UserError(f'{place}: no "answers"; a row looks like {FORM}')
+        raise UserError(f'{place}: no "answers"; a row looks like {FORM}; for another name: -o data.answers=...')
     return [_answer(one, place) for one in given]
 
 

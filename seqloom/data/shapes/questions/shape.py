@@ -7,13 +7,15 @@ from pathlib import Path
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.questions.doctor import examine_questions
-from seqloom.data.shapes.questions.reading import QuestionSource, open_asked, open_questions
+from seqloom.data.shapes.questions.reading import Names, QuestionSource, open_asked, open_questions
+from seqloom.data.shapes.questions.roles import question_roles
 from seqloom.data.shapes.questions.rows import QuestionRows
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown
 from seqloom.tokenizers import Tokenizer
@@ -21,7 +23,15 @@ from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 
 class Options(DataOptions):
-    """Files are in the SQuAD format: nothing more to choose."""
+    """SQuAD JSON has fixed names; those of JSONL may differ."""
+
+    context: str = Field("context", min_length=1, description="passage column of JSONL files")
+    question: str = Field("question", min_length=1, description="question column of JSONL files")
+    answers: str = Field("answers", min_length=1, description="column of the answers in JSONL files")
+
+    @property
+    def names(self) -> Names:
+        return Names(self.context, self.question, self.answers)
 
 
 class QuestionTokenizerOptions(TokenizerOptions):
@@ -34,13 +44,16 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
     tokenizer = QuestionTokenizerOptions
 
     def open(self, spec: str, options: Options) -> QuestionSource:
-        return open_questions(spec)
+        return open_questions(spec, options.names)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return question_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
-        return open_asked(spec)
+        return open_asked(spec, options.names)
 
     def examine(self, options: Options) -> list[Finding]:
-        return examine_questions(options.train, options.valid)
+        return examine_questions(options.train, options.valid, options.names)
 
     def make_vocabulary(
         self, options: TokenizerOptions, train: QuestionSource, known: Tokenizer | None = None

@@ -38,7 +38,7 @@ def read_columns(path: Path, word: int, tag: int | None) -> Iterator[Sentence]:
     first = 0  # line of the sentence's first word
     words: list[str] = []
     tags: list[str] = []
-    for number, fields in _fields(path):
+    for number, fields in read_cells(path):
         if fields is None:
             if words:
                 yield Sentence(first, words, tags)
@@ -52,7 +52,7 @@ def read_columns(path: Path, word: int, tag: int | None) -> Iterator[Sentence]:
         yield Sentence(first, words, tags)
 
 
-def _fields(path: Path) -> Iterator[tuple[int, list[str] | None]]:
+def read_cells(path: Path) -> Iterator[tuple[int, list[str] | None]]:
     """The columns of each line; None where a sentence ends."""
     tabs, width, known = False, 0, 0
     for number, line in enumerate(read_lines(path), 1):

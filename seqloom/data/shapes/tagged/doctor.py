@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged
+from seqloom.data.shapes.tagged.spans import USUAL, Fields
 
 FEW, SMALL = 200, 5_000  # sentences
 LONG = 250  # words in one sentence
@@ -42,16 +43,21 @@ class Survey:
 
 
 def examine_tagged(
-    spec: str, word: int = 1, tag: int = -1, column: str = "text", valid: str | None = None
+    spec: str,
+    word: int = 1,
+    tag: int = -1,
+    column: str = "text",
+    valid: str | None = None,
+    fields: Fields = USUAL,
 ) -> list[Finding]:
     """All findings on tagged sentences, errors included; never raises for the content of the file."""
     try:
-        source = open_tagged(spec, word, tag, column)
+        source = open_tagged(spec, word, tag, column, fields)
         survey = Survey()
         for row in source.rows():
             survey.add(row.line, row.words, row.tags, source.entities)
         findings = [*_size(source, survey), *_scheme(source), *_labels(source, survey), *_sentences(survey)]
-        findings += _other(source, survey, open_tagged(valid, word, tag, column)) if valid else _split()
+        findings += _other(source, survey, open_tagged(valid, word, tag, column, fields)) if valid else _split()
     except UserError as error:
         return [Finding("error", str(error), "fix the file and run the doctor again")]
     findings.append(_suited(source, survey))

@@ -17,7 +17,7 @@ from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.tagged.conll import Sentence, looks_like_columns, read_columns
 from seqloom.data.shapes.tagged.schemes import TagSurvey, parse, to_bio
-from seqloom.data.shapes.tagged.spans import of_spans, read_json, untagged
+from seqloom.data.shapes.tagged.spans import USUAL, Fields, of_spans, read_json, untagged
 
 JSON = {".jsonl", ".ndjson"}
 COLUMNS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".tsv"}  # never plain text
@@ -106,9 +106,10 @@ class TaggedSource(Measured[TaggedMeasures]):
         return TaggedMeasures(count, dropped, length, digest.hexdigest(), words, characters, survey)
 
 
-def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> TaggedSource:
-    """CoNLL columns, .jsonl or `sample:NAME`; also compressed. `word` and `tag`: columns; `column`: text in JSONL."""
-    source = TaggedSource(spec, _find(spec, word, tag, column))
+def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text", fields: Fields = USUAL) -> TaggedSource:
+    """CoNLL columns, .jsonl or `sample:NAME`; also compressed. `word` and `tag`: columns; `column`: text in JSONL;
+    `fields`: names of its lists."""
+    source = TaggedSource(spec, _find(spec, word, tag, column, fields))
     if not source.count:
         reason = f"all {source.dropped:,} lines are without words" if source.dropped else "it is empty"
         raise UserError(f"{spec}: contains no sentences; {reason}")
@@ -121,9 +122,11 @@ def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -
     return source
 
 
-def open_untagged(spec: str, word: int = 1, tag: int = -1, column: str = "text") -> Iterator[Sentence]:
+def open_untagged(
+    spec: str, word: int = 1, tag: int = -1, column: str = "text", fields: Fields = USUAL
+) -> Iterator[Sentence]:
     """Sentences to predict from: any format of `open_tagged`, tags optional; otherwise one text per line."""
-    rows = (row for row in _find_any(spec, word, tag, column)() if row.words)
+    rows = (row for row in _find_any(spec, word, tag, column, fields)() if row.words)
     first = next(rows, None)
     if first is None:
         raise UserError(f"{spec}: contains no text")
@@ -135,7 +138,7 @@ def open_untagged(spec: str, word: int = 1, tag: int = -1, column: str = "text")
     return all_rows()
 
 
-def _find(spec: str, word: int, tag: int | None, column: str) -> Read:
+def _find(spec: str, word: int, tag: int | None, column: str, fields: Fields) -> Read:
     if spec.startswith("sample:"):
         sample = find_sample(spec, "tagged")
         return lambda: (of_spans(n, text, spans, spec) for n, (text, spans) in enumerate(sample.read(), 1))
@@ -144,12 +147,12 @@ def _find(spec: str, word: int, tag: int | None, column: str) -> Read:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give one file, with CoNLL columns or JSONL")
     if suffix(path) in JSON:
-        return lambda: read_json(path, column, tag is not None)
+        return lambda: read_json(path, column, tag is not None, fields)
     return lambda: read_columns(path, word, tag)
 
 
-def _find_any(spec: str, word: int, tag: int, column: str) -> Read:
-    read = _find(spec, word, None, column)
+def _find_any(spec: str, word: int, tag: int, column: str, fields: Fields) -> Read:
+    read = _find(spec, word, None, column, fields)
     path = Path(spec)
     if spec.startswith("sample:") or suffix(path) in JSON:
         return read

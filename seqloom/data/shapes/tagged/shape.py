@@ -18,7 +18,9 @@ from seqloom.data.options import DataOptions
 from seqloom.data.shapes.shape import RowShape
 from seqloom.data.shapes.tagged.doctor import examine_tagged
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_untagged
+from seqloom.data.shapes.tagged.roles import tagged_roles
 from seqloom.data.shapes.tagged.rows import TaggedRows
+from seqloom.data.shapes.tagged.spans import Fields
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary, training_text
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
@@ -27,6 +29,13 @@ class Options(DataOptions):
     column: str = Field("text", min_length=1, description="text column of JSONL files")
     word: int = Field(1, description="word column of CoNLL files, from 1, or from the end: -1 is the last")
     tag: int = Field(-1, description="tag column of CoNLL files")
+    words: str = Field("words", min_length=1, description="list of words in JSONL files")
+    tags: str = Field("tags", min_length=1, description="list of their tags in JSONL files")
+    spans: str = Field("spans", min_length=1, description="list of entities in the text of JSONL files")
+
+    @property
+    def fields(self) -> Fields:
+        return Fields(self.words, self.tags, self.spans)
 
 
 class TaggedTokenizerOptions(Strict):
@@ -41,13 +50,16 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     tokenizer = TaggedTokenizerOptions
 
     def open(self, spec: str, options: Options) -> TaggedSource:
-        return open_tagged(spec, options.word, options.tag, options.column)
+        return open_tagged(spec, options.word, options.tag, options.column, options.fields)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return tagged_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
-        return (row._asdict() for row in open_untagged(spec, options.word, options.tag, options.column))
+        return (row._asdict() for row in open_untagged(spec, options.word, options.tag, options.column, options.fields))
 
     def examine(self, options: Options) -> list[Finding]:
-        return examine_tagged(options.train, options.word, options.tag, options.column, options.valid)
+        return examine_tagged(options.train, options.word, options.tag, options.column, options.valid, options.fields)
 
     def choose(self, train: TaggedSource, given: Mapping[str, Any]) -> list[Choice]:
         if train.single:

@@ -2,6 +2,8 @@
 
 {"text": "Ada lives in Paris.", "spans": [{"start": 13, "end": 18, "label": "LOC"}]}
 {"words": ["Ada", "lives", "in", "Paris", "."], "tags": ["B-PER", "O", "O", "B-LOC", "O"]}
+
+A span may also be a list, [13, 18, "LOC"], and the lists may have other names.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
@@ -21,10 +23,22 @@ from seqloom.data.shapes.tagged.schemes import spans_to_bio
 Span = tuple[int, int, str]
 
 
-def read_json(path: Path, column: str, tagged: bool) -> Iterator[Sentence]:
+class Fields(NamedTuple):
+    """The names of the lists in a row."""
+
+    words: str = "words"
+    tags: str = "tags"
+    spans: str = "spans"
+
+
+USUAL = Fields()
+
+
+def read_json(path: Path, column: str, tagged: bool, fields: Fields = USUAL) -> Iterator[Sentence]:
     """`tagged`: a sentence without tags is an error; otherwise tags are optional."""
     for number, row in read_jsonl(path):
         place = f"{path}:{number}"
+        row |= {role: row[name] for role, name in fields._asdict().items() if name != role and name in row}
         if "words" in row:
             yield _listed(row, number, place, tagged)
         else:
@@ -69,7 +83,7 @@ def _listed(row: Json, number: int, place: str, tagged: bool) -> Sentence:
     words = _texts(row, "words", place)
     if "tags" not in row:
         if tagged:
-            raise UserError(f'{place}: words without tags; give "tags", a list with one per word')
+            raise UserError(f'{place}: words without tags; give "tags", a list with one per word, or -o data.tags=...')
         return Sentence(number, words, [])
     tags = _texts(row, "tags", place)
     if len(tags) != len(words):
@@ -81,6 +95,8 @@ def _texts(row: Json, column: str, place: str) -> list[str]:
     values = row[column]
     if not isinstance(values, list):
         raise UserError(f"{place}: {column!r} must be a list of texts")
+    if column == "tags":  # numbers of tags, as in some published sets
+        values = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
     for n, value in enumerate(values):
         if not isinstance(value, str) or not value.strip():
             raise UserError(f"{place}: {column!r} has {value!r} at position {n + 1}; expected a text")
@@ -89,10 +105,11 @@ def _texts(row: Json, column: str, place: str) -> list[str]:
 
 
 def _spanned(row: Json, number: int, place: str, column: str, tagged: bool) -> Sentence:
-    text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"')
+    text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"', "column")
     if "spans" not in row:
         if tagged:
-            raise UserError(f'{place}: a text without spans; give "spans", an empty list if there are no entities')
+            way_out = 'give "spans", an empty list if there are no entities, or -o data.spans=...'
+            raise UserError(f"{place}: a text without spans; {way_out}")
         return untagged(number, text)
     if not isinstance(row["spans"], list):
         raise UserError(f'{place}: "spans" must be a list of objects with start, end and label')
@@ -100,9 +117,12 @@ def _spanned(row: Json, number: int, place: str, column: str, tagged: bool) -> S
 
 
 def _span(span: Any, place: str) -> Span:
-    """The offsets and the label of one entity."""
+    """The offsets and the label of one entity: an object, or a list of the three."""
+    if isinstance(span, list) and len(span) == 3:
+        span = dict(zip(("start", "end", "label"), span, strict=True))
     if isinstance(span, dict):
-        begin, end, label = span.get("start"), span.get("end"), span.get("label")
+        begin, end = span.get("start", span.get("start_offset")), span.get("end", span.get("end_offset"))
+        label = span.get("label")
         whole = isinstance(begin, int) and isinstance(end, int) and not isinstance(begin, bool)
         if whole and isinstance(label, str) and label.strip():
             return begin, end, label.strip()  # type: ignore[return-value]

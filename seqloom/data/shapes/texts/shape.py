@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pydantic import Field
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
+from seqloom.data.roles import text_roles
 from seqloom.data.shapes.shape import Shape, fitted, prepared
 from seqloom.data.shapes.texts.doctor import examine_text
 from seqloom.data.split import split_text
@@ -31,6 +33,9 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
 
     def open(self, spec: str, options: Options) -> Source:
         return open_text(spec, options.column)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        return text_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         """Every line that is not empty."""
