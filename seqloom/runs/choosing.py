@@ -7,6 +7,7 @@ that running the same command again chooses the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -33,7 +34,7 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     if columns:
         return found.choices
     options = validate({"data": shape.options}, {"data": found.section("data")})["data"]
-    train = _training_set(request.task.shape(request.given["task"]), options)
+    train = _training_set(request.task.shape(request.given["task"]), options, _changed(options.train))
     found.add(shape.choose(train, found.settings))
     found.add(request.task.choose(train, found.settings))
     found.add([Choice("train.epochs", EPOCHS, ""), Choice("train.patience", PATIENCE, "")])
@@ -43,9 +44,14 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
 
 
 @lru_cache(maxsize=2)
-def _training_set(shape: str, options: DataOptions) -> Any:
+def _training_set(shape: str, options: DataOptions, changed: float) -> Any:
     """Kept, because the entries of a comparison choose from the same data one after the other."""
     return find_shape(shape).open_parts(options)["train"]
+
+
+def _changed(spec: str) -> float:
+    """When a file was last changed; 0: it is not a single file."""
+    return os.stat(spec).st_mtime if os.path.exists(spec) else 0.0
 
 
 class _Choices:

@@ -54,10 +54,6 @@ class Shape(ABC, Generic[O, T, P, R, V]):
         """Whether this is certainly data of this shape."""
         return False
 
-    def roles(self, spec: str, given: Mapping[str, Any]) -> list[Choice]:
-        """Which column is what, found by looking at the file, where the user does not say (`given`: data options)."""
-        return []
-
     def choose(self, train: P, given: Mapping[str, Any]) -> list[Choice]:
         """Settings of the tokenizer that suit this training set; `given`: settings by path."""
         return []
