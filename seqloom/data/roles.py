@@ -117,7 +117,7 @@ class Column:
             return False
         if any(isinstance(cell, dict) for cell in self.cells):
             return False
-        whole = all(not is_number(value) or float(value).is_integer() for value in self.counts if is_finite(value))
+        whole = all(not is_number(value) or float(value).is_integer() for value in self.counts if _is_finite(value))
         if self.number and not whole and self.distinct > STEPS:
             return False
         return _recurs(self.counts) or self.parts is not None
@@ -142,7 +142,7 @@ class Column:
         return bool(self.values) and sum(map(test, self.values)) >= 0.95 * len(self.values)
 
 
-def is_finite(value: str) -> bool:
+def _is_finite(value: str) -> bool:
     return value.strip().lstrip("+-").lower() not in ("nan", "inf", "infinity")
 
 

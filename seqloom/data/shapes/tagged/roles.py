@@ -89,29 +89,33 @@ def _in_columns(spec: str, lines: Lines, given: Mapping[str, object]) -> list[Ch
     if width < 2:
         return []
     columns = [_Cells(number, lines) for number in range(1, width + 1)]
-    word, tag = given.get("word"), given.get("tag")
-    found = []
     if width == CONLLU and columns[0].counting:
         found = [Choice("data.word", 2, "CoNLL-U: FORM"), Choice("data.tag", 4, "CoNLL-U: UPOS")]
         return [choice for choice in found if given.get(choice.path.removeprefix("data.")) is None]
+    found, word, tag = [], given.get("word"), given.get("tag")
     if word is None and _no_words(columns):
         fit = [c for c in columns if not (c.counting or c.idle or c.entities) and c.number != tag]
-        if fit:
-            word = max(fit, key=lambda column: len(column.counts)).number
-            found.append(Choice("data.word", word, "the column with most distinct values"))
-    places = {1, *(n for n in (word,) if n is not None)} if word is None else {word}
+        found = [Choice("data.word", c.number, "the column with most distinct values") for c in _most_distinct(fit)]
+        word = found[0].value if found else None
+    return [*found, *(_tag(spec, columns, word or 1) if tag is None else ())]
+
+
+def _most_distinct(columns: Sequence[_Cells]) -> list[_Cells]:
+    return sorted(columns, key=lambda column: -len(column.counts))[:1]
+
+
+def _tag(spec: str, columns: Sequence[_Cells], word: object) -> list[Choice]:
+    """Another tag column than the last, if that one cannot be it."""
     last = columns[-1]
-    if tag is None and (last.number in places or last.counting or last.idle or not last.recurs):
-        others = [c for c in columns if c.number not in places and not (c.counting or c.idle) and c.recurs]
-        fit = [column for column in others if column.entities][-1:] or others
-        if len(fit) > 1:
-            shown = ", ".join(f"{column.number} ({len(column.counts):,} values)" for column in fit)
-            raise UserError(
-                f"{spec}: {len(fit)} columns could be the tags: {shown}; say which: -o data.tag={fit[-1].number}"
-            )
-        if fit:
-            found.append(Choice("data.tag", fit[0].number, f"{len(fit[0].counts):,} values that recur"))
-    return found
+    if not (last.number == word or last.counting or last.idle or not last.recurs):
+        return []
+    others = [c for c in columns if c.number != word and not (c.counting or c.idle) and c.recurs]
+    fit = [column for column in others if column.entities][-1:] or others
+    if len(fit) > 1:
+        shown = ", ".join(f"{column.number} ({len(column.counts):,} values)" for column in fit)
+        which = f"say which: -o data.tag={fit[-1].number}"
+        raise UserError(f"{spec}: {len(fit)} columns could be the tags: {shown}; {which}")
+    return [Choice("data.tag", column.number, f"{len(column.counts):,} values that recur") for column in fit]
 
 
 def _no_words(columns: Sequence[_Cells]) -> bool:
