@@ -12,8 +12,10 @@ from seqloom.data.shapes.frames.reading import FrameSource
 from seqloom.data.shapes.labelled.reading import LabelledSource
 
 _MOST = 256  # tokens read of a row: more take time, and rarely change the answer
-_ROWS = 32  # rows of average length in a batch, within these bounds in tokens
+_ROWS = 24  # rows of average length in a batch, within these bounds in tokens
 _LEAST_BATCH, _MOST_BATCH = 512, 4096
+_STEPS = 1200  # updates that a small set needs, within these bounds in epochs
+_LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
 
 
 class Lengths(NamedTuple):
@@ -33,15 +35,23 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
         found.append(Choice("task.keep", "both", f"{read}; of longer ones, the start and the end are read"))
     longest = given.get("task.longest", longest)
     mean = min(lengths.mean + 2, longest)
-    batch = round(min(_MOST_BATCH, max(_LEAST_BATCH, _ROWS * mean)))
+    batch = given.get("task.batch_tokens") or round(min(_MOST_BATCH, max(_LEAST_BATCH, _ROWS * mean)))
+    epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * mean))))
     size = f"{train.count:,} rows of {lengths.mean:.0f} {lengths.unit} on average"
-    found += [Choice("task.batch_tokens", batch, size), Choice("train.rate", 4e-3, size)]
-    found += [Choice(f"train.{name}", value, size) for name, value in (("epochs", 8.0), ("patience", 4))]
-    found.append(Choice("task.select", "loss", "less noisy than the accuracy of a few hundred rows"))
-    found += [Choice("task.pooling", "max", "better than the mean on most of the sets tried")]
-    if isinstance(train, LabelledSource):
-        found.append(Choice("task.word_dropout", 0.1, "so that no single word decides"))
-    return found
+    few = "rows are few, so that single words must not decide"
+    settings = {
+        "task.batch_tokens": (batch, size),
+        "train.rate": (4e-3, size),
+        "train.epochs": (float(epochs), size),
+        "train.patience": (4, size),
+        "task.pooling": ("max", "ahead of the mean in most experiments"),
+        "task.smoothing": (0.1, few),
+        "task.word_dropout": (0.1, few),
+        "task.select": ("loss", "less noisy than the accuracy of some hundred rows"),
+    }
+    if isinstance(train, FrameSource):
+        del settings["task.word_dropout"]
+    return found + [Choice(path, value, reason) for path, (value, reason) in settings.items()]
 
 
 def demand(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> Demand:
