@@ -40,6 +40,7 @@ from seqloom.tasks.forecasting.scores import SCORES
 from seqloom.tasks.forecasting.windows import JoinedRows, Layout, Places, SeriesWindows, Windows, random_windows
 
 _EQUATIONS = 256  # examples of the least-squares problem per batch
+_MOST_EQUATIONS = 400_000  # of them; more are thinned out evenly
 _ONE_WAY: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
 _PROBED = 4  # series whose future the leakage probe changes
 _SHOWN = 12  # values in a sample
@@ -141,9 +142,27 @@ class Forecasting(Task[SeriesRows]):
         values = np.concatenate([series.T.ravel() for series in rows.values])
         return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
 
-    def lessons(self, rows: SeriesRows) -> Iterator[Batch]:
-        """Each history with the block that follows. With a window scale, the newest value of a history may always be
-        the same; a strategy that feeds forecasts back must have seen others, so the last block is added."""
+    @property
+    def solvable(self) -> bool:
+        """Whether least squares can fit it: point forecasts, all made from what was read."""
+        return self.output.size == 1 and not self.config.blank
+
+    @property
+    def seasons(self) -> list[int]:
+        """Points per season, the main one first; empty: none."""
+        known = getattr(self.scale, "seasons", None) or [self.scale.season]
+        return [season for season in known if season > 1]
+
+    @property
+    def reads(self) -> int:
+        return self.config.context
+
+    def lessons(self, rows: SeriesRows, stretch: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
+        """Each history with the block that follows; `stretch`: of (n, count), the n-th of so many stretches of time.
+
+        With a window scale, the newest value of a history may always be the same; a strategy that feeds forecasts back
+        must have seen others, so the last block is added.
+        """
         c = self.config
         if c.blank:
             raise UserError("task.direct=steps predicts at empty positions, which least squares cannot fit; use head")
@@ -151,10 +170,12 @@ class Forecasting(Task[SeriesRows]):
             raise UserError(f"task.output={c.output}: least squares fits point forecasts only; use task.output=point")
         reach = c.size if c.window_scale == "none" else c.horizon
         windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
-        places = windows.trained()
+        places = windows.trained().stretch(*stretch)
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
-        for start in range(0, count, _EQUATIONS):
-            batch = self.collate(windows, places, np.arange(start, min(count, start + _EQUATIONS)))
+        every = max(1, -(-count * stretch[1] // _MOST_EQUATIONS))
+        chosen = np.arange(0, count, every)
+        for start in range(0, len(chosen), _EQUATIONS):
+            batch = self.collate(windows, places, chosen[start : start + _EQUATIONS])
             assert batch.context is not None
             yield Batch(batch.context, batch.context_mask, batch.targets[:, 0])
             if batch.inputs.size(1) > 1 and batch.context_mask is None:
