@@ -1,8 +1,8 @@
 """Linear: one linear map from the last `span` values straight to all steps of a forecast (Zeng et al. 2023).
 
 With `task.window_scale=last` this is NLinear; with `decompose`, DLinear: a moving average of the window and the
-remainder have a map each. Their sum is again one linear map of the window, so without a penalty least squares finds the same
-forecasts with and without it; it matters for gradient descent, and slightly with a penalty.
+remainder have a map each. Their sum is again one linear map of the window, so without a penalty least squares finds the
+same forecasts with and without it; it matters for gradient descent, and slightly with a penalty.
 
 Least squares gives the optimum in closed form. The penalty is the one with the least error in cross-validation, over
 consecutive stretches of the training set. Where inputs or outputs are not plain numbers, the map is trained by descent.
