@@ -28,7 +28,7 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
-from seqloom.tasks.forecasting.backtests import extra_scores, gaps, margins, rolling, short_series, too_short
+from seqloom.tasks.forecasting.backtests import extra_scores, factors, gaps, margins, rolling, short_series, too_short
 from seqloom.tasks.forecasting.baselines import fit_autoregression
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
@@ -78,7 +78,8 @@ class Forecasting(Task[SeriesRows]):
         targets = 1 if self.apart else len(scale.targets)
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels, c.bins)
-        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
+        self.conformal = c.intervals == "conformal"
+        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths, self.conformal)
         if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
             self.binned, self.vocabulary = self.output, self.output.size
         self.scores = tuple(
@@ -93,7 +94,8 @@ class Forecasting(Task[SeriesRows]):
 
     def head(self, width: int) -> nn.Module:
         c = self.config
-        measured = None if self.output.probabilistic else (c.horizon, len(self.scale.targets), len(c.levels))
+        kept = self.conformal or not self.output.probabilistic
+        measured = (c.horizon, len(self.scale.targets), len(c.levels)) if kept else None
         return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
 
     def check_model(self, model: SequenceModel) -> None:
@@ -213,8 +215,7 @@ class Forecasting(Task[SeriesRows]):
         def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, windows, some, quantiles)
 
-        drawn = c.drawn if self.output.probabilistic and self.forecaster.draws else 0
-        test = rolling(forecast, windows, rows, origins, () if quick else c.levels, drawn)
+        test = rolling(forecast, windows, rows, origins, () if quick else c.levels, self._drawn)
         scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
         if quick:
@@ -226,7 +227,8 @@ class Forecasting(Task[SeriesRows]):
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
-        """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster."""
+        """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster, and the
+        calibration of the others."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
         head = model.part(ForecastHead)
@@ -235,9 +237,14 @@ class Forecasting(Task[SeriesRows]):
         head.margins.zero_()
 
         def forecast(some: Origins, _: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            if self.conformal:
+                return self.forecaster.raw(model, windows, some)
             return self.forecaster.forecast(model, windows, some)
 
-        found = margins(forecast, windows, places, self.config.levels)
+        if self.conformal:
+            found = factors(forecast, windows, places, self.config.levels, self._drawn)
+        else:
+            found = margins(forecast, windows, places, self.config.levels)
         head.margins.copy_(torch.from_numpy(found))
 
     def forecast(
@@ -283,6 +290,11 @@ class Forecasting(Task[SeriesRows]):
     def example(self, rows: int, length: int) -> Windows:
         """A history of that length and as many positions after it, rounded up to full blocks."""
         return random_windows(self.layout, rows, length, ends=self.config.by_head)
+
+    @property
+    def _drawn(self) -> int:
+        """Windows of a part with intervals from sample paths; 0: all, or none are needed."""
+        return self.config.drawn if self.output.probabilistic and self.forecaster.draws else 0
 
     def _answers(self, model: SequenceModel, options: Json) -> ForecastRows:
         refuse_options(self.name, {name: value for name, value in options.items() if name != "back"})
@@ -336,6 +348,8 @@ class Forecasting(Task[SeriesRows]):
         if self.output.probabilistic and self.forecaster.draws:
             some = f" of {c.drawn} windows" if 0 < c.drawn < count else ""
             parts.append(f"intervals from {c.paths} sample paths{some}")
+        if self.conformal:
+            parts.append("intervals calibrated on the validation set")
         return "; ".join(parts)
 
 
