@@ -75,6 +75,19 @@ def extra_scores(
     return found
 
 
+def first_step(scores: Json) -> Json:
+    """The scores, with the error one step ahead where repeating the last value is better: a mean over a long horizon
+    hides it."""
+    steps = scores["horizon"]
+    ours, last = steps["rmse"][0], steps["baselines"]["last value"][0]
+    if ours is None or last is None or ours <= last:
+        return scores
+    for name, found in scores["baselines"].items():
+        found["rmse_1"] = steps["baselines"][name][0]
+    note = f"one step ahead worse than repeating the last value (RMSE {ours:.4g}, {last:.4g})"
+    return scores | {"rmse_1": ours, "protocol": f"{scores['protocol']}; {note}"}
+
+
 def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]) -> dict[str, Backtest]:
     """Backtests of the naive baselines; `facts`: the fitted autoregression. naive2 only where it is not too slow."""
     errors, season = _errors(rows), max(1, rows.scale.season)

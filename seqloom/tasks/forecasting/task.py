@@ -28,7 +28,16 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
-from seqloom.tasks.forecasting.backtests import extra_scores, factors, gaps, margins, rolling, short_series, too_short
+from seqloom.tasks.forecasting.backtests import (
+    extra_scores,
+    factors,
+    first_step,
+    gaps,
+    margins,
+    rolling,
+    short_series,
+    too_short,
+)
 from seqloom.tasks.forecasting.baselines import fit_autoregression
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
@@ -217,13 +226,16 @@ class Forecasting(Task[SeriesRows]):
 
         test = rolling(forecast, windows, rows, origins, () if quick else c.levels, self._drawn)
         scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
+        if test.zeros:
+            scores["protocol"] += f"; MAPE without {test.zeros:,} actual values of 0"
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
         if quick:
             return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
         scores["pieces"] = test.pieces(self.metric)
         if brief:
             return scores
-        return scores | extra_scores(forecast, windows, rows, origins, test, naive or {}, c.stride)
+        scores |= extra_scores(forecast, windows, rows, origins, test, naive or {}, c.stride)
+        return first_step(scores)
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
