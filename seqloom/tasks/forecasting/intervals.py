@@ -1,9 +1,9 @@
 """Prediction intervals by split conformal prediction (Vovk et al. 2005; Lei et al. 2018), step by step.
 
 Every level lies at a distance from the point forecast: the model's own quantile (conformalised quantiles, Romano et al.
-2019) or, for a point forecaster, the standard deviation of the history in the window, so that bands widen where a series
-swings more. The distance is multiplied by the quantile of `error / distance` over the windows of the validation set. A
-band therefore always contains its point forecast, and the bands of higher levels contain those of lower ones.
+2019) or, for a point forecaster, the standard deviation of the history in the window, so that bands widen where a
+series swings more. The distance is multiplied by the quantile of `error / distance` over the windows of the validation
+set. A band therefore always contains its point forecast, and the bands of higher levels contain those of lower ones.
 
 Overlapping windows are not independent. Errors are taken to be so after half a horizon: n windows without overlap count
 as 2n, and the quantiles of so few values are widened as those of a normal distribution would be, by the ratio of
