@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from toys import ToyScale, ToySeries
 
+from seqloom.tasks.forecasting.backtests import first_step
 from seqloom.tasks.forecasting.baselines import Autoregression, fit_autoregression, naive2, simple_forecasts
 from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
 from seqloom.tasks.forecasting.windows import Layout, SeriesWindows, fill_forward
@@ -156,3 +157,28 @@ def test_filling_forward_invents_nothing_before_the_first_value() -> None:
     values = np.array([[[np.nan], [1.0], [np.nan], [np.nan], [4.0]]])
     found = fill_forward(values)[0, :, 0]
     assert np.isnan(found[0]) and found[1:].tolist() == [1, 1, 1, 4]
+
+
+def test_percentages_skip_what_has_none_and_never_become_infinite() -> None:
+    scale = ToyScale(2)
+    actual = np.array([[[10.0, 0], [20, 0], [0, 0], [np.nan, 0]]])
+    test = Backtest(scale, 4)
+    test.add(scale.apply(actual * 1.1 + 1), scale.apply(actual), np.ones((1, 2)))
+    scores = test.scores()
+    assert scores["mape"] == pytest.approx((20 + 15) / 2, rel=1e-4), "of the two values that are not 0"
+    assert scores["wape"] == pytest.approx(100 * (2 + 3 + 1) / 30, rel=1e-4), "of the target that has a size"
+    assert test.zeros == 5
+    nothing = Backtest(scale, 4)
+    nothing.add(scale.apply(actual), scale.apply(0 * actual), np.ones((1, 2)))
+    assert nothing.scores()["mape"] is None and nothing.scores()["wape"] is None
+
+
+def test_the_first_step_is_reported_where_the_last_value_is_better() -> None:
+    def scores(ours: float | None) -> Any:
+        steps = {"rmse": [ours, 1.0], "baselines": {"last value": [0.5, 2.0], "drift": [0.6, 3.0]}}
+        return first_step({"horizon": steps, "baselines": {"last value": {}, "drift": {}}, "protocol": "direct"})
+
+    assert "rmse_1" not in scores(0.4) and "rmse_1" not in scores(None)
+    found = scores(0.7)
+    assert found["rmse_1"] == 0.7 and found["baselines"]["drift"]["rmse_1"] == 0.6
+    assert found["protocol"].endswith("one step ahead worse than repeating the last value (RMSE 0.7, 0.5)")

@@ -31,9 +31,10 @@ def print_summary(summary: Json, names: Sequence[str]) -> None:
 
 def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
     rows = []
+    names = [name for name in names if any(name in score for score in scores.values())]
     for part, score in scores.items():
         print(f"{part}: {score['protocol']}")
-        main = main_scores(score, names)
+        main = {name: score.get(name) for name in names}
         rows += [{"part": part, "who": "this model", **main}]
         if whole := score.get("float32"):
             rows[-1]["who"] = "this model, int8"
@@ -84,7 +85,7 @@ def print_table(rows: list[Json]) -> None:
         return
     table, console = Table(box=None, header_style="bold", pad_edge=False), Console()
     texts = [[_cell(value) for value in row.values()] for row in rows]
-    numeric = [isinstance(value, int | float) for value in rows[0].values()]
+    numeric = [any(isinstance(row[name], int | float) for row in rows) for name in rows[0]]
     least = [_longest_word([*column, name] if number else column)
              for name, number, column in zip(rows[0], numeric, zip(*texts, strict=True), strict=True)]  # fmt: skip
     shown = len(least)

@@ -25,6 +25,7 @@ from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.core.task import AnyTask
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.least_squares import Moments, make_identity, need_number_sizes
 from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
 
@@ -57,7 +58,7 @@ class Config(ModelConfig):
     def assemble(self, task: AnyTask) -> SequenceModel:
         if not self.solve:
             return super().assemble(task)
-        inputs, outputs = _sizes(task)
+        inputs, outputs = need_number_sizes(task, "model.solve", "use model.solve=false")
         backbone = self.model_copy(update={"inputs": inputs, "width": outputs}).build()
         task.check_kind(backbone.kind)
         return SolvedWindow(task.embed(inputs), backbone, task.head(outputs), self.ridge)
@@ -110,57 +111,40 @@ class SolvedWindow(Network):
         super().__init__(embed, backbone, head)
         self.ridge = ridge
         for part in (embed, head):
-            _make_identity(*_linear(part))
+            make_identity(part)
 
     def learn(self, task: object, rows: object) -> int:
         if not isinstance(task, SolvedTask):
             raise UserError("model.solve: this task has no numeric examples for least squares; use model.solve=false")
-        return self.solve(task.lessons(rows))
+        moments = self.moments(task.lessons(rows))
+        return self.accept(moments, self.ridge)
 
     @torch.no_grad()
-    def solve(self, lessons: Iterable[Batch]) -> int:
-        """Least squares over all examples; those with a missing target are skipped."""
+    def moments(self, lessons: Iterable[Batch]) -> Moments:
+        """Sums over all examples; those with a missing target are skipped."""
         backbone: Any = self.backbone
         reader, span = backbone.reader, backbone.span
-        size, count = reader.in_features + 1, 0
-        gram, moment = (torch.zeros(size, n, dtype=torch.float64) for n in (size, reader.out_features))
+        found = Moments(reader.in_features, reader.out_features)
         for lesson in lessons:
             inputs, mask, targets = lesson.inputs, lesson.mask, lesson.targets
             read = torch.cat([inputs.new_zeros(inputs.size(0), span, inputs.size(-1)), inputs], dim=1)
-            complete = targets.flatten(1).isfinite().all(1)
-            x = keep_last(read, span, mask).flatten(1)[complete].double()
-            x = torch.cat((x, x.new_ones(len(x), 1)), dim=1)
-            gram.addmm_(x.T, x)
-            moment.addmm_(x.T, targets.flatten(1)[complete].double())
-            count += len(x)
-        if not count:
+            found.add(self.features(keep_last(read, span, mask).flatten(1)), targets.flatten(1))
+        return found
+
+    def features(self, windows: Tensor) -> Tensor:
+        """What the linear layer reads of windows (n, span * inputs)."""
+        return windows
+
+    @torch.no_grad()
+    def accept(self, moments: Moments, ridge: float) -> int:
+        """Take over the solution; returns the number of examples."""
+        if not moments.count:
             raise UserError("model.solve: every training example has a missing target; use model.solve=false")
-        gram.diagonal()[:-1].add_(self.ridge * count)
-        solution = torch.linalg.lstsq(gram, moment, rcond=1e-12, driver="gelsd").solution
-        reader.weight.copy_(solution[:-1].T)
-        reader.bias.copy_(solution[-1])
-        return count
-
-
-def _linear(part: nn.Module) -> list[nn.Linear]:
-    found = [module for module in part.modules() if isinstance(module, nn.Linear)]
-    if len(found) != 1 or any(isinstance(module, nn.Embedding) for module in part.modules()):
-        raise UserError("model.solve: needs numeric inputs and outputs, which this task lacks; use model.solve=false")
-    return found
-
-
-def _sizes(task: AnyTask) -> tuple[int, int]:
-    """How many numbers the task has per step as input, and as output."""
-    (reads,), (writes,) = _linear(task.embed(1)), _linear(task.head(1))
-    return reads.in_features, writes.out_features
-
-
-def _make_identity(linear: nn.Linear) -> None:
-    """Replace the weights with a fixed identity."""
-    weight, bias = torch.eye(linear.out_features), torch.zeros(linear.out_features)
-    del linear.weight, linear.bias
-    linear.register_buffer("weight", weight)
-    linear.register_buffer("bias", bias)
+        backbone: Any = self.backbone
+        solution = moments.solve(ridge)
+        backbone.reader.weight.copy_(solution[:-1].T)
+        backbone.reader.bias.copy_(solution[-1])
+        return moments.count
 
 
 class Perceptron(nn.Module):

@@ -70,14 +70,24 @@ def tokenizer_options(config: RunConfig) -> Strict:
 
 
 def current(config: RunConfig) -> RunConfig:
-    """Settings as this version writes them; older versions recorded the data and tokenizer options of every task."""
+    """Settings as this version writes them; older versions recorded the data and tokenizer options of every task, and
+    lacked options that have been added since, whose defaults leave a run as it was."""
     shape = shape_of(config)
-    data, tokenizer = _own(shape.options, config.data), _own(shape.tokenizer, config.tokenizer)
-    return config.model_copy(update={"data": data, "tokenizer": tokenizer})
+    kinds = {name: find_config(f"{name}s", getattr(config, name)["name"]) for name in ("task", "model")}
+    found = {name: _since(kind) | getattr(config, name) for name, kind in kinds.items()}
+    for name, kind in (("data", shape.options), ("tokenizer", shape.tokenizer)):
+        found[name] = _since(kind) | _own(kind, getattr(config, name))
+    return config.model_copy(update=found)
 
 
 def _own(kind: type[Strict], options: Json) -> Json:
     return {name: value for name, value in options.items() if name in kind.model_fields}
+
+
+def _since(kind: type[Strict]) -> Json:
+    """The default of every option, as JSON."""
+    fields = kind.model_fields.items()
+    return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 
 
 def _checked(kind: type[Strict], options: Json, what: str) -> Any:

@@ -11,6 +11,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.order import spread
 from seqloom.core.rows import Json
 from seqloom.tasks.forecasting.baselines import Autoregression, naive2, simple_forecasts
+from seqloom.tasks.forecasting.intervals import deviations, distances, independent_windows, multipliers
 from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
 from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
 
@@ -74,6 +75,19 @@ def extra_scores(
     return found
 
 
+def first_step(scores: Json) -> Json:
+    """The scores, with the error one step ahead where repeating the last value is better: a mean over a long horizon
+    hides it."""
+    steps = scores["horizon"]
+    ours, last = steps["rmse"][0], steps["baselines"]["last value"][0]
+    if ours is None or last is None or ours <= last:
+        return scores
+    for name, found in scores["baselines"].items():
+        found["rmse_1"] = steps["baselines"][name][0]
+    note = f"one step ahead worse than repeating the last value (RMSE {ours:.4g}, {last:.4g})"
+    return scores | {"rmse_1": ours, "protocol": f"{scores['protocol']}; {note}"}
+
+
 def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]) -> dict[str, Backtest]:
     """Backtests of the naive baselines; `facts`: the fitted autoregression. naive2 only where it is not too slow."""
     errors, season = _errors(rows), max(1, rows.scale.season)
@@ -101,6 +115,19 @@ def margins(forecast: Forecast, windows: SeriesWindows, places: Places, levels: 
     every = np.concatenate(errors)
     every[:, ~np.isfinite(every).any(0)] = 0.0
     return np.moveaxis(np.nanquantile(every, levels, axis=0), 0, -1)
+
+
+def factors(
+    forecast: Forecast, windows: SeriesWindows, places: Places, levels: Sequence[float], drawn: int = 0
+) -> np.ndarray:
+    """The factors of calibrated intervals, (H, targets, levels); `drawn`: at most so many windows, 0: any number."""
+    errors, spaces = [], []
+    for part in parts(places.locate(places.some(min(_MEASURED, drawn or _MEASURED)))):
+        points, quantiles = forecast(part, True)
+        errors.append(windows.future(*part) - points)
+        spaces.append(distances(points, quantiles, deviations(windows, *part), len(levels)))
+    counted = independent_windows(places, windows.horizon)
+    return multipliers(np.concatenate(errors), np.concatenate(spaces), levels, counted)
 
 
 def short_series(part: str, windows: SeriesWindows, places: Places) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from seqloom.core.network import SequenceModel
+from seqloom.tasks.forecasting.intervals import bands as calibrated
+from seqloom.tasks.forecasting.intervals import deviations
 from seqloom.tasks.forecasting.outputs import ForecastHead
 from seqloom.tasks.forecasting.rollout import read_forced, run_on
 from seqloom.tasks.forecasting.windows import SeriesWindows, Windows
@@ -34,6 +36,7 @@ class Forecaster:
     blank: bool  # all steps at once, at one empty position per step
     levels: Sequence[float]
     paths: int
+    conformal: bool = False  # calibrated intervals
 
     @property
     def draws(self) -> bool:
@@ -46,7 +49,8 @@ class Forecaster:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Point forecasts (W, H, N) and, if requested and available, quantiles (W, H, N, levels); in scaled units.
 
-        The quantiles of a point forecaster come from its errors on the validation set, step by step.
+        The quantiles of a point forecaster come from its errors on the validation set, step by step; with `conformal`,
+        those of a distribution are calibrated by such errors.
         """
         training = model.training
         model.eval()
@@ -57,7 +61,7 @@ class Forecaster:
             outputs = self._outputs(model, batch, windows)
             point = self.output.guess(outputs)[..., None]
             forecasts.append(self._unscaled(point, batch, windows)[..., 0])
-            if margins is not None:
+            if margins is not None and not self.conformal:
                 bands.append(forecasts[-1][..., None] + margins * self._scales(batch, windows))
             if probabilistic and not self.draws:
                 bands.append(self._unscaled(self.output.quantiles(outputs, self.levels), batch, windows))
@@ -65,7 +69,16 @@ class Forecaster:
             pieces = _parts(origins, self._rows_at_once(windows, self.paths))
             bands = [self._path_quantiles(model, windows, part) for part in pieces]
         model.train(training)
-        return np.concatenate(forecasts), np.concatenate(bands) if bands else None
+        points, raw = np.concatenate(forecasts), np.concatenate(bands) if bands else None
+        if quantiles and self.conformal and not (raw is None and margins is None):
+            raw = calibrated(points, raw, deviations(windows, *origins), margins, self.levels)
+        return points, raw
+
+    def raw(
+        self, model: SequenceModel, windows: SeriesWindows, origins: Origins
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Point forecasts and the quantiles of the output distribution, if there is one, not calibrated."""
+        return replace(self, conformal=False).forecast(model, windows, origins, self.output.probabilistic)
 
     def cut(self, windows: SeriesWindows, origins: Origins) -> Windows:
         """Windows without anything that lies after their origins."""

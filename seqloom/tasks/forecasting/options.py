@@ -36,6 +36,9 @@ class ForecastOptions(TaskConfig):
     bins: int = Field(64, ge=2, description="bins: number of intervals, equally likely under a normal distribution")
     error: Literal["squared", "absolute"] = Field("squared", description="point: the error to minimise")
     levels: list[float] = Field([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95], description="quantile levels, ascending")
+    intervals: Literal["plain", "conformal"] = Field(
+        "plain", description="errors or quantiles as they are, or calibrated on the validation set (conformal)"
+    )
     paths: int = Field(100, ge=2, description="recursive, combined: sample paths that intervals are estimated from")
     window_scale: WindowScale = Field(
         "none", description="normalise each window: subtract its last value, or standardise it; undone in forecasts"

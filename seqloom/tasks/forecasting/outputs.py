@@ -165,8 +165,8 @@ class Bins(Output):
 class ForecastHead(nn.Module):
     """(..., width) -> (..., block, targets, size): output parameters for each of the next points.
 
-    `margins`: quantiles of the errors of point forecasts, (steps, targets, levels), 0 until they have been measured;
-    None where the output is a distribution.
+    `margins`: quantiles of the errors of point forecasts, (steps, targets, levels), or the factors of calibrated
+    intervals (intervals.py); 0 until they have been measured. None where the output is a distribution, not calibrated.
     """
 
     margins: Tensor | None

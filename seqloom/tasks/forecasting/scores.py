@@ -7,6 +7,9 @@ smape            200 |y - f| / (|y| + |f|), per cent, of raw values; 0 where bot
 mase             absolute error relative to that of the one-step seasonal naive forecast before this part
                  (Hyndman & Koehler 2006)
 owa              mean of smape and mase, each relative to naive2, the benchmark of the M4 competition
+mape             100 |y - f| / |y|, per cent, of raw values; undefined where y is 0: those are skipped
+wape             100 sum |y - f| / sum |y|, per cent, of raw values; the mean over the targets, which may differ in unit
+rmse_1           rmse one step ahead; reported where repeating the last value is better
 pinball, crps    pinball loss, mean over the levels; CRPS as twice its integral, by the trapezoidal rule
 coverage         share of actual values between the lowest and the highest level
 """
@@ -27,6 +30,7 @@ SCORES = (
     Score("mse", ("MSE", "MSE"), unit=("variances of the training set", "以训练集方差为单位"), compared=True),
     Score("mae", ("MAE", "MAE"), unit=_DEVIATIONS, compared=True),
     Score("rmse", ("RMSE", "RMSE"), unit=_DEVIATIONS),
+    Score("rmse_1", ("RMSE one step ahead", "第一步的 RMSE"), unit=_DEVIATIONS),
     Score(
         "mase",
         ("MASE", "MASE"),
@@ -37,7 +41,10 @@ SCORES = (
     Score("owa", ("OWA", "OWA")),
     Score("crps", ("CRPS", "CRPS"), compared=True),
     Score("coverage", ("Coverage", "覆盖率"), higher_is_better=True),
+    Score("mape", ("MAPE, %", "MAPE（%）"), unit=("per cent", "%")),
+    Score("wape", ("WAPE, %", "WAPE（%）"), unit=("per cent", "%")),
 )
+_ZERO = 1e-9  # of a standard deviation: below it an actual value is 0, up to the rounding errors of scaling
 PIECES = 100  # partial scores per part, so that two models can be compared piece by piece
 
 Sums = dict[str, list[np.ndarray]]
@@ -51,9 +58,10 @@ class Backtest:
         targets = len(scale.targets)
         shape = (horizon, targets)
         self.count, self.squared, self.absolute = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.raw_squared, self.raw_absolute = np.zeros(targets), np.zeros(targets)
+        self.raw_squared, self.raw_absolute, self.raw_size = np.zeros(targets), np.zeros(targets), np.zeros(targets)
+        self.zeros = 0  # actual values of exactly 0
         self.pinball, self.covered, self.banded = np.zeros(len(levels)), 0.0, 0
-        self.windows: Sums = {name: [] for name in ("mse", "mae", "smape", "mase")}  # sums over each window
+        self.windows: Sums = {name: [] for name in ("mse", "mae", "smape", "mase", "mape")}  # sums over each window
         self.counts: Sums = {name: [] for name in self.windows}
 
     def add(self, found: np.ndarray, actual: np.ndarray, naive: np.ndarray) -> None:
@@ -68,13 +76,18 @@ class Backtest:
         raw_error = np.where(there, raw_found - raw_actual, 0.0)
         self.raw_squared += (raw_error**2).sum((0, 1))
         self.raw_absolute += np.abs(raw_error).sum((0, 1))
+        level = np.where(there, np.abs(raw_actual), 0.0)
+        self.raw_size += level.sum((0, 1))
+        nonzero = there & (level > _ZERO * self.scale.spread)
+        self.zeros += int((there & ~nonzero).sum())
+        mape = np.divide(100 * np.abs(raw_error), level, out=np.zeros_like(error), where=nonzero)
         size = np.abs(raw_found) + np.abs(raw_actual)
         smape = np.divide(200 * np.abs(raw_error), size, out=np.zeros_like(error), where=there & (size > 0))
         known = np.isfinite(naive) & (naive > 0)
         relative = np.abs(error) / np.where(known, naive, np.inf)[:, None]
         for name, values, counted in (
             ("mse", error**2, there), ("mae", np.abs(error), there), ("smape", smape, there),
-            ("mase", relative, there & known[:, None]),
+            ("mase", relative, there & known[:, None]), ("mape", mape, nonzero),
         ):  # fmt: skip
             self.windows[name].append(values.sum((1, 2)))
             self.counts[name].append(counted.sum((1, 2)))
@@ -94,7 +107,7 @@ class Backtest:
         means = {name: total[name] / counts[name] if counts[name] else None for name in total}
         found: Json = {"mse": means["mse"], "mae": means["mae"]}
         found["rmse"] = None if means["mse"] is None else means["mse"] ** 0.5
-        found |= {"mase": means["mase"], "smape": means["smape"]}
+        found |= {"mase": means["mase"], "smape": means["smape"], "mape": means["mape"], "wape": self._wape()}
         if self.banded:
             each = self.pinball / self.banded
             low, high = self.levels[0], self.levels[-1]
@@ -103,6 +116,11 @@ class Backtest:
                 found |= {"coverage": self.covered / self.banded, "interval": round(float(high - low), 6)}
         found["raw"] = {name: self._raw(n) for n, name in enumerate(self.scale.targets)}
         return found
+
+    def _wape(self) -> float | None:
+        """None: every actual value is 0."""
+        known = self.raw_size > 0
+        return float(100 * (self.raw_absolute[known] / self.raw_size[known]).mean()) if known.any() else None
 
     def _raw(self, target: int) -> dict[str, float | None]:
         """In the unit of the data; None: no actual values."""

@@ -28,7 +28,16 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
-from seqloom.tasks.forecasting.backtests import extra_scores, gaps, margins, rolling, short_series, too_short
+from seqloom.tasks.forecasting.backtests import (
+    extra_scores,
+    factors,
+    first_step,
+    gaps,
+    margins,
+    rolling,
+    short_series,
+    too_short,
+)
 from seqloom.tasks.forecasting.baselines import fit_autoregression
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
@@ -40,6 +49,7 @@ from seqloom.tasks.forecasting.scores import SCORES
 from seqloom.tasks.forecasting.windows import JoinedRows, Layout, Places, SeriesWindows, Windows, random_windows
 
 _EQUATIONS = 256  # examples of the least-squares problem per batch
+_MOST_EQUATIONS = 400_000  # of them; more are thinned out evenly
 _ONE_WAY: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
 _PROBED = 4  # series whose future the leakage probe changes
 _SHOWN = 12  # values in a sample
@@ -77,7 +87,8 @@ class Forecasting(Task[SeriesRows]):
         targets = 1 if self.apart else len(scale.targets)
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels, c.bins)
-        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths)
+        self.conformal = c.intervals == "conformal"
+        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths, self.conformal)
         if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
             self.binned, self.vocabulary = self.output, self.output.size
         self.scores = tuple(
@@ -92,7 +103,8 @@ class Forecasting(Task[SeriesRows]):
 
     def head(self, width: int) -> nn.Module:
         c = self.config
-        measured = None if self.output.probabilistic else (c.horizon, len(self.scale.targets), len(c.levels))
+        kept = self.conformal or not self.output.probabilistic
+        measured = (c.horizon, len(self.scale.targets), len(c.levels)) if kept else None
         return ForecastHead(width, self.layout.block, self.layout.targets, self.output.size, measured)
 
     def check_model(self, model: SequenceModel) -> None:
@@ -141,9 +153,27 @@ class Forecasting(Task[SeriesRows]):
         values = np.concatenate([series.T.ravel() for series in rows.values])
         return self.output.tokens(torch.from_numpy(values[np.isfinite(values)])).numpy()
 
-    def lessons(self, rows: SeriesRows) -> Iterator[Batch]:
-        """Each history with the block that follows. With a window scale, the newest value of a history may always be
-        the same; a strategy that feeds forecasts back must have seen others, so the last block is added."""
+    @property
+    def solvable(self) -> bool:
+        """Whether least squares can fit it: point forecasts, all made from what was read."""
+        return self.output.size == 1 and not self.config.blank
+
+    @property
+    def seasons(self) -> list[int]:
+        """Points per season, the main one first; empty: none."""
+        known = getattr(self.scale, "seasons", None) or [self.scale.season]
+        return [season for season in known if season > 1]
+
+    @property
+    def reads(self) -> int:
+        return self.config.context
+
+    def lessons(self, rows: SeriesRows, stretch: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
+        """Each history with the block that follows; `stretch`: of (n, count), the n-th of so many stretches of time.
+
+        With a window scale, the newest value of a history may always be the same; a strategy that feeds forecasts back
+        must have seen others, so the last block is added.
+        """
         c = self.config
         if c.blank:
             raise UserError("task.direct=steps predicts at empty positions, which least squares cannot fit; use head")
@@ -151,10 +181,12 @@ class Forecasting(Task[SeriesRows]):
             raise UserError(f"task.output={c.output}: least squares fits point forecasts only; use task.output=point")
         reach = c.size if c.window_scale == "none" else c.horizon
         windows = SeriesWindows(rows, self.layout, c.context, reach, c.window_scale)
-        places = windows.trained()
+        places = windows.trained().stretch(*stretch)
         count = len(places) * (len(self.scale.targets) if self.apart else 1)
-        for start in range(0, count, _EQUATIONS):
-            batch = self.collate(windows, places, np.arange(start, min(count, start + _EQUATIONS)))
+        every = max(1, -(-count * stretch[1] // _MOST_EQUATIONS))
+        chosen = np.arange(0, count, every)
+        for start in range(0, len(chosen), _EQUATIONS):
+            batch = self.collate(windows, places, chosen[start : start + _EQUATIONS])
             assert batch.context is not None
             yield Batch(batch.context, batch.context_mask, batch.targets[:, 0])
             if batch.inputs.size(1) > 1 and batch.context_mask is None:
@@ -192,20 +224,23 @@ class Forecasting(Task[SeriesRows]):
         def forecast(some: Origins, quantiles: bool) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, windows, some, quantiles)
 
-        drawn = c.drawn if self.output.probabilistic and self.forecaster.draws else 0
-        test = rolling(forecast, windows, rows, origins, () if quick else c.levels, drawn)
+        test = rolling(forecast, windows, rows, origins, () if quick else c.levels, self._drawn)
         scores = test.scores() | {"protocol": self._protocol(len(chosen), len(places))}
+        if test.zeros:
+            scores["protocol"] += f"; MAPE without {test.zeros:,} actual values of 0"
         scores[self.metric] = float("nan") if scores[self.metric] is None else scores[self.metric]
         if quick:
             return {name: scores[name] for name in ("mse", "mae", "mase", "smape", "protocol")}
         scores["pieces"] = test.pieces(self.metric)
         if brief:
             return scores
-        return scores | extra_scores(forecast, windows, rows, origins, test, naive or {}, c.stride)
+        scores |= extra_scores(forecast, windows, rows, origins, test, naive or {}, c.stride)
+        return first_step(scores)
 
     @torch.no_grad()
     def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
-        """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster."""
+        """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster, and the
+        calibration of the others."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
         head = model.part(ForecastHead)
@@ -214,9 +249,14 @@ class Forecasting(Task[SeriesRows]):
         head.margins.zero_()
 
         def forecast(some: Origins, _: bool) -> tuple[np.ndarray, np.ndarray | None]:
+            if self.conformal:
+                return self.forecaster.raw(model, windows, some)
             return self.forecaster.forecast(model, windows, some)
 
-        found = margins(forecast, windows, places, self.config.levels)
+        if self.conformal:
+            found = factors(forecast, windows, places, self.config.levels, self._drawn)
+        else:
+            found = margins(forecast, windows, places, self.config.levels)
         head.margins.copy_(torch.from_numpy(found))
 
     def forecast(
@@ -262,6 +302,11 @@ class Forecasting(Task[SeriesRows]):
     def example(self, rows: int, length: int) -> Windows:
         """A history of that length and as many positions after it, rounded up to full blocks."""
         return random_windows(self.layout, rows, length, ends=self.config.by_head)
+
+    @property
+    def _drawn(self) -> int:
+        """Windows of a part with intervals from sample paths; 0: all, or none are needed."""
+        return self.config.drawn if self.output.probabilistic and self.forecaster.draws else 0
 
     def _answers(self, model: SequenceModel, options: Json) -> ForecastRows:
         refuse_options(self.name, {name: value for name, value in options.items() if name != "back"})
@@ -315,6 +360,8 @@ class Forecasting(Task[SeriesRows]):
         if self.output.probabilistic and self.forecaster.draws:
             some = f" of {c.drawn} windows" if 0 < c.drawn < count else ""
             parts.append(f"intervals from {c.paths} sample paths{some}")
+        if self.conformal:
+            parts.append("intervals calibrated on the validation set")
         return "; ".join(parts)
 
 

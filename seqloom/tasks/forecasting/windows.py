@@ -68,6 +68,13 @@ class Places:
         number = index - (self.ends[series] - self.counts[series])
         return series, self.first[series] + number * self.stride
 
+    def stretch(self, number: int, count: int) -> Places:
+        """The windows of one of `count` consecutive stretches of each series. Where a series has fewer windows than
+        that, the first of them begins elsewhere in every series, so that no stretch is left empty by all."""
+        shift = np.arange(len(self.counts)) % count
+        begin, end = ((self.counts * n + shift) // count for n in (number, number + 1))
+        return Places(self.first + begin * self.stride, end - begin, self.stride)
+
     def some(self, most: int) -> np.ndarray:
         """Indices of at most `most` windows, evenly spaced; 0: all."""
         count = len(self)

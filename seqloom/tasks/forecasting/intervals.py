@@ -1,0 +1,95 @@
+"""Prediction intervals by split conformal prediction (Vovk et al. 2005; Lei et al. 2018), step by step.
+
+Every level lies at a distance from the point forecast: the model's own quantile (conformalised quantiles, Romano et al.
+2019) or, for a point forecaster, the standard deviation of the history in the window, so that bands widen where a
+series swings more. The distance is multiplied by the quantile of `error / distance` over the windows of the validation
+set. A band therefore always contains its point forecast, and the bands of higher levels contain those of lower ones.
+
+Overlapping windows are not independent. Errors are taken to be so after half a horizon: n windows without overlap count
+as 2n, and the quantiles of so few values are widened as those of a normal distribution would be, by the ratio of
+Student's t with 2n - 1 degrees of freedom, times sqrt(1 + 1 / 2n), to the normal quantile. Below 20 windows, too few to
+see a 95 % quantile, all targets are pooled.
+Sizes: W windows, H steps, N targets, L levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
+
+_POOLED = 20  # windows without overlap below which all targets share their quantiles
+_LEAST = 1e-3  # smallest distance, relative to the deviation of the window
+
+
+def deviations(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Standard deviation of the history of each window, (W, 1, N)."""
+    return window_scale(windows.history(series, ends, windows.context), "standard")[1]
+
+
+def distances(points: np.ndarray, quantiles: np.ndarray | None, deviation: np.ndarray, levels: int) -> np.ndarray:
+    """(W, H, N, L): from the point forecast to each level, before it is calibrated."""
+    if quantiles is None:
+        return np.broadcast_to(deviation[..., None], (*points.shape, levels))
+    return np.maximum(np.abs(quantiles - points[..., None]), _LEAST * deviation[..., None])
+
+
+def multipliers(errors: np.ndarray, distance: np.ndarray, levels: Sequence[float], windows: float) -> np.ndarray:
+    """(H, N, L): the factor of each distance, from errors `actual - point` (W, H, N); `windows`: without overlap."""
+    found = np.zeros((*errors.shape[1:], len(levels)))
+    for n, level in enumerate(levels):
+        if not (coverage := abs(2 * level - 1)):
+            continue
+        mirror = int(np.abs(np.asarray(levels) - (1 - level)).argmin())
+        other = mirror if np.isclose(levels[mirror], 1 - level) else n
+        low, high = (n, other) if level < 0.5 else (other, n)
+        scores = np.abs(errors) / np.where(errors < 0, distance[..., low], distance[..., high])
+        found[..., n] = _quantiles(scores, coverage, windows < _POOLED) * correction(coverage, windows)
+    return found
+
+
+def bands(
+    points: np.ndarray,
+    quantiles: np.ndarray | None,
+    deviation: np.ndarray,
+    factors: np.ndarray | None,
+    levels: Sequence[float],
+) -> np.ndarray:
+    """(W, H, N, L), ascending, around the point forecasts; `factors` None: not calibrated."""
+    side = np.sign(np.asarray(levels) - 0.5)
+    widths = distances(points, quantiles, deviation, len(levels)) * (1.0 if factors is None else factors) * (side != 0)
+    below, above = int((side < 0).sum()), int((side <= 0).sum())
+    widths = np.array(widths)
+    widths[..., :below] = np.maximum.accumulate(widths[..., :below][..., ::-1], axis=-1)[..., ::-1]
+    widths[..., above:] = np.maximum.accumulate(widths[..., above:], axis=-1)
+    found: np.ndarray = points[..., None] + side * widths
+    return found
+
+
+def independent_windows(places: Places, horizon: int) -> float:
+    """How many windows without overlap the origins of a part amount to."""
+    counts = places.counts[places.counts > 0]
+    return float((((counts - 1) * places.stride + horizon) / horizon).sum())
+
+
+def correction(coverage: float, windows: float) -> float:
+    """By how much an interval from so few windows must be wider."""
+    from scipy.special import ndtri, stdtrit
+
+    level, count = (1 + coverage) / 2, max(2.0, 2 * windows)
+    return float(stdtrit(count - 1, level) * np.sqrt(1 + 1 / count) / ndtri(level))
+
+
+def _quantiles(scores: np.ndarray, coverage: float, pooled: bool) -> np.ndarray:
+    """(H, N) with the correction of a finite sample, (m + 1) / m; steps without any actual value take the largest."""
+    rows = np.moveaxis(scores, 2, 1).reshape(-1, scores.shape[1], 1) if pooled else scores
+    counts = np.isfinite(rows).sum(0)
+    found = np.zeros(counts.shape)
+    for place in np.ndindex(*counts.shape):
+        if count := counts[place]:
+            there = rows[(slice(None), *place)]
+            found[place] = np.quantile(there[np.isfinite(there)], min(1.0, coverage * (count + 1) / count))
+    found[counts == 0] = found.max(initial=0.0)
+    return np.broadcast_to(found, scores.shape[1:])
