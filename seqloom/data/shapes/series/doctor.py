@@ -10,6 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
+from seqloom.data.shapes.series.seasons import named
 from seqloom.data.shapes.series.split import check_no_leak, open_parts, scale_of
 
 MUCH = 0.2  # share of a column that is missing
@@ -31,6 +32,7 @@ def examine_series(data: Options) -> list[Finding]:
         found = [
             *_sizes(whole, parts),
             *_clock(whole),
+            *_seasons(train, data),
             *_missing(whole),
             *_columns(train),
             *_units(train),
@@ -79,13 +81,15 @@ def _clock(whole: SeriesSource) -> Iterator[Finding]:
         yield Finding(
             "note", f"{facts.gaps:,} gaps, filled with {facts.filled:,} missing rows{_weekends(whole)}", advice
         )
-    if whole.season > 1:
-        yield Finding("ok", f"season: {whole.season} points")
-    else:
-        advice = "if there is one, set -o data.season=N, for the seasonal naive forecast and MASE"
-        yield Finding("note", "no season is known", advice)
     if clock.unit in ("minute", "hour", "day") and not whole.calendar:
         yield Finding("note", "no calendar features", "-o data.calendar=auto adds hour, weekday and time of year")
+
+
+def _seasons(train: SeriesSource, data: Options) -> Iterator[Finding]:
+    if train.seasons or data.seasons is not None:
+        yield Finding("ok", f"{named(train.given or ())}, in points")
+    else:
+        yield Finding("ok", "no season found in the training set; data.season=N sets one")
 
 
 def _missing(whole: SeriesSource) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
+from seqloom.data.shapes.series.seasons import named
 from seqloom.data.shapes.series.split import open_parts, scale_of
 from seqloom.data.shapes.shape import Shape
 from seqloom.tokenizers import Tokenizer
@@ -64,6 +65,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
             step=clock.step,
             month_end=clock.month_end,
             season=train.season,
+            seasons=train.seasons,
             method=train.scale,
             missing=[name for name, gone in zip(train.columns, values.tolist(), strict=True) if gone],
         )
@@ -91,7 +93,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
             f"{missing / (train.tokens * len(vocabulary.targets)):.1%} of them missing" if missing else "none missing"
         )
         found = [size, share, f"every {train.clock}" if train.clock.unit != "number" else f"by {train.clock}"]
-        found.append(f"season {vocabulary.season}" if vocabulary.season > 1 else "no season")
+        found.append(named(source.given or ()))
         if facts.gaps:
             found.append(f"{facts.gaps:,} gaps filled with {facts.filled:,} missing rows")
         if still := len(source.constant()):
