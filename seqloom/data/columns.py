@@ -8,7 +8,7 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import suffix
-from seqloom.data.rows import READERS, read_fields, read_tabbed, text_of
+from seqloom.data.rows import READERS, find_delimiter, read_fields, read_tabbed, text_of
 
 TABLES = {".csv", ".tsv"}  # may have no header
 NO_HEADER = "; if the file has no header, give column numbers, such as 1 and 2"
@@ -69,7 +69,7 @@ def as_text(value: Any) -> Any:
 
 def _numbered(path: Path, numbers: list[int], optional: int | None) -> Cells:
     last = max(numbers)
-    for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
+    for number, fields in read_fields(path, find_delimiter(path)) if suffix(path) == ".csv" else read_tabbed(path):
         if len(fields) < last:
             columns = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separators = "commas" if suffix(path) == ".csv" else "tabs"

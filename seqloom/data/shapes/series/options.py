@@ -10,9 +10,15 @@ from seqloom.data.options import DataOptions
 
 
 class Options(DataOptions):
-    layout: Literal["long", "wide"] = Field("long", description="a line is one time step, or a whole series")
-    time: str | None = Field(None, description="time column; line: there is none, lines are evenly spaced")
-    series: str | None = Field(None, description="column that names the series of a line")
+    layout: Literal["auto", "long", "wide"] = Field(
+        "auto", description="a line is one time step (long), or a whole series (wide); auto: found from the file"
+    )
+    time: str | None = Field(
+        None,
+        description="time column, or year,month,day,hour; line: none, lines are evenly spaced; default: found",
+    )
+    dayfirst: bool | None = Field(None, description="whether dates like 01/02/2020 begin with the day; default: found")
+    series: str | None = Field(None, description="column that names the series of a line; default: found")
     targets: str | None = Field(None, description="columns to forecast: a,b; default: every numeric column")
     past: str = Field("", description="covariates known only up to now: a,b")
     known: str = Field("", description="covariates known in advance: a,b; future values on lines with empty targets")

@@ -16,8 +16,9 @@ from seqloom.core.errors import UserError
 from seqloom.data.shapes.series.calendar import calendar_of
 from seqloom.data.shapes.series.clock import Clock, infer_clock
 from seqloom.data.shapes.series.options import Options
+from seqloom.data.shapes.series.roles import read_table
 from seqloom.data.shapes.series.seasons import Season
-from seqloom.data.shapes.series.table import Table, listed, read_table
+from seqloom.data.shapes.series.table import Table, listed
 from seqloom.data.shapes.series.times import OffClock
 
 LINES = Clock("number")  # if lines are counted
@@ -71,6 +72,8 @@ class SeriesSource:
     calendar: list[str]
     scale: str
     given: tuple[Season, ...] | None = None  # seasons, the main one first; None: not looked for yet
+    texts: dict[str, list[str]] = field(default_factory=dict)  # columns of texts, coded: the text of each code
+    levels: dict[str, list[str]] = field(default_factory=dict)  # columns of texts that became columns of 0 and 1
 
     @property
     def seasons(self) -> list[int]:
@@ -136,7 +139,7 @@ class SeriesSource:
 
 
 def open_series(spec: str, data: Options | None = None) -> SeriesSource:
-    """CSV, TSV, JSONL, parquet (`data.layout`: long or wide) or `sample:NAME`; also compressed. `data` gives the roles
+    """CSV, TSV, JSONL, parquet or `sample:NAME`; also compressed. `data` gives the roles
     of columns."""
     data = data or Options.model_validate({"train": spec})
     table = read_table(spec, data)
@@ -160,7 +163,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     ends = [one.ends for one in found]
     return SeriesSource(
         spec, table.columns, targets, past, known, clock, table.times is not None, found, [0] * len(found), ends, facts,
-        calendar, data.scale, seasons,
+        calendar, data.scale, seasons, table.texts,
     )  # fmt: skip
 
 

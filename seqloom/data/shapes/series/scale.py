@@ -33,9 +33,11 @@ class SeriesScale:
         seasons: Sequence[int] | None = None,
         method: str = "standard",
         missing: Sequence[str] = (),
+        levels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """`columns` and `scale` by role: targets, past, known; `calendar`: names of the calendar features; `missing`:
-        columns with missing values in the training set; `seasons`: all of them, the main one (`season`) first."""
+        columns with missing values in the training set; `seasons`: all of them, the main one (`season`) first;
+        `levels`: of columns of texts."""
         self.columns = {role: list(columns.get(role, ())) for role in ("targets", "past", "known")}
         self._scale = {
             role: tuple(np.asarray(numbers, np.float64) for numbers in scale.get(role, ((), ())))
@@ -47,6 +49,7 @@ class SeriesScale:
         self.frequency, self.step, self.month_end, self.season = frequency, step, month_end, season
         self.seasons = list(seasons) if seasons is not None else self._only
         self.method, self.missing = method, list(missing)
+        self.levels = {column: list(texts) for column, texts in (levels or {}).items()}
         self.size = len(self.targets)
         self.hash = hashlib.sha256(b"\0".join(self.files().values())).hexdigest()
 
@@ -93,6 +96,8 @@ class SeriesScale:
         }
         if self.seasons != self._only:  # otherwise as before there could be several, so that hashes stay the same
             facts["seasons"] = self.seasons
+        if self.levels:
+            facts["levels"] = self.levels
         return {FILE: json.dumps(facts, ensure_ascii=False).encode()}
 
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
@@ -17,6 +18,7 @@ from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
+from seqloom.data.shapes.series.roles import roles_of
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.data.shapes.series.seasons import named
@@ -31,6 +33,10 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
 
     def open(self, spec: str, options: Options) -> SeriesSource:
         return open_series(spec, options)
+
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        """What the file shows of its layout and of the roles of columns, beside the options `given`."""
+        return roles_of(spec, given)
 
     def open_parts(self, options: Options) -> dict[str, SeriesSource]:
         if options.examples:
@@ -67,6 +73,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
             season=train.season,
             seasons=train.seasons,
             method=train.scale,
+            levels=train.levels,
             missing=[name for name, gone in zip(train.columns, values.tolist(), strict=True) if gone],
         )
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.data.shapes.series.categories import expanded, levels_of, recoded
 from seqloom.data.shapes.series.clock import NEARLY, Clock
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, Series, SeriesSource
@@ -26,13 +27,24 @@ def open_parts(whole: SeriesSource, data: Options, given: Mapping[str, SeriesSou
             "data.valid is a separate file, and a test split cut from data.train would come before it; give data.test "
             "too, or neither"
         )
+    given = _one_code(whole, given)
     parts = split_series(whole, data, apart=tuple(given))
     before = whole
     for name in ("valid", "test"):
         if name in given:
             parts[name] = join(before, given[name])
             before = _with(before, parts[name])
-    return _with_seasons(parts)
+    levels = levels_of(parts["train"])
+    return _with_seasons({name: expanded(part, levels) for name, part in parts.items()})
+
+
+def _one_code(whole: SeriesSource, given: Mapping[str, SeriesSource]) -> dict[str, SeriesSource]:
+    """Separate files with the codes of the first for their texts."""
+    texts, found = whole.texts, {}
+    for name, part in given.items():
+        found[name] = recoded(part, texts)
+        texts = found[name].texts
+    return found
 
 
 def seasons_of(train: SeriesSource) -> tuple[Season, ...]:
