@@ -49,15 +49,15 @@ def read_csv(path: Path) -> Rows:
 
 
 def find_delimiter(path: Path) -> str:
-    """A comma, unless the first lines have equally many cells only with semicolons or tabs, under a header that looks
-    like one."""
+    """A comma, unless the first lines have equally many cells only with semicolons or tabs, under a line that may be
+    a header: short and distinct names, or numbers."""
     lines = [line for line in islice(read_lines(path), _FIRST) if not line.isspace()]
     if len(lines) < 2 or len(widths := _widths(lines, ",")) == 1 < max(widths):
         return ","  # also for a single line, which shows nothing
     for delimiter in (";", "\t"):
         widths = _widths(lines, delimiter)
         header = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter), [])] if widths else []
-        named = header.count("") < 2 and len(set(header)) == len(header)
+        named = len(set(header)) == len(header) or all(set(name) <= set("0123456789.,-") for name in header)
         if len(widths) == 1 and len(header) > 1 and named and max(map(len, header)) <= _LONGEST_NAME:
             return delimiter
     return ","

@@ -54,11 +54,10 @@ def expanded(source: SeriesSource, levels: Levels) -> SeriesSource:
             for n, column in enumerate(source.columns)
         ]
         series.append(replace(one, values=np.concatenate(parts, axis=1)))
-    roles = {
-        role: [name for column in getattr(source, role) for name in names.get(column, [column])]
-        for role in ("past", "known")
-    }
-    return replace(source, columns=columns, series=series, texts={}, levels=dict(chosen), **roles)
+    past, known = (
+        [name for column in role for name in names.get(column, [column])] for role in (source.past, source.known)
+    )
+    return replace(source, columns=columns, past=past, known=known, series=series, texts={}, levels=dict(chosen))
 
 
 def recoded(source: SeriesSource, texts: Mapping[str, list[str]]) -> SeriesSource:

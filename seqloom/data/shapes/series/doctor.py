@@ -175,7 +175,8 @@ def _leaks(whole: SeriesSource, data: Options) -> Iterator[Finding]:
         message = f"changing the values after training changes {', '.join(moved)}"
         yield Finding("error", message, "this is a bug in seqloom: please report it")
     else:
-        yield Finding("ok", "changing the values after training changes neither the split nor the scale: nothing leaks")
+        unmoved = "neither the split nor the scale nor the seasons"
+        yield Finding("ok", f"changing the values after training changes {unmoved}: nothing leaks")
 
 
 _PURPOSES = {"train": "training", "valid": "validation", "test": "testing"}

@@ -39,7 +39,6 @@ SERIES = (
 _FIRST = 100  # lines that tell the layout
 _MANY = 100_000  # lines that tell whether times repeat
 _DATES = 1_000  # cells that tell whether a column holds dates
-_PARTS = {name for names in PARTS for name in names}
 
 Blocks = Callable[[], Iterator[Block]]
 
@@ -72,22 +71,24 @@ def find_roles(spec: str, data: Options) -> list[Choice]:
 
 
 def _peek(spec: str, blocks: Iterator[Block]) -> Json:
-    """The first lines: of columns that may be times or names of series many, of the others some."""
+    """The first lines: many of columns that may be times or names of series, some of the others."""
     first = next(blocks, None)
     if first is None:
         raise UserError(f"{spec}: contains no rows")
-    cells = {name: list(column) for name, column in first[1].items()}
-    few = len(first[0])
-    wanted = {
-        name for name in cells if not is_number(cells[name][0]) or name.strip().lower() in {*WHEN, *SERIES, *_PARTS}
-    }
+    known = {*WHEN, *SERIES, *(name for names in PARTS for name in names)}
+    wanted = [name for name, cells in first[1].items() if name.strip().lower() in known or not is_number(cells[0])]
+    count, parts = len(first[0]), {name: [first[1][name]] for name in wanted}
     for lines, block in blocks:
         for name in wanted:
-            cells[name] += list(block[name])
-        few += len(lines)
-        if few >= _MANY:
+            parts[name].append(block[name])
+        count += len(lines)
+        if count >= _MANY:
             break
-    return cells
+    return first[1] | {name: _joined(found) for name, found in parts.items()}
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [cell for part in parts for cell in part]
 
 
 def _long_roles(spec: str, cells: Json, data: Options) -> Iterator[Choice]:

@@ -88,7 +88,7 @@ def _evidence(pool: _Pool, lag: int, shorter: int, level: float, naive: float) -
 
 class _Correlations(NamedTuple):
     at: np.ndarray  # by lag, from 0
-    count: float  # independent points
+    points: float  # independent ones
     seasonal: bool  # shorter lags may show a season
 
     def limit(self, lag: int, level: float) -> float:
@@ -96,14 +96,14 @@ class _Correlations(NamedTuple):
         at shorter lags, if these may show a season only until that first vanishes."""
         negative = (self.at[:lag] <= 0) & self.seasonal
         short = self.at[1 : int(negative.argmax()) if negative.any() else lag]
-        return float(NormalDist().inv_cdf(1 - level) * ((1 + 2 * (short**2).sum()) / self.count) ** 0.5)
+        return float(NormalDist().inv_cdf(1 - level) * ((1 + 2 * (short**2).sum()) / self.points) ** 0.5)
 
     def is_peak(self, lag: int, level: float, noise: float = 2.0) -> bool:
         """Whether it is significant and, up to `noise` standard errors, the highest from half to one and a half of
         this lag."""
         around = self.at[lag // 2 + 1 : lag + (lag + 1) // 2]
         here = self.at[lag]
-        return bool(here > self.limit(lag, level) and here + noise / self.count**0.5 >= around.max(initial=-1))
+        return bool(here > self.limit(lag, level) and here + noise / self.points**0.5 >= around.max(initial=-1))
 
 
 class _Pool:
@@ -141,17 +141,17 @@ class _Errors(NamedTuple):
     """Mean absolute errors of each stretch, by forecast."""
 
     by: dict[str, np.ndarray]
-    count: float  # independent stretches
+    stretches: float  # independent ones
 
     def better(self, own: str, others: Sequence[str], level: float) -> bool:
         """Than each of the others, by a one-sided t-test on relative differences, which no stretch can dominate."""
-        if self.count <= 3:
+        if self.stretches <= 3:
             return False
         for other in others:
             total = self.by[own] + self.by[other]
             gains = np.divide(self.by[other] - self.by[own], total, out=np.zeros_like(total), where=total > 1e-6)
-            error = max(float(gains.std()), 1e-3) / (self.count - 1) ** 0.5
-            if gains.mean() / error <= _student(1 - level, self.count - 1):
+            error = max(float(gains.std()), 1e-3) / (self.stretches - 1) ** 0.5
+            if gains.mean() / error <= _student(1 - level, self.stretches - 1):
                 return False
         return True
 
