@@ -223,6 +223,17 @@ def test_every_shape_of_data_reads_semicolons(tmp_path: Path) -> None:
     assert rows == [{"text": "one; two, three", "label": "1"}, {"text": "four", "label": "2"}]
 
 
+def test_what_the_first_file_shows_holds_for_the_others(tmp_path: Path) -> None:
+    """The second has neither two series nor a date that shows its order."""
+    days = [f"{day:02}/12/2019" for day in range(10, 32)]
+    train = str(
+        write(tmp_path / "a.csv", "date,town,y", *(f"{day},{town},{n}" for town in "ab" for n, day in enumerate(days)))
+    )
+    test = str(write(tmp_path / "b.csv", "date,town,y", "01/01/2020,b,1", "02/01/2020,b,2"))
+    rows, _ = parts_of(train, test=test)
+    assert rows["test"].names == ["b"] and rows["test"].begins == [len(days)]
+
+
 def weather(path: Path, count: int = 60, start: str = "2024-01-01T00", winds: str = "NESW") -> str:
     lines = [f"{time},{n % 7},{winds[n % len(winds)]}" for n, time in enumerate(hours(count, start))]
     return str(write(path, "time,y,wind", *lines))

@@ -10,6 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
+from seqloom.data.shapes.series.roles import resolved
 from seqloom.data.shapes.series.seasons import named
 from seqloom.data.shapes.series.split import check_no_leak, open_parts, scale_of
 
@@ -24,6 +25,7 @@ TAILS = 0.001  # share of points that may be outliers
 def examine_series(data: Options) -> list[Finding]:
     """Read, split and scale the data as `fit` would."""
     try:
+        data = resolved(data.train, data)
         whole = open_series(data.train, data)
         given = {name: spec for name, spec in (("valid", data.valid), ("test", data.test)) if spec}
         parts = open_parts(whole, data, {name: open_series(spec, data) for name, spec in given.items()})

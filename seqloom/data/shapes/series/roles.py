@@ -45,13 +45,18 @@ Blocks = Callable[[], Iterator[Block]]
 
 def read_table(spec: str, data: Options) -> Table:
     """The table, with the roles of its columns as given or found."""
-    found = {choice.path.removeprefix("data."): choice.value for choice in find_roles(spec, data)}
-    data = data.model_copy(update=found)
+    data = resolved(spec, data)
     path, separator = _file(spec)
     if data.layout == "wide":
         assert path is not None
         return read_wide(spec, read_fields(path, separator), data)
     return read_long(spec, _blocks(spec, path, separator), data, separator)
+
+
+def resolved(spec: str, data: Options) -> Options:
+    """The options with what the file shows."""
+    found = {choice.path.removeprefix("data."): choice.value for choice in find_roles(spec, data)}
+    return data.model_copy(update=found)
 
 
 def find_roles(spec: str, data: Options) -> list[Choice]:

@@ -18,7 +18,7 @@ from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
-from seqloom.data.shapes.series.roles import roles_of
+from seqloom.data.shapes.series.roles import resolved, roles_of
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.data.shapes.series.seasons import named
@@ -41,6 +41,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
     def open_parts(self, options: Options) -> dict[str, SeriesSource]:
         if options.examples:
             return {"train": self.draw(self.open(options.train, options), options.examples, options.draw)}
+        options = resolved(options.train, options)  # what the first file shows holds for the others
         given = {name: self.open(spec, options) for name, spec in options.held_out.items()}
         return open_parts(self.open(options.train, options), options, given)
 
