@@ -83,7 +83,7 @@ def test_the_same_series_from_every_format(tmp_path: Path, monkeypatch: pytest.M
     assert one.columns == one.targets == ["x", "y"] and [s.name for s in one.series] == ["a", "b"]
     same(one.series[1].values, [[0, 0], [10, NAN], [20, 2], [30, 3]])
     assert one.ends == [6, 4] and one.points == 10 and one.count == 2
-    assert one.clock == Clock("hour") and one.season == 24 and one.facts.missing == {"y": 1}
+    assert one.clock == Clock("hour") and one.season == 1 and one.given is None and one.facts.missing == {"y": 1}
 
 
 def test_series_may_stand_among_each_other(tmp_path: Path) -> None:
@@ -172,31 +172,31 @@ def every(start: str, unit: str, step: int = 1, count: int = 8) -> list[str]:
 
 
 CLOCKS = [
-    (every("2020-02-27", "D"), Clock("day"), 7, "2020-03-06"),
-    (every("2020-02-27", "D", 7), Clock("week"), 52, "2020-04-23"),
-    (every("2020-02-27T12:00", "m", 15), Clock("minute", 15), 96, "2020-02-27T14:00"),
-    (every("2020-02-27T12:00:00", "s"), Clock("second"), 60, "2020-02-27T12:00:08"),
-    (every("2020-02-27T12:00:00", "s", 30), Clock("second", 30), 2880, "2020-02-27T12:04"),
-    (every("2020-02-27T12:00", "m"), Clock("minute"), 60, "2020-02-27T12:08"),
-    (every("2020-02-27T12:00", "h", 6), Clock("hour", 6), 4, "2020-02-29T12:00"),
-    (every("1949-01", "M"), Clock("month"), 12, "1949-09-01"),
-    (every("1949-01", "M", 3), Clock("month", 3), 4, "1951-01-01"),
-    ([f"{month}-15" for month in every("1949-01", "M")], Clock("month"), 12, "1949-09-15"),
-    ([str(np.datetime64(m, "D") - 1) for m in every("1949-02", "M")], Clock("month", 1, True), 12, "1949-09-30"),
-    ([f"{year}-01-01" for year in every("1949", "Y")], Clock("year"), 1, "1957-01-01"),
-    ([f"{time}Z" for time in every("2020-02-27T12:00", "h")], Clock("hour"), 24, "2020-02-27T20:00"),
-    ([f"{time}+01:00" for time in every("2020-02-27T12:00", "h")], Clock("hour"), 24, "2020-02-27T19:00"),
+    (every("2020-02-27", "D"), Clock("day"), [7, 365], "2020-03-06"),
+    (every("2020-02-27", "D", 7), Clock("week"), [52], "2020-04-23"),
+    (every("2020-02-27T12:00", "m", 15), Clock("minute", 15), [96, 672, 35064], "2020-02-27T14:00"),
+    (every("2020-02-27T12:00:00", "s"), Clock("second"), [60, 3600, 86400, 604800, 31557600], "2020-02-27T12:00:08"),
+    (every("2020-02-27T12:00:00", "s", 30), Clock("second", 30), [120, 2880, 20160, 1051920], "2020-02-27T12:04"),
+    (every("2020-02-27T12:00", "m"), Clock("minute"), [60, 1440, 10080, 525960], "2020-02-27T12:08"),
+    (every("2020-02-27T12:00", "h", 6), Clock("hour", 6), [4, 28, 1461], "2020-02-29T12:00"),
+    (every("1949-01", "M"), Clock("month"), [12], "1949-09-01"),
+    (every("1949-01", "M", 3), Clock("month", 3), [4], "1951-01-01"),
+    ([f"{month}-15" for month in every("1949-01", "M")], Clock("month"), [12], "1949-09-15"),
+    ([str(np.datetime64(m, "D") - 1) for m in every("1949-02", "M")], Clock("month", 1, True), [12], "1949-09-30"),
+    ([f"{year}-01-01" for year in every("1949", "Y")], Clock("year"), [], "1957-01-01"),
+    ([f"{time}Z" for time in every("2020-02-27T12:00", "h")], Clock("hour"), [24, 168, 8766], "2020-02-27T20:00"),
+    ([f"{time}+01:00" for time in every("2020-02-27T12:00", "h")], Clock("hour"), [24, 168, 8766], "2020-02-27T19:00"),
 ]
 
 
-@pytest.mark.parametrize(("times", "clock", "season", "following"), CLOCKS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("times", "clock", "seasons", "following"), CLOCKS, ids=lambda value: str(value)[:40])
 def test_the_clock_is_found_and_goes_on(
-    tmp_path: Path, times: list[str], clock: Clock, season: int, following: str
+    tmp_path: Path, times: list[str], clock: Clock, seasons: list[int], following: str
 ) -> None:
     """Also when a point is left out, which becomes a row of missing values."""
     rows = [f"{time},{n}" for n, time in enumerate(times)]
     source = opened(tmp_path / "a.csv", "time,y", *rows)
-    assert (source.clock, source.season) == (clock, season)
+    assert (source.clock, clock.seasons) == (clock, seasons)
     assert str(clock.after(source.series[0].times[-1], 1)[0]).startswith(following)
     same(clock.after(source.series[0].times[0], 7), source.series[0].times[1:])
     gappy = opened(tmp_path / "b.csv", "time,y", *rows[:3], *rows[5:])
@@ -224,7 +224,9 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,y", "1,1", "2,2", "2,3"], {}, "a.csv:4: duplicate time 2 in the series, also on line 3; .*data.series"),
         (["time,id,y", "1,a,1", "1,b,1", "1,b,2"], {"series": "id"}, "a.csv:4: duplicate time 1 in series 'b', also"),
         (["time,y", "1,1", "2,oops"], {}, "a.csv:3: y='oops' is not a number"),
-        (["time\ty", "1\t1,5"], {"suffix": ".tsv", "targets": "y"}, "a.tsv:2: y='1,5' .*write decimals with a point"),
+        (["time\ty", "1\t1,5", "2\t2.5"], {"suffix": ".tsv", "targets": "y"}, "a.tsv:2: y='1,5' .*with a point"),
+        (["time\ty", "1\t1,500", "2\t2"], {"suffix": ".tsv"}, "column 'y': a number like 1,234 may be 1234 or 1.234"),
+        (["time,y", "1,5%", "2,6%"], {"targets": "y"}, "a.csv:2: y='5%' is not a number; leave out the per cent sign"),
         (["time,y", "1,1", "2,inf"], {}, "a.csv:3: y=inf is infinite"),
         (["time,y", "1,1", "2,-1e999"], {}, "a.csv:3: y=-1e999 is infinite"),
         (["time,y", "1,1,2"], {}, "a.csv:2: 3 fields, but the header has 2"),
@@ -236,13 +238,19 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
         (["time,y", "1,2"], {"past": "y"}, "no column is left to forecast"),
         (["name,1980,1981,1982", "a,1,2,3"], {"layout": "wide"}, "a.csv:1: a header of years, .*-o data.series=name"),
-        (["date;value", "2020-01-01;5"], {}, "a.csv:1: columns are separated by semicolons"),
-        (["date;value", "2020-01-01;5,3"], {}, "2 fields, but the header has 1; use commas between columns"),
         (["time,step,y", "1,2,3"], {}, "column 'step' cannot be a target, .*-o data.series=step"),
         (["time,y", "1,a"], {}, "no numeric column; available: time, y"),
         (["time,y,x", "1,,2", "2,,3"], {"targets": "y"}, r"contains no series; no target \(y\) has a value"),
         (["time,y", "2020-01-01,1", "yesterday,2"], {}, "a.csv:3: time: 'yesterday' is neither a date, like"),
-        (["time,y", "01/02/2020,1"], {}, "a.csv:2: time: '01/02/2020' is neither a date"),
+        (["time,y", "01/02/2020,1"], {}, "a.csv: time: '01/02/2020' may begin with the day or .*data.dayfirst=true or"),
+        (["time,y", "13/01/2020,1", "01/13/2020,2"], {}, "a.csv:2: time: '13/01/2020' is neither a date"),
+        (["time,y", "2020/1/31,1", "2020/2/30,2"], {}, "a.csv:3: time: '2020/2/30' is not a date like those before"),
+        (["a,b,y", "2020-01-01,2020-02-01,1", "2020-01-02,2020-02-02,2"], {}, "a and b both hold dates; .*data.time=a"),
+        (
+            ["time,shop,item,y", "1,a,x,1", "1,b,y,2", "2,a,y,1", "2,b,x,2"],
+            {},
+            "times repeat, and shop and item may both name the series; set -o data.series=shop",
+        ),
         (["time,y", "1,1", ",2"], {}, "a.csv:3: time: '' is not a number, unlike the times before it"),
         (["time,y", ",1", "1,2"], {}, "a.csv:2: time: '' is neither a date"),
         (["time,y", "nan,1", "1,2"], {}, "a.csv:2: time: 'nan' is not a time"),
@@ -363,4 +371,4 @@ def test_numbers_have_no_season_and_a_step_without_noise(tmp_path: Path) -> None
         opened(tmp_path / "a.csv", "time,y", *(f"{first + n / 10:.1f},{n}" for n in range(count)), time="time").clock
         for first, count in ((0, 100), (0, 12), (1000, 30))
     ]
-    assert clocks == [Clock("number", 0.1)] * 3 and clocks[0].season == 1
+    assert clocks == [Clock("number", 0.1)] * 3 and clocks[0].seasons == []  # type: ignore[union-attr]

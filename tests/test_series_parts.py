@@ -336,7 +336,7 @@ def test_describe_tells_what_was_found(tmp_path: Path) -> None:
     for part in (
         "2 series, 72 training points of 1 targets",
         "4.2% of them missing",
-        "every hour, season 24",
+        "every hour, no season",
         "1 gaps filled with 2 missing rows",
         "1 constant",
         "1 empty series left out",

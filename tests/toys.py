@@ -186,6 +186,7 @@ class ToyScale:
         self.targets, self.past, self.known = (
             [f"{k}{n}" for n in range(m)] for k, m in zip("xpk", (targets, past, known), strict=True)
         )
+        self.seasons = [season] if season > 1 else []
         self.season, self.missing, self.frequency = season, self.targets if gaps else [], "number"
         self.centre, self.spread = 5.0 + np.arange(targets), 2.0 + np.arange(targets)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import read_lines, suffix
-from seqloom.data.rows import READERS, Rows, read_fields, read_tabbed, read_tsv, text_of
+from seqloom.data.rows import READERS, Rows, find_delimiter, read_fields, read_tabbed, read_tsv, text_of
 
 TABLES = {".csv", ".tsv"}  # may have no header
 NO_HEADER = "; if the file has no header, give column numbers, such as 1 and 2"
@@ -94,7 +94,7 @@ def _numbered(path: Path, numbers: list[int], optional: int | None, options: Map
     last = max(numbers)
     option = options.get(str(last))
     way_out = f"; say which it is here: -o data.{option}=..." if option else ""
-    for number, fields in read_fields(path) if suffix(path) == ".csv" else read_tabbed(path):
+    for number, fields in read_fields(path, find_delimiter(path)) if suffix(path) == ".csv" else read_tabbed(path):
         if len(fields) < last:
             columns = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separators = "commas" if suffix(path) == ".csv" else "tabs"

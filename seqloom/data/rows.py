@@ -1,4 +1,7 @@
-"""Rows of JSONL, CSV and TSV files, one at a time, each with the line it starts on."""
+"""Rows of JSONL, CSV and TSV files, one at a time, each with the line it starts on.
+
+CSV files may also be separated by semicolons or tabs: found from the first lines.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,9 @@ from seqloom.core.rows import Json
 from seqloom.data.files import read_lines
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
+
+_FIRST = 50  # lines that the delimiter is found from
+_LONGEST_NAME = 60  # characters of a column name
 
 Rows = Iterator[tuple[int, Json]]
 Fields = Iterator[tuple[int, list[str]]]
@@ -38,7 +45,32 @@ def read_jsonl(path: Path) -> Rows:
 
 
 def read_csv(path: Path) -> Rows:
-    return _under_header(path, read_fields(path))
+    return _under_header(path, read_fields(path, find_delimiter(path)))
+
+
+def find_delimiter(path: Path) -> str:
+    """A comma, unless the first lines have equally many cells only with semicolons or tabs, under a line that may be
+    a header: short and distinct names, or numbers."""
+    lines = [line for line in islice(read_lines(path), _FIRST) if not line.isspace()]
+    if len(lines) < 2 or len(widths := _widths(lines, ",")) == 1 < max(widths):
+        return ","  # also for a single line, which shows nothing
+    for delimiter in (";", "\t"):
+        widths = _widths(lines, delimiter)
+        header = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter), [])] if widths else []
+        named = len(set(header)) == len(header) or all(set(name) <= set("0123456789.,-") for name in header)
+        if len(widths) == 1 and len(header) > 1 and named and max(map(len, header)) <= _LONGEST_NAME:
+            return delimiter
+    return ","
+
+
+def _widths(lines: list[str], delimiter: str) -> set[int]:
+    """The numbers of cells; none if a quote does not suit this delimiter. A quote may end after the first lines."""
+    found, reader = set(), csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        found = {len(fields) for fields in reader if fields}
+    except csv.Error as error:
+        return _widths(lines[:-1], delimiter) if "end of data" in str(error) and len(lines) > 1 else set()
+    return found
 
 
 def read_tsv(path: Path) -> Rows:

@@ -17,7 +17,7 @@ from seqloom.data.rows import READERS
 from seqloom.data.samples import SAMPLES
 from seqloom.data.samples.sample import NAMES
 from seqloom.data.shapes.pairs.reading import CATALOGUES
-from seqloom.data.shapes.series.table import WHEN
+from seqloom.data.shapes.series.roles import WHEN
 from seqloom.data.shapes.tagged.conll import looks_like_columns, read_cells
 
 Guess = tuple[str, str]  # task, reason

@@ -38,7 +38,11 @@ class RunConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _understand_older_records(cls, values: object) -> object:
-        """Accept run folders from before the tokenizer section existed."""
+        """Accept run folders from before the tokenizer section existed, or before the layout of series was found from
+        the file: what could be read line by line still is."""
+        if isinstance(values, dict) and isinstance(data := values.get("data"), dict):
+            old = data.get("layout") == "long" and "dayfirst" not in data
+            values = values | {"data": data | {"layout": "auto"}} if old else values
         if isinstance(values, dict) and "tokenizer" not in values and isinstance(values.get("task"), dict):
             return {"tokenizer": {}} | move_options(values, lambda _: None)
         return values

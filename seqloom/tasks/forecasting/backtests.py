@@ -91,11 +91,12 @@ def first_step(scores: Json) -> Json:
 def naive_tests(windows: SeriesWindows, rows: Rows, origins: Origins, facts: Mapping[str, Any]) -> dict[str, Backtest]:
     """Backtests of the naive baselines; `facts`: the fitted autoregression. naive2 only where it is not too slow."""
     errors, season = _errors(rows), max(1, rows.scale.season)
+    others = [other for other in rows.scale.seasons if other != season]
     fitted = Autoregression.of(facts["autoregression"]) if "autoregression" in facts else None
     judged = len(origins[0]) * len(rows.scale.targets) <= _JUDGED
     tests: dict[str, Backtest] = {}
     for part in parts(origins):
-        found = simple_forecasts(windows, *part, season)
+        found = simple_forecasts(windows, *part, season, others)
         if fitted is not None:
             found["autoregression"] = fitted.forecast(windows, *part)
         if judged:

@@ -2,7 +2,7 @@
 
 last value        the most recent value present
 drift             the line from the first to the last value of the context, extrapolated
-seasonal naive    the value one season earlier
+seasonal naive    the value one season earlier; once for each season, the main one without a number
 moving average    the mean of the last season, or of the last ten points where there is no season
 autoregression    a linear map of the last points, fitted by least squares on the training set and shared by all series
                   and targets; with the same strategy as the model
@@ -28,10 +28,13 @@ _LONGEST = 5_000  # points that naive2 uses
 Weights = np.ndarray  # (lags + 1, block): the oldest lag first, the intercept last
 
 
-def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int) -> Json:
-    """(W, H, targets) of each baseline, in scaled units; with an empty history, the mean of the training set."""
+def simple_forecasts(
+    windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int, others: Sequence[int] = ()
+) -> Json:
+    """(W, H, targets) of each baseline, in scaled units; with an empty history, the mean of the training set. `others`:
+    further seasons."""
     horizon, context = windows.horizon, windows.context
-    seen = fill_forward(windows.history(series, ends, max(context, season, _AVERAGED)))
+    seen = fill_forward(windows.history(series, ends, max(context, season, *others, _AVERAGED)))
     steps = np.arange(1, horizon + 1)[:, None]
     last = seen[:, -1:]
     near = seen[:, -context:]
@@ -44,10 +47,21 @@ def simple_forecasts(windows: SeriesWindows, series: np.ndarray, ends: np.ndarra
     found = {
         "last value": np.repeat(last, horizon, axis=1),
         "drift": last + slope * steps,
-        "seasonal naive": seen[:, seen.shape[1] - season + np.arange(horizon) % season],
+        "seasonal naive": _one_season_ago(seen, season, horizon),
+        **{seasonal_name(other): _one_season_ago(seen, other, horizon) for other in others},
         "moving average": np.repeat(np.where(there.any(1, keepdims=True), mean, last), horizon, axis=1),
     }
     return {name: np.nan_to_num(values) for name, values in found.items()}
+
+
+def seasonal_name(season: int) -> str:
+    """The seasonal naive forecast of a season other than the main one."""
+    return f"seasonal naive {season}"
+
+
+def _one_season_ago(seen: np.ndarray, season: int, horizon: int) -> np.ndarray:
+    found: np.ndarray = seen[:, seen.shape[1] - season + np.arange(horizon) % season]
+    return found
 
 
 class Autoregression:

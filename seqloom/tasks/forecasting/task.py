@@ -38,7 +38,7 @@ from seqloom.tasks.forecasting.backtests import (
     short_series,
     too_short,
 )
-from seqloom.tasks.forecasting.baselines import fit_autoregression
+from seqloom.tasks.forecasting.baselines import fit_autoregression, seasonal_name
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
 from seqloom.tasks.forecasting.options import ForecastOptions
@@ -82,6 +82,11 @@ class Forecasting(Task[SeriesRows]):
         self.encodes = config.by_head
         self.latency_unit = "row" if config.by_head else "token"
         _refuse(config, scale)
+        self.baseline_titles = type(self).baseline_titles | {  # type: ignore[misc]
+            seasonal_name(points): (seasonal_name(points), f"季节性朴素预测（{points}）")
+            for points in scale.seasons
+            if points != scale.season
+        }
         c, self.apart = config, config.channels == "apart"
         flags = bool(set(scale.missing) & set(scale.targets)) if c.flags is None else c.flags
         targets = 1 if self.apart else len(scale.targets)

@@ -76,7 +76,7 @@ def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
 
 
 def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
-    hint = "; use commas between columns in .csv, tabs in .tsv, and a decimal point" if width == 1 else ""
+    hint = "; use commas, semicolons or tabs between columns in .csv, tabs in .tsv" if width == 1 else ""
     return UserError(f"{path}:{line}: {count} fields, but the header has {width}{hint}")
 
 

@@ -1,9 +1,14 @@
-"""Cells of a table as numbers, or as missing values."""
+"""Cells of a table as numbers, or as missing values.
+
+Numbers with separators (1,234.5 or 1.234,5) are read if the whole column, or another one of the file, shows which is
+meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +16,14 @@ from seqloom.core.errors import UserError
 
 MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # in upper or lower case
 FLAGS = {"true": 1.0, "false": 0.0}
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")  # commas between thousands
+COMMA = re.compile(r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d+)?$")  # decimal comma, points between thousands
+
+Style = Literal["plain", "thousands", "comma"]
+
+
+class NotPlain(UserError):
+    """A cell that is no plain number; the whole column may show how to read it."""
 
 
 def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.ndarray:
@@ -49,4 +62,57 @@ def _number(spec: str, column: str, cell: Any, line: int) -> float:
     if text.lower() in FLAGS:
         return FLAGS[text.lower()]
     hint = "; write decimals with a point" if text.replace(",", "").lstrip("-").isdecimal() else ""
-    raise UserError(f"{spec}:{line}: {column}={text!r} is not a number{hint}; fix it, or leave the cell empty")
+    hint = "; leave out the per cent sign" if text.endswith("%") else hint
+    raise NotPlain(f"{spec}:{line}: {column}={text!r} is not a number{hint}; fix it, or leave the cell empty")
+
+
+def is_formatted(cell: Any) -> bool:
+    """Whether it may be a number with separators."""
+    return isinstance(cell, str) and any(style.match(cell.strip()) for style in (GROUPED, COMMA))
+
+
+STYLES: frozenset[Style] = frozenset({"plain", "thousands", "comma"})
+
+
+def narrowed(possible: frozenset[Style], cells: Iterable[Any]) -> frozenset[Style]:
+    """Those of these readings that suit all cells."""
+    left = set(possible)
+    for cell in cells:
+        text = cell.strip() if isinstance(cell, str) else ""
+        if not text or is_missing(text) or text.lower() in FLAGS:
+            continue
+        plain = is_number(text)
+        left -= set() if plain else {"plain"}
+        left -= set() if plain or GROUPED.match(text) else {"thousands"}
+        left -= set() if COMMA.match(text) else {"comma"}
+        if not left:
+            break
+    return frozenset(left)
+
+
+def settled(styles: Mapping[str, frozenset[Style]], separator: str) -> dict[str, Style]:
+    """One reading for each column: plain, if possible. One that has two takes that of the other columns of the file;
+    otherwise, in a file with commas between its columns, commas within numbers are no decimal ones. A column without
+    any is left out."""
+    styles = {column: frozenset({"plain"}) if "plain" in found else found for column, found in styles.items()}
+    sure = {next(iter(found)) for found in styles.values() if len(found) == 1} - {"plain"}
+    rest: Style | None = sure.pop() if len(sure) == 1 else "thousands" if separator == "," else None
+    decided: dict[str, Style] = {}
+    for column, found in styles.items():
+        if len(found) == 1:
+            decided[column] = next(iter(found))
+        elif found and rest:
+            decided[column] = rest
+        elif found:
+            raise UserError(
+                f"column {column!r}: a number like 1,234 may be 1234 or 1.234, and nothing in the file shows which; "
+                "write numbers without separators"
+            )
+    return decided
+
+
+def as_plain(cells: Sequence[Any], style: Style) -> list[Any]:
+    """Texts with the separators of this style as plain numbers."""
+    if style == "thousands":
+        return [cell.replace(",", "") if isinstance(cell, str) else cell for cell in cells]
+    return [cell.replace(".", "").replace(",", ".") if isinstance(cell, str) else cell for cell in cells]

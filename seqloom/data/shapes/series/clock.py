@@ -15,6 +15,7 @@ from seqloom.data.shapes.series.times import OffClock
 
 SECONDS = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 MONTHS = {"year": 12, "month": 1}
+FINE = 12  # points that a minute or an hour must have to be a season
 NEARLY = 1e-3  # share of a step, a tolerance for rounded numbers
 
 
@@ -31,14 +32,19 @@ class Clock:
         return self.unit if step == 1 else f"{step} {self.unit}s"
 
     @property
-    def season(self) -> int:
-        """Points per season: a day of hours, a week of days, a year of months."""
-        if self.unit == "number":
-            return 1
-        per_season = {"hour": 24, "day": 7, "week": 52, "month": 12, "second": 60, "minute": 60}.get(self.unit, 1)
-        if self.unit in ("second", "minute") and self.step > 1:
-            per_season = 86_400 // SECONDS[self.unit]
-        return max(1, round(per_season / self.step))
+    def seasons(self) -> list[int]:
+        """Points per season that the calendar suggests, ascending: minute, hour, day, week and year, as far as they
+        have enough points; whether the data has them is for the data to say."""
+        if self.unit in MONTHS:
+            points = [12 / (MONTHS[self.unit] * self.step)]
+        elif self.unit in SECONDS:
+            size = SECONDS[self.unit] * self.step
+            short = [SECONDS[unit] / size for unit in ("minute", "hour") if SECONDS[unit] / size >= FINE]
+            year = 52 * 604_800 if self.unit == "week" else 365.25 * 86_400
+            points = [*short, 86_400 / size, 604_800 / size, round(year / size)]
+        else:
+            points = []
+        return [int(count) for count in points if count >= 2 and count == int(count)]
 
     def same(self, other: Clock) -> bool:
         """Whether the steps are equal; a short file does not show whether its points are at the ends of months."""

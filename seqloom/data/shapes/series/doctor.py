@@ -10,6 +10,8 @@ from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
+from seqloom.data.shapes.series.roles import resolved
+from seqloom.data.shapes.series.seasons import named
 from seqloom.data.shapes.series.split import check_no_leak, open_parts, scale_of
 
 MUCH = 0.2  # share of a column that is missing
@@ -23,6 +25,7 @@ TAILS = 0.001  # share of points that may be outliers
 def examine_series(data: Options) -> list[Finding]:
     """Read, split and scale the data as `fit` would."""
     try:
+        data = resolved(data.train, data)
         whole = open_series(data.train, data)
         given = {name: spec for name, spec in (("valid", data.valid), ("test", data.test)) if spec}
         parts = open_parts(whole, data, {name: open_series(spec, data) for name, spec in given.items()})
@@ -31,6 +34,7 @@ def examine_series(data: Options) -> list[Finding]:
         found = [
             *_sizes(whole, parts),
             *_clock(whole),
+            *_seasons(train, data),
             *_missing(whole),
             *_columns(train),
             *_units(train),
@@ -79,13 +83,15 @@ def _clock(whole: SeriesSource) -> Iterator[Finding]:
         yield Finding(
             "note", f"{facts.gaps:,} gaps, filled with {facts.filled:,} missing rows{_weekends(whole)}", advice
         )
-    if whole.season > 1:
-        yield Finding("ok", f"season: {whole.season} points")
-    else:
-        advice = "if there is one, set -o data.season=N, for the seasonal naive forecast and MASE"
-        yield Finding("note", "no season is known", advice)
     if clock.unit in ("minute", "hour", "day") and not whole.calendar:
         yield Finding("note", "no calendar features", "-o data.calendar=auto adds hour, weekday and time of year")
+
+
+def _seasons(train: SeriesSource, data: Options) -> Iterator[Finding]:
+    if train.seasons or data.seasons is not None:
+        yield Finding("ok", f"{named(train.given or ())}, in points")
+    else:
+        yield Finding("ok", "no season found in the training set; data.season=N sets one")
 
 
 def _missing(whole: SeriesSource) -> Iterator[Finding]:
@@ -171,7 +177,8 @@ def _leaks(whole: SeriesSource, data: Options) -> Iterator[Finding]:
         message = f"changing the values after training changes {', '.join(moved)}"
         yield Finding("error", message, "this is a bug in seqloom: please report it")
     else:
-        yield Finding("ok", "changing the values after training changes neither the split nor the scale: nothing leaks")
+        unmoved = "neither the split nor the scale nor the seasons"
+        yield Finding("ok", f"changing the values after training changes {unmoved}: nothing leaks")
 
 
 _PURPOSES = {"train": "training", "valid": "validation", "test": "testing"}

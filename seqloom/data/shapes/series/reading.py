@@ -16,7 +16,9 @@ from seqloom.core.errors import UserError
 from seqloom.data.shapes.series.calendar import calendar_of
 from seqloom.data.shapes.series.clock import Clock, infer_clock
 from seqloom.data.shapes.series.options import Options
-from seqloom.data.shapes.series.table import Table, listed, read_table
+from seqloom.data.shapes.series.roles import read_table
+from seqloom.data.shapes.series.seasons import Season
+from seqloom.data.shapes.series.table import Table, listed
 from seqloom.data.shapes.series.times import OffClock
 
 LINES = Clock("number")  # if lines are counted
@@ -69,7 +71,19 @@ class SeriesSource:
     facts: Facts
     calendar: list[str]
     scale: str
-    season: int  # points; 1: none
+    given: tuple[Season, ...] | None = None  # seasons, the main one first; None: not looked for yet
+    texts: dict[str, list[str]] = field(default_factory=dict)  # columns of texts, coded: the text of each code
+    levels: dict[str, list[str]] = field(default_factory=dict)  # columns of texts that became columns of 0 and 1
+
+    @property
+    def seasons(self) -> list[int]:
+        """Points of each season, the main one first."""
+        return [season.points for season in self.given or ()]
+
+    @property
+    def season(self) -> int:
+        """Points of the main season; 1: none."""
+        return self.seasons[0] if self.seasons else 1
 
     @property
     def count(self) -> int:
@@ -125,7 +139,7 @@ class SeriesSource:
 
 
 def open_series(spec: str, data: Options | None = None) -> SeriesSource:
-    """CSV, TSV, JSONL, parquet (`data.layout`: long or wide) or `sample:NAME`; also compressed. `data` gives the roles
+    """CSV, TSV, JSONL, parquet or `sample:NAME`; also compressed. `data` gives the roles
     of columns."""
     data = data or Options.model_validate({"train": spec})
     table = read_table(spec, data)
@@ -144,12 +158,12 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     found, facts = _cut(table, targets, times, values, which, clock)
     if not found:
         raise UserError(f"{spec}: contains no series; no target ({', '.join(targets)}) has a value")
-    season = data.season or (clock.season if clock else 1)
+    seasons = None if data.seasons is None else tuple(Season(points) for points in data.seasons)
     calendar = calendar_of(data.calendar, clock.unit if clock else "day")
     ends = [one.ends for one in found]
     return SeriesSource(
         spec, table.columns, targets, past, known, clock, table.times is not None, found, [0] * len(found), ends, facts,
-        calendar, data.scale, season,
+        calendar, data.scale, seasons, table.texts,
     )  # fmt: skip
 
 

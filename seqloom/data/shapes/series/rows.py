@@ -6,6 +6,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.data.shapes.series.calendar import calendar_features
+from seqloom.data.shapes.series.categories import expanded
 from seqloom.data.shapes.series.clock import Clock
 from seqloom.data.shapes.series.reading import Series, SeriesSource
 from seqloom.data.shapes.series.scale import SeriesScale
@@ -19,6 +20,7 @@ class SeriesRows:
     """
 
     def __init__(self, source: SeriesSource, scale: SeriesScale) -> None:
+        source = source if source.levels else expanded(source, scale.levels)
         self.origin, self.scale = source, scale
         self.clock = Clock(scale.frequency, scale.step, scale.month_end)
         self._calendar = [name.removesuffix("_sin") for name in scale.calendar[::2]]

@@ -30,11 +30,14 @@ class SeriesScale:
         step: float = 1,
         month_end: bool = False,
         season: int = 1,
+        seasons: Sequence[int] | None = None,
         method: str = "standard",
         missing: Sequence[str] = (),
+        levels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """`columns` and `scale` by role: targets, past, known; `calendar`: names of the calendar features; `missing`:
-        columns with missing values in the training set."""
+        columns with missing values in the training set; `seasons`: all of them, the main one (`season`) first;
+        `levels`: of columns of texts."""
         self.columns = {role: list(columns.get(role, ())) for role in ("targets", "past", "known")}
         self._scale = {
             role: tuple(np.asarray(numbers, np.float64) for numbers in scale.get(role, ((), ())))
@@ -44,9 +47,15 @@ class SeriesScale:
         self.known = [*self.columns["known"], *calendar]
         self.calendar = list(calendar)
         self.frequency, self.step, self.month_end, self.season = frequency, step, month_end, season
+        self.seasons = list(seasons) if seasons is not None else self._only
         self.method, self.missing = method, list(missing)
+        self.levels = {column: list(texts) for column, texts in (levels or {}).items()}
         self.size = len(self.targets)
         self.hash = hashlib.sha256(b"\0".join(self.files().values())).hexdigest()
+
+    @property
+    def _only(self) -> list[int]:
+        return [self.season] if self.season > 1 else []
 
     def apply(self, values: np.ndarray, part: str = "targets") -> np.ndarray:
         """(..., columns) from original units to numbers of order 1; NaN stays NaN.
@@ -85,6 +94,10 @@ class SeriesScale:
             "method": self.method,
             "missing": self.missing,
         }
+        if self.seasons != self._only:  # otherwise as before there could be several, so that hashes stay the same
+            facts["seasons"] = self.seasons
+        if self.levels:
+            facts["levels"] = self.levels
         return {FILE: json.dumps(facts, ensure_ascii=False).encode()}
 
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
@@ -17,8 +18,10 @@ from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
+from seqloom.data.shapes.series.roles import resolved, roles_of
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
+from seqloom.data.shapes.series.seasons import named
 from seqloom.data.shapes.series.split import open_parts, scale_of
 from seqloom.data.shapes.shape import Shape
 from seqloom.tokenizers import Tokenizer
@@ -31,9 +34,14 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
     def open(self, spec: str, options: Options) -> SeriesSource:
         return open_series(spec, options)
 
+    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+        """What the file shows of its layout and of the roles of columns, beside the options `given`."""
+        return roles_of(spec, given)
+
     def open_parts(self, options: Options) -> dict[str, SeriesSource]:
         if options.examples:
             return {"train": self.draw(self.open(options.train, options), options.examples, options.draw)}
+        options = resolved(options.train, options)  # what the first file shows holds for the others
         given = {name: self.open(spec, options) for name, spec in options.held_out.items()}
         return open_parts(self.open(options.train, options), options, given)
 
@@ -64,7 +72,9 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
             step=clock.step,
             month_end=clock.month_end,
             season=train.season,
+            seasons=train.seasons,
             method=train.scale,
+            levels=train.levels,
             missing=[name for name, gone in zip(train.columns, values.tolist(), strict=True) if gone],
         )
 
@@ -91,7 +101,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
             f"{missing / (train.tokens * len(vocabulary.targets)):.1%} of them missing" if missing else "none missing"
         )
         found = [size, share, f"every {train.clock}" if train.clock.unit != "number" else f"by {train.clock}"]
-        found.append(f"season {vocabulary.season}" if vocabulary.season > 1 else "no season")
+        found.append(named(source.given or ()))
         if facts.gaps:
             found.append(f"{facts.gaps:,} gaps filled with {facts.filled:,} missing rows")
         if still := len(source.constant()):

@@ -12,9 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.data.shapes.series.categories import expanded, levels_of, recoded
 from seqloom.data.shapes.series.clock import NEARLY, Clock
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, Series, SeriesSource
+from seqloom.data.shapes.series.seasons import Season, find_seasons
 from seqloom.data.split import shares_of
 
 
@@ -25,13 +27,39 @@ def open_parts(whole: SeriesSource, data: Options, given: Mapping[str, SeriesSou
             "data.valid is a separate file, and a test split cut from data.train would come before it; give data.test "
             "too, or neither"
         )
+    given = _one_code(whole, given)
     parts = split_series(whole, data, apart=tuple(given))
     before = whole
     for name in ("valid", "test"):
         if name in given:
             parts[name] = join(before, given[name])
             before = _with(before, parts[name])
-    return parts
+    levels = levels_of(parts["train"])
+    return _with_seasons({name: expanded(part, levels) for name, part in parts.items()})
+
+
+def _one_code(whole: SeriesSource, given: Mapping[str, SeriesSource]) -> dict[str, SeriesSource]:
+    """Separate files with the codes of the first for their texts."""
+    texts, found = whole.texts, {}
+    for name, part in given.items():
+        found[name] = recoded(part, texts)
+        texts = found[name].texts
+    return found
+
+
+def seasons_of(train: SeriesSource) -> tuple[Season, ...]:
+    """Found in the training set, unless given."""
+    if train.given is not None:
+        return train.given
+    places = train.places(train.targets)
+    parts = zip(train.series, train.begins, train.ends, strict=True)
+    channels = [one.values[begin:end, place] for one, begin, end in parts for place in places]
+    return tuple(find_seasons(channels, (train.clock or LINES).seasons))
+
+
+def _with_seasons(parts: Mapping[str, SeriesSource]) -> dict[str, SeriesSource]:
+    seasons = seasons_of(parts["train"])
+    return {name: replace(part, given=seasons) for name, part in parts.items()}
 
 
 def split_series(whole: SeriesSource, data: Options, apart: tuple[str, ...] = ()) -> dict[str, SeriesSource]:
@@ -172,6 +200,8 @@ def _changes(parts: Mapping[str, SeriesSource], others: Mapping[str, SeriesSourc
     columns = [*train.targets, *train.past, *train.known]
     if any((one != two).any() for one, two in zip(scale_of(train, columns), scale_of(other, columns), strict=True)):
         yield "the scale"
+    if seasons_of(train) != seasons_of(other):
+        yield "the seasons"
 
 
 def _by_share(lengths: np.ndarray, valid: float, test: float) -> list[np.ndarray]:

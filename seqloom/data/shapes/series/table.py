@@ -1,33 +1,40 @@
-"""Tables of series as in the file, read in blocks of lines, every cell checked; nothing is sorted here.
+"""Long tables of series, a line for each time step (of each series), read in blocks of lines with every cell checked;
+nothing is sorted here.
 
-long    CSV, TSV, JSONL, parquet: a line is one time step (of one series), with a time column
-wide    CSV, TSV: a line is a whole series, its name first, then its values; empty cells at the end are ignored
+Cells are first read as plain numbers and ISO dates. If one is neither, the whole file is read once more to find how its
+numbers and dates are written, and then again.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
-from seqloom.data.files import check_file, suffix
-from seqloom.data.rows import read_fields, read_jsonl
-from seqloom.data.samples import find_sample
-from seqloom.data.shapes.series.blocks import Block, csv_blocks, json_blocks, parquet_blocks
-from seqloom.data.shapes.series.cells import is_missing, is_number, to_numbers
+from seqloom.data.shapes.series.blocks import Block
+from seqloom.data.shapes.series.cells import (
+    STYLES,
+    NotPlain,
+    Style,
+    as_plain,
+    is_formatted,
+    is_missing,
+    is_number,
+    narrowed,
+    settled,
+    to_numbers,
+)
+from seqloom.data.shapes.series.dates import Ambiguous, Order, find_order, joined, parse_ordered, without_separators
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.times import OffClock, as_whole, parse_times
 
-WHEN = ("time", "date", "datetime", "timestamp", "ds", "month", "year", "week", "day")  # usual names of time columns
 BY_LINE = "line"  # data.time if there is no time column
-VALUE = "value"  # the column of a wide file
+DATED = {"time", "date", "datetime", "timestamp", "ds", "month", "day", "时间", "日期", "月份", "年月"}
 
 
 @dataclass
@@ -35,36 +42,23 @@ class Table:
     """Rows in file order."""
 
     name: str  # what the user typed
-    columns: list[str]  # numeric ones
+    columns: list[str]  # numeric ones, and coded ones
     values: np.ndarray  # (N, columns) float64; NaN: missing
     series: np.ndarray  # (N,) index of the series of each row
     names: list[str]  # of the series
     times: np.ndarray | None  # (N,) seconds or numbers; None: lines are evenly spaced
     lines: np.ndarray  # (N,) line number of each row
     left_out: list[str] = field(default_factory=list)  # non-numeric columns that have no role
+    texts: dict[str, list[str]] = field(default_factory=dict)  # columns of texts: the text of each code
 
 
-def read_table(spec: str, data: Options) -> Table:
-    if spec.startswith("sample:"):
-        blocks = json_blocks(spec, enumerate(find_sample(spec, "series").read(), 1))
-        return _read_long(spec, blocks, data)
-    path = Path(spec)
-    check_file(path)
-    kind = suffix(path)
-    if path.is_dir():
-        raise UserError(f"{path}: is a folder; give one file: CSV, TSV, JSONL or parquet")
-    separators = {".csv": ",", ".tsv": "\t", ".txt": ","}
-    if kind in separators:
-        if data.layout == "wide":
-            return _read_wide(spec, read_fields(path, separators[kind]), data)
-        return _read_long(spec, csv_blocks(path, separators[kind]), data)
-    if data.layout == "wide":
-        raise UserError(f"{path}: data.layout=wide, one line per series, is for CSV and TSV files")
-    if kind in (".jsonl", ".ndjson"):
-        return _read_long(spec, json_blocks(spec, read_jsonl(path)), data)
-    if kind == ".parquet":
-        return _read_long(spec, parquet_blocks(path), data)
-    raise UserError(f"{path}: unknown format; give series as CSV, TSV, JSONL or parquet")
+@dataclass(frozen=True)
+class Written:
+    """How the cells of a file are written; empty: plain numbers and ISO dates."""
+
+    numbers: Mapping[str, Style] = field(default_factory=dict)  # a column that is absent is text
+    dates: Order = "iso"
+    known: bool = False  # the whole file was looked at
 
 
 def listed(names: str | None) -> list[str]:
@@ -72,11 +66,46 @@ def listed(names: str | None) -> list[str]:
     return [name for part in (names or "").split(",") if (name := part.strip())]
 
 
-def _read_long(spec: str, blocks: Iterator[Block], data: Options) -> Table:
+def read_long(spec: str, blocks: Callable[[], Iterator[Block]], data: Options, separator: str = "") -> Table:
+    """`blocks`: reads the file from its start; `separator`: between columns, if it is text."""
+    try:
+        return _read(spec, blocks(), data, Written())
+    except NotPlain:
+        return _read(spec, blocks(), data, _look(spec, blocks(), data, separator))
+
+
+def _look(spec: str, blocks: Iterator[Block], data: Options, separator: str) -> Written:
+    """How numbers and dates are written, from all cells."""
+    styles: dict[str, frozenset[Style]] = {}
+    plain: set[str] = set()  # columns that begin with a plain number: what follows must be numbers
+    times: list[Any] = []
+    roles: Roles | None = None
+    for _, block in blocks:
+        roles = roles or Roles(spec, list(block), data)
+        for column in roles.candidates:
+            value = next((cell for cell in block[column] if not is_missing(cell)), None)
+            if column not in styles and value is not None and is_number(value):
+                plain.add(column)
+            if column in styles or value is not None:
+                styles[column] = narrowed(styles.get(column, STYLES), block[column])
+        times += list(block[roles.time[0]]) if len(roles.time) == 1 else []
+    assert roles is not None
+    try:
+        numbers = settled(styles, separator)
+        order = find_order(times, data.dayfirst) if times else None
+    except Ambiguous as error:
+        raise UserError(f"{spec}: {roles.time[0]}: {error}; set -o data.dayfirst=true or false") from None
+    except UserError as error:
+        raise UserError(f"{spec}: {error}") from None
+    refused: dict[str, Style] = dict.fromkeys(plain - numbers.keys(), "plain")  # with the line of the first cell
+    return Written(numbers | refused, order or "iso", True)
+
+
+def _read(spec: str, blocks: Iterator[Block], data: Options, written: Written) -> Table:
     first = next(blocks, None)
     if first is None:
         raise UserError(f"{spec}: contains no rows")
-    roles = _Roles(spec, list(first[1]), data)
+    roles = Roles(spec, list(first[1]), data, written)
     numbers: dict[str, list[np.ndarray]] = {column: [] for column in roles.candidates}
     times: list[np.ndarray] = []
     lines: list[np.ndarray] = []
@@ -85,33 +114,57 @@ def _read_long(spec: str, blocks: Iterator[Block], data: Options) -> Table:
     kind = None
     for at, cells in _again(first, blocks):
         if roles.time:
-            try:
-                found, kind = parse_times(cells[roles.time], kind)
-            except OffClock as error:
-                raise UserError(f"{spec}:{at[error.row]}: {roles.time}: {error}") from None
+            found, kind = _times(spec, at, [cells[name] for name in roles.time], kind, roles, written)
             times.append(found)
         for column in roles.numeric(cells):
-            numbers[column].append(to_numbers(spec, column, cells[column], at))
+            if column in roles.texts:
+                numbers[column].append(_coded(cells[column], roles.texts[column]))
+            else:
+                style = written.numbers.get(column, "plain")
+                plain = cells[column] if style == "plain" else as_plain(cells[column], style)
+                numbers[column].append(to_numbers(spec, column, plain, at))
         codes.append(_codes(spec, cells[roles.series], at, names) if roles.series else np.zeros(len(at), np.int64))
         lines.append(np.asarray(at))
     columns = roles.found
     if not columns:
         raise UserError(f"{spec}: no numeric column; available: {', '.join(first[1])}")
     values = np.stack([np.concatenate(numbers[column]) for column in columns], axis=1)
-    when = _joined(times, roles.time) if roles.time else None
-    left_out = [column or "(no name)" for column in roles.candidates if column not in columns]
     return Table(
-        spec, columns, values, np.concatenate(codes), list(names) or [""], when, np.concatenate(lines), left_out
+        spec,
+        columns,
+        values,
+        np.concatenate(codes),
+        list(names) or [""],
+        _joined(times, roles.time[0]) if roles.time else None,
+        np.concatenate(lines),
+        [column or "(no name)" for column in roles.candidates if column not in columns],
+        {column: list(texts) for column, texts in roles.texts.items()},
     )
 
 
-class _Roles:
-    """The roles of columns. A column without a given role is numeric if its first value is a number."""
+def _times(
+    spec: str, at: Sequence[int], cells: Sequence[Any], kind: str | None, roles: Roles, written: Written
+) -> tuple[np.ndarray, str]:
+    try:
+        if len(cells) > 1:
+            return joined(cells), "date"
+        if written.dates != "iso":
+            return parse_ordered(cells[0], written.dates), "date"
+        return parse_times(cells[0], kind)
+    except OffClock as error:
+        # a date in another order: the whole column may show which
+        refuse = UserError if written.known or len(cells) > 1 else NotPlain
+        raise refuse(f"{spec}:{at[error.row]}: {', '.join(roles.time)}: {error}") from None
 
-    def __init__(self, spec: str, there: list[str], data: Options) -> None:
+
+class Roles:
+    """The roles of columns. A column without a given role is numeric if its first value is a number; a covariate whose
+    first value is no number has texts, which are coded."""
+
+    def __init__(self, spec: str, there: list[str], data: Options, written: Written | None = None) -> None:
         self.time, self.series = _when(spec, there, data), data.series
         self.targets, past, known = listed(data.targets), listed(data.past), listed(data.known)
-        named = [*filter(None, (self.time, self.series)), *self.targets, *past, *known]
+        named = [*self.time, *filter(None, (self.series,)), *self.targets, *past, *known]
         for column in named:
             if column not in there:
                 near = difflib.get_close_matches(column, there, n=1, cutoff=0.6)
@@ -121,40 +174,52 @@ class _Roles:
                 raise UserError(
                     f"{spec}: column {column!r} is named twice, among {', '.join(named)}; give it only one role"
                 )
-        self.declared = {*self.targets, *past, *known}
+        self.covariates = {*past, *known}
+        self.declared = {*self.targets, *self.covariates}
         self.candidates = [
             column for column in there if column in self.declared or (not self.targets and column not in named)
         ]
+        self.texts: dict[str, dict[str, int]] = {}
         self.open = set(self.candidates) - {""}  # not known to be text; a column without a name is an index
-        self._seen = set(self.declared)
+        self.written = written or Written()
+        if self.written.known:
+            self.open &= {*self.written.numbers, *self.declared}
+        self._seen = set(self.targets)
 
     def numeric(self, cells: Json) -> list[str]:
-        """The numeric columns, as far as known with this block."""
+        """The numeric and the coded columns, as far as known with this block."""
         for column in self.candidates:
             if column in self.open and column not in self._seen:
                 value = next((cell for cell in cells[column] if not is_missing(cell)), None)
                 if value is not None:
                     self._seen.add(column)
-                    if not is_number(value):
-                        self.open.discard(column)
+                    self._decide(column, value)
         return [column for column in self.candidates if column in self.open]
+
+    def _decide(self, column: str, value: Any) -> None:
+        if is_number(value) or self.written.numbers.get(column, "plain") != "plain":
+            return
+        if not self.written.known and is_formatted(value):
+            raise NotPlain(f"column {column!r}: {value!r} is not a plain number")
+        if column in self.covariates and isinstance(value, str) and not value.strip().endswith("%"):
+            self.texts[column] = {}
+        elif column not in self.declared:
+            self.open.discard(column)
 
     @property
     def found(self) -> list[str]:
-        """The numeric columns once all is read; one without values is left out, unless it has a given role."""
-        return [column for column in self.candidates if column in self.open and column in self._seen]
+        """The columns once all is read; one without values is left out, unless it has a given role."""
+        seen = self._seen | self.declared
+        return [column for column in self.candidates if column in self.open and column in seen]
 
 
-def _when(spec: str, there: list[str], data: Options) -> str | None:
+def _when(spec: str, there: list[str], data: Options) -> list[str]:
+    """The time column, or those over which times are split; none if lines are evenly spaced."""
     if data.time == BY_LINE and BY_LINE not in there:
-        return None
+        return []
     if data.time:
-        return data.time
-    lower = {name.strip().lower(): name for name in reversed(there)}
-    if found := next((lower[name] for name in WHEN if name in lower), None):
-        return found
-    if len(there) == 1 and ";" in there[0]:
-        raise UserError(f"{spec}:1: columns are separated by semicolons; save it with commas (.csv) or tabs (.tsv)")
+        parts = listed(data.time)
+        return [data.time] if data.time in there or len(parts) < 2 else parts
     raise UserError(
         f"{spec}: no time column found; set -o data.time=NAME (available: {', '.join(there)}), or, if lines are evenly "
         f"spaced and there is none, -o data.time={BY_LINE}"
@@ -162,51 +227,23 @@ def _when(spec: str, there: list[str], data: Options) -> str | None:
 
 
 def _joined(times: list[np.ndarray], column: str) -> np.ndarray:
-    """Integers in a column named year are years; in any other they are plain numbers."""
+    """Integers in a column named year are years, those like 20210104 dates; any other are plain numbers."""
     found = np.concatenate(times)
     if found.dtype.kind == "M":
         return found
     found = as_whole(found)
-    if column.strip().lower() == "year" and found.dtype.kind == "i" and found.min() >= 1 and found.max() <= 9999:
+    name = column.strip().lower()
+    years = name in ("year", "年", "年份")
+    if years and found.dtype.kind == "i" and found.min() >= 1 and found.max() <= 9999:
         return (found - 1970).astype("datetime64[Y]").astype("datetime64[s]")
-    return found
+    dates = without_separators(found, name in DATED)
+    return found if dates is None else dates
 
 
-def _read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: Options) -> Table:
-    if strange := [f"data.{name}" for name in ("time", "targets", "past", "known") if getattr(data, name)]:
-        raise UserError(f"{spec}: a wide file has only names and values; leave out {', '.join(strange)}")
-    names: dict[str, int] = {}
-    values, lines, place = [], [], 0
-    for n, (line, fields) in enumerate(rows):
-        if n == 0 and (data.series in fields or not any(is_number(cell) for cell in fields[1:])):
-            place = fields.index(data.series) if data.series in fields else 0
-            continue
-        if n == 0 and _are_years(fields[1:]):
-            raise UserError(
-                f"{spec}:{line}: a header of years, or a series? For a header, set -o data.series={fields[0]}; for a "
-                "series, add a header above it"
-            )
-        name = fields.pop(place).strip()
-        if name in names:
-            raise UserError(f"{spec}:{line}: duplicate series {name!r}; give each series one line")
-        names[name] = len(names)
-        while fields and is_missing(fields[-1]):
-            fields.pop()
-        values.append(to_numbers(spec, VALUE, fields, [line] * len(fields)))
-        lines.append(line)
-    if not names:
-        raise UserError(f"{spec}: contains no rows")
-    sizes = [len(row) for row in values]
-    flat = np.concatenate(values)[:, None]
-    return Table(
-        spec, [VALUE], flat, np.repeat(np.arange(len(sizes)), sizes), list(names), None, np.repeat(lines, sizes)
-    )
-
-
-def _are_years(cells: Sequence[str]) -> bool:
-    """Whether they are consecutive years."""
-    numbers = [int(cell) for cell in cells if cell.strip().isdigit() and 1000 <= int(cell) < 3000]
-    return len(numbers) == len(cells) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
+def _coded(cells: Sequence[Any], codes: dict[str, int]) -> np.ndarray:
+    """The code of each text, NaN where it is missing."""
+    found = (None if is_missing(cell) else codes.setdefault(str(cell).strip(), len(codes)) for cell in cells)
+    return np.array([np.nan if code is None else code for code in found], np.float64)
 
 
 def _codes(spec: str, cells: Sequence[Any], lines: Sequence[int], names: dict[str, int]) -> np.ndarray:
