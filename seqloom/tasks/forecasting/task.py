@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled_batches
@@ -28,6 +29,7 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
+from seqloom.tasks.forecasting import choices
 from seqloom.tasks.forecasting.backtests import (
     extra_scores,
     factors,
@@ -56,6 +58,10 @@ _SHOWN = 12  # values in a sample
 
 
 class Config(ForecastOptions):
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return choices.choose(train, given)
+
     def build(self, vocabulary: SeriesScale) -> Forecasting:
         return Forecasting(self, vocabulary)
 
@@ -276,6 +282,10 @@ class Forecasting(Task[SeriesRows]):
 
     def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]:
         return self._answers(model, options).each(rows)
+
+    def epoch_tokens(self, rows: SeriesRows) -> int:
+        windows = len(self._windows(rows).trained()) * (len(self.scale.targets) if self.apart else 1)
+        return windows * self.config.tokens_per_row
 
     def naive(self, rows: SeriesRows) -> Facts:
         """The fitted autoregression."""
