@@ -92,6 +92,23 @@ def test_the_error_of_a_solution_follows_from_the_sums() -> None:
     assert moments.count == 39 and moments.error(solution) == pytest.approx(float(wanted), rel=1e-6)
 
 
+def test_for_absolute_errors_a_few_wild_windows_do_not_decide() -> None:
+    """A wave in which one value in forty is wildly wrong."""
+    wave = np.sin(np.arange(400) / 3)
+    wild = np.where(np.arange(400) % 40 == 7, 30.0, wave)[:, None].astype(np.float32)
+    errors = {}
+    for error in ("squared", "absolute"):
+        own = task(1, error=error)
+        data = ToySeries(own.scale, (400,))  # type: ignore[arg-type]
+        data.values = [wild]
+        model = fitted(linear.Config(), own, data)
+        data.values, own._cuts = [wave[:, None].astype(np.float32)], []
+        ends = np.arange(50, 390)
+        found, _ = own.forecast(model, data, (0 * ends, ends))  # type: ignore[arg-type]
+        errors[error] = np.abs(found - own._windows(data).future(0 * ends, ends)).mean()  # type: ignore[arg-type]
+    assert errors["absolute"] < 0.8 * errors["squared"]
+
+
 def test_stretches_of_time_are_all_windows_once_also_of_short_series() -> None:
     own = task(channels="apart")
     data = ToySeries(own.scale, (80, 60, 9, 10, 11))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from seqloom.data.shapes.series.reading import SeriesSource
 
 _LONGEST_HORIZON, _USUAL_HORIZON = 96, 24
 _LONGEST_CONTEXT = 512
-_SEASONS, _HORIZONS = 2, 4  # of context
+_SEASONS, _HORIZONS = 3, 4  # of context
 _EXAMPLES = 4  # training windows per point of context, at least: a linear map has one weight per point
 _DIFFERENT = 3.0  # ratio of large to small spreads from which series are scaled one by one
 _WINDOWS = 64_000  # read in training, about a thousand steps of 64: minutes on two cores
@@ -30,7 +30,14 @@ def choose(source: SeriesSource, given: Mapping[str, object]) -> list[Choice]:
     """`source`: the training part; `given`: what the user has set, by path. What is given is left alone, and what depends
     on it follows it."""
     rules = _Rules(source, given)
-    found = [rules.horizon(), rules.context(), rules.window_scale(), rules.channels(), *rules.error(), rules.intervals()]
+    found = [
+        rules.horizon(),
+        rules.context(),
+        rules.window_scale(),
+        rules.channels(),
+        *rules.error(),
+        rules.intervals(),
+    ]
     found += rules.training()
     return [choice for choice in found if choice is not None and choice.path not in given]
 
