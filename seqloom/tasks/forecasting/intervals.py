@@ -33,7 +33,8 @@ def distances(points: np.ndarray, quantiles: np.ndarray | None, deviation: np.nd
     """(W, H, N, L): from the point forecast to each level, before it is calibrated."""
     if quantiles is None:
         return np.broadcast_to(deviation[..., None], (*points.shape, levels))
-    return np.maximum(np.abs(quantiles - points[..., None]), _LEAST * deviation[..., None])
+    found: np.ndarray = np.maximum(np.abs(quantiles - points[..., None]), _LEAST * deviation[..., None])
+    return found
 
 
 def multipliers(errors: np.ndarray, distance: np.ndarray, levels: Sequence[float], windows: float) -> np.ndarray:
