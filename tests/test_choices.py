@@ -49,7 +49,7 @@ def test_the_context_follows_the_horizon_that_was_given() -> None:
 def test_the_longest_of_several_seasons_is_seen_twice() -> None:
     weekly = source([8640], 7, 24)
     object.__setattr__(weekly, "seasons", [24, 168])
-    assert chosen(weekly)["task.context"] == 336
+    assert chosen(weekly)["task.context"] == 504
     object.__setattr__(weekly, "seasons", [24, 8766])
     assert chosen(weekly)["task.context"] == 96, "a season that does not fit is left out"
 
@@ -66,7 +66,9 @@ def test_a_short_series_gets_a_context_it_can_afford() -> None:
 def test_series_of_different_spread_are_scaled_one_by_one(spread: float, scale: str) -> None:
     found = chosen(source([300] * 8, season=24, spread=spread))
     assert found["task.window_scale"] == scale
-    assert (found.get("task.error"), found.get("task.metric")) == ((None, None) if spread == 1 else ("absolute", "mase"))
+    assert (found.get("task.error"), found.get("task.metric")) == (
+        (None, None) if spread == 1 else ("absolute", "mase")
+    )
 
 
 def test_targets_of_different_units_are_no_reason_for_it() -> None:

@@ -14,7 +14,7 @@ from seqloom.core.progress import Silent
 from seqloom.lab.rules import Budget
 from seqloom.runs.configure import configure
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import current, data_options, tokenizer_options
+from seqloom.runs.registry import current, data_options, find_config, tokenizer_options
 from seqloom.runs.settings import MOVED, RunConfig
 
 FLAGS = {"data.train": "a.txt"}
@@ -66,9 +66,12 @@ def test_a_record_of_an_earlier_version_is_read_as_this_one_would_write_it() -> 
         "train": {},
     }
     config = current(RunConfig.model_validate(record))
-    assert config.task == {"name": "language_model", "length": 8}
-    assert config.tokenizer == {"kind": "bytes", "vocabulary": 300, "min_count": 1, "split": "punctuation"}
-    assert config.data == {"train": "a.txt", "column": "body"}
+    assert config.task["length"] == 8 and "tokenizer" not in config.task
+    assert config.tokenizer.items() >= {"kind": "bytes", "vocabulary": 300, "min_count": 1}.items()
+    assert config.data["column"] == "body" and not {"label", "season"} & set(config.data)
+    options = [(name, find_config(f"{name}s", getattr(config, name)["name"])) for name in ("task", "model")]
+    for name, kind in options:
+        assert set(getattr(config, name)) == {"name", *kind.model_fields}, "options that came later have their default"
     assert data_options(config).train == "a.txt" and tokenizer_options(config).model_dump()["kind"] == "bytes"
 
 

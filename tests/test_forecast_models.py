@@ -13,7 +13,7 @@ from toys import ToyScale, ToySeries, language_model
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.layers.least_squares import RIDGES, Moments, best_ridge, total
-from seqloom.models import linear, naive
+from seqloom.models import linear, naive, patch
 from seqloom.runs.fit import fit
 from seqloom.runs.run import load
 from seqloom.tasks.forecasting.baselines import fit_autoregression, simple_forecasts
@@ -92,6 +92,23 @@ def test_the_error_of_a_solution_follows_from_the_sums() -> None:
     assert moments.count == 39 and moments.error(solution) == pytest.approx(float(wanted), rel=1e-6)
 
 
+def test_for_absolute_errors_a_few_wild_windows_do_not_decide() -> None:
+    """A wave in which one value in forty is wildly wrong."""
+    wave = np.sin(np.arange(400) / 3)
+    wild = np.where(np.arange(400) % 40 == 7, 30.0, wave)[:, None].astype(np.float32)
+    errors = {}
+    for error in ("squared", "absolute"):
+        own = task(1, error=error)
+        data = ToySeries(own.scale, (400,))  # type: ignore[arg-type]
+        data.values = [wild]
+        model = fitted(linear.Config(), own, data)
+        data.values, own._cuts = [wave[:, None].astype(np.float32)], []
+        ends = np.arange(50, 390)
+        found, _ = own.forecast(model, data, (0 * ends, ends))  # type: ignore[arg-type]
+        errors[error] = np.abs(found - own._windows(data).future(0 * ends, ends)).mean()  # type: ignore[arg-type]
+    assert errors["absolute"] < 0.8 * errors["squared"]
+
+
 def test_stretches_of_time_are_all_windows_once_also_of_short_series() -> None:
     own = task(channels="apart")
     data = ToySeries(own.scale, (80, 60, 9, 10, 11))  # type: ignore[arg-type]
@@ -110,6 +127,23 @@ def test_linear_descends_where_least_squares_does_not_apply() -> None:
         linear.Config(solve=True).assemble(own)
     weights = sum(p.numel() for p in linear.Config(span=4, solve=False).assemble(task()).parameters())
     assert weights == (4 * 2 + 1) * HORIZON * 2, "one map from the numbers read to the numbers forecast"
+
+
+def test_patches_are_counted_from_the_end() -> None:
+    """The newest step always stands in the same place, however long the history; numbers are read as such."""
+    own = task(1, channels="apart")
+    model: Any = patch.Config(patch=4, stride=2, width=8, heads=2, context=CONTEXT).assemble(own).eval()
+    assert model.backbone.inputs == 1 and model.backbone.count == 6
+    x = torch.randn(1, CONTEXT, 1)
+    cuts = []
+    model.backbone.project.register_forward_hook(lambda _, given, __: cuts.append(given[0]))
+    for length in (CONTEXT, 7, 3):
+        model.final(x[:, -length:])
+    assert [cut.size(1) for cut in cuts] == [6, 4, 2]
+    assert all(cut[0, -1, -3:].equal(x[0, -3:, 0]) for cut in cuts)
+    assert cuts[0][0, -2].equal(x[0, -6:-2, 0]) and not cuts[2][0, -2, :3].any(), "before the beginning is nothing"
+    with pytest.raises(ValueError, match="steps would be left out"):
+        patch.Config(patch=2, stride=3)
 
 
 @pytest.mark.parametrize("rule", naive.RULES)

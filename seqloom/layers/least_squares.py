@@ -24,11 +24,14 @@ class Moments:
         self.gram, self.moment = (torch.zeros(inputs + 1, n, dtype=torch.float64) for n in (inputs + 1, outputs))
         self.squares, self.count = 0.0, 0
 
-    def add(self, x: Tensor, y: Tensor) -> None:
-        """Examples (n, inputs) and targets (n, outputs); those with a missing target are skipped."""
+    def add(self, x: Tensor, y: Tensor, weights: Tensor | None = None) -> None:
+        """Examples (n, inputs) and targets (n, outputs); those with a missing target are skipped. `weights`: (n,)"""
         complete = y.isfinite().all(1)
         x, y = x[complete].double(), y[complete].double()
         x = torch.cat((x, x.new_ones(len(x), 1)), dim=1)
+        if weights is not None:
+            root = weights[complete].double().sqrt()[:, None]
+            x, y = x * root, y * root
         self.gram.addmm_(x.T, x)
         self.moment.addmm_(x.T, y)
         self.squares += float(y.square().sum())

@@ -5,7 +5,9 @@ remainder have a map each. Their sum is again one linear map of the window, so w
 same forecasts with and without it; it matters for gradient descent, and slightly with a penalty.
 
 Least squares gives the optimum in closed form. The penalty is the one with the least error in cross-validation, over
-consecutive stretches of the training set. Where inputs or outputs are not plain numbers, the map is trained by descent.
+consecutive stretches of the training set. Where absolute errors count, the equations are solved again with every
+example weighted by the inverse of its error (iteratively reweighted least squares). Where inputs or outputs are not
+plain numbers, the map is trained by descent.
 
 state = the last span-1 input vectors (B, span-1, inputs), zeros before the beginning
 """
@@ -28,10 +30,12 @@ from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.layers.least_squares import best_ridge, make_identity, number_sizes, total
 from seqloom.layers.linear import Linear
-from seqloom.models.window import SolvedWindow, Window
+from seqloom.models.window import SolvedWindow, Weigh, Window
 
 _SPAN = 16  # where the task does not say how much is read
 _FOLDS = 5
+_REWEIGHTED = 3  # further turns for absolute errors
+_EXACT = 0.3  # an error, in units of the targets, below which weights hardly grow
 _LARGE = 3_000  # inputs of the map beyond which cross-validation would take too long
 _FIXED = 1e-3  # the penalty there, relative to the mean square of an input
 
@@ -51,7 +55,7 @@ class Config(ModelConfig):
         description="least squares: L2 penalty relative to the mean squared error; none: cross-validated",
     )
 
-    variants: ClassVar[tuple[Json, ...]] = ({}, {"span": 5, "decompose": 3}, {"span": 1}, {"solve": False})
+    variants: ClassVar[tuple[Json, ...]] = ({}, {"span": 5, "decompose": 3}, {"span": 3, "solve": False})
 
     def build(self) -> Backbone:
         return self._window(self.width, self.width)
@@ -111,6 +115,7 @@ class StretchedTask(Protocol):
     """What choosing the penalty requires of a task: its examples, also those of one stretch of time in so many."""
 
     solvable: bool  # one number is predicted for each target
+    absolute: bool  # absolute errors count, not squares
 
     def lessons(self, rows: Any, stretch: tuple[int, int] = (0, 1)) -> Iterator[Batch]: ...
 
@@ -127,10 +132,20 @@ class SolvedLinear(SolvedWindow):
 
     def learn(self, task: object, rows: object) -> int:
         assert isinstance(task, StretchedTask)
+        for turn in range(1 + _REWEIGHTED * task.absolute):
+            count = self._solve(task, rows, self._weigh if turn else None)
+        return count
+
+    def _solve(self, task: StretchedTask, rows: object, weigh: Weigh | None) -> int:
         reader: Any = self.backbone.reader
-        if not self.chooses:
-            return super().learn(task, rows)
-        folds = _FOLDS if reader.in_features <= _LARGE else 1
-        parts = [self.moments(task.lessons(rows, (n, folds))) for n in range(folds)]
+        folds = _FOLDS if self.chooses and reader.in_features <= _LARGE else 1
+        parts = [self.moments(task.lessons(rows, (n, folds)), weigh) for n in range(folds)]
         whole = total(parts)
-        return self.accept(whole, best_ridge(parts) if folds > 1 else _FIXED * whole.input_square)
+        ridge = best_ridge(parts) if folds > 1 else _FIXED * whole.input_square
+        return self.accept(whole, ridge if self.chooses else self.ridge)
+
+    def _weigh(self, x: Tensor, y: Tensor) -> Tensor:
+        """The inverse of the error so far, up to a bound: then squares count as absolute values do."""
+        reader: Any = self.backbone.reader
+        errors = (nn.functional.linear(x, reader.weight, reader.bias) - y).abs().mean(1)
+        return 1 / (errors + _EXACT)

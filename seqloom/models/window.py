@@ -7,7 +7,7 @@ state = the last span-1 input vectors (B, span-1, inputs), zeros before the begi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
@@ -95,6 +95,9 @@ class Window(Backbone):
         return self.reader(keep_last(read, self.span, mask).flatten(1))
 
 
+Weigh = Callable[[Tensor, Tensor], Tensor]
+
+
 @runtime_checkable
 class SolvedTask(Protocol):
     """What solving requires of a task: every example once, as inputs and targets (NaN: missing)."""
@@ -120,15 +123,17 @@ class SolvedWindow(Network):
         return self.accept(moments, self.ridge)
 
     @torch.no_grad()
-    def moments(self, lessons: Iterable[Batch]) -> Moments:
-        """Sums over all examples; those with a missing target are skipped."""
+    def moments(self, lessons: Iterable[Batch], weigh: Weigh | None = None) -> Moments:
+        """Sums over all examples; those with a missing target are skipped. `weigh`: from inputs and targets of the
+        linear layer to the weight of each example."""
         backbone: Any = self.backbone
         reader, span = backbone.reader, backbone.span
         found = Moments(reader.in_features, reader.out_features)
         for lesson in lessons:
             inputs, mask, targets = lesson.inputs, lesson.mask, lesson.targets
             read = torch.cat([inputs.new_zeros(inputs.size(0), span, inputs.size(-1)), inputs], dim=1)
-            found.add(self.features(keep_last(read, span, mask).flatten(1)), targets.flatten(1))
+            x, y = self.features(keep_last(read, span, mask).flatten(1)), targets.flatten(1)
+            found.add(x, y, None if weigh is None else weigh(x, y))
         return found
 
     def features(self, windows: Tensor) -> Tensor:

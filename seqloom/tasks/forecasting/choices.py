@@ -17,7 +17,7 @@ from seqloom.data.shapes.series.reading import SeriesSource
 
 _LONGEST_HORIZON, _USUAL_HORIZON = 96, 24
 _LONGEST_CONTEXT = 512
-_SEASONS, _HORIZONS = 2, 4  # of context
+_SEASONS, _HORIZONS = 3, 4  # of context
 _EXAMPLES = 4  # training windows per point of context, at least: a linear map has one weight per point
 _DIFFERENT = 3.0  # ratio of large to small spreads from which series are scaled one by one
 _WINDOWS = 64_000  # read in training, about a thousand steps of 64: minutes on two cores
@@ -27,11 +27,11 @@ _BUDGETS = ("train.steps", "train.tokens", "train.seconds", "train.epochs")
 
 
 def choose(source: SeriesSource, given: Mapping[str, object]) -> list[Choice]:
-    """`source`: the training part; `given`: what the user has set, by path. What is given is left alone, and what depends
-    on it follows it."""
+    """`source`: the training part; `given`: what the user has set, by path, which is left alone; what depends on it
+    follows it."""
     rules = _Rules(source, given)
-    found = [rules.horizon(), rules.context(), rules.window_scale(), rules.channels(), *rules.error(), rules.intervals()]
-    found += rules.training()
+    found = [rules.horizon(), rules.context(), rules.window_scale(), rules.channels(), rules.intervals()]
+    found += [*rules.error(), *rules.training()]
     return [choice for choice in found if choice is not None and choice.path not in given]
 
 
@@ -41,7 +41,7 @@ class _Rules:
         self.lengths = np.array(source.ends) - np.array(source.begins)
         self.length = int(np.median(self.lengths)) if len(self.lengths) else 1
         known = getattr(source, "seasons", None) or [source.season]
-        self.seasons = [season for season in known if season > 1]
+        self.seasons = [int(season) for season in known if season > 1]
 
     def horizon(self) -> Choice:
         most = max(1, self.length // 10)
@@ -112,11 +112,11 @@ class _Rules:
     @property
     def _longest_season(self) -> int:
         """The longest season that fits into the longest context as often as it should be seen."""
-        return max((season for season in self.seasons if _SEASONS * season <= _LONGEST_CONTEXT), default=1)
+        return max((int(season) for season in self.seasons if _SEASONS * season <= _LONGEST_CONTEXT), default=1)
 
     def _windows(self, context: int) -> int:
         """Training windows with a full context and a full horizon, of all targets."""
-        each = np.maximum(0, self.lengths - context - self._horizon + 1)
+        each: np.ndarray = np.maximum(0, self.lengths - context - self._horizon + 1)
         return int(each.sum()) * len(self.source.targets)
 
     def _affordable(self, most: int) -> int:

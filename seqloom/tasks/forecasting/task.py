@@ -170,6 +170,10 @@ class Forecasting(Task[SeriesRows]):
         return self.output.size == 1 and not self.config.blank
 
     @property
+    def absolute(self) -> bool:
+        return self.config.error == "absolute"
+
+    @property
     def seasons(self) -> list[int]:
         """Points per season, the main one first; empty: none."""
         known = getattr(self.scale, "seasons", None) or [self.scale.season]
