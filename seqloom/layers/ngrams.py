@@ -47,6 +47,11 @@ class Vectors(NamedTuple):
     columns: Tensor
     values: Tensor
 
+    @property
+    def owners(self) -> Tensor:
+        """The row of each entry."""
+        return torch.repeat_interleave(self.bounds.diff())
+
     def times(self, weight: Tensor) -> Tensor:
         """The product with a matrix, (B, F) x (F, K) -> (B, K)."""
         found: Tensor = nn.functional.embedding_bag(
