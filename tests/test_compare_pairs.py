@@ -96,17 +96,17 @@ def test_size_budget_and_seeds_are_equal_and_scores_are_those_of_the_runs(done: 
         assert entry["scores"]["bleu"]["mean"] == pytest.approx(np.mean([r["scores"]["bleu"] for r in entry["runs"]]))
 
 
-def test_copying_the_frequent_and_the_nearest_are_always_there_and_have_no_loss(done: Comparison) -> None:
-    found = {row["name"]: row for row in done.result["baselines"]}
-    assert found.keys() == {"copy", "frequent", "nearest"}
-    assert all(row["score"] is None and row["scores"]["chrf"] > 0 for row in found.values())
+def test_copying_the_frequent_and_the_nearest_are_always_there_but_only_a_model_has_a_loss(done: Comparison) -> None:
+    assert sorted(row["name"] for row in done.result["baselines"]) == ["copy", "frequent", "nearest"]
+    assert all(row["scores"]["chrf"] > 0 for row in done.result["baselines"])
+    assert {row["name"]: row.get("model") for row in done.result["baselines"] if row["score"]} == {"nearest": "nearest"}
 
 
 def test_when_a_baseline_writes_better_than_all_models_the_recommendation_says_so(done: Comparison) -> None:
     best = max(done.result["baselines"], key=lambda row: row["scores"]["bleu"])
     assert all(entry["scores"]["bleu"]["mean"] < best["scores"]["bleu"] for entry in done.result["entries"])
     found = done.result["recommendation"]
-    assert found["choice"] is None
+    assert found["choice"] == best.get("model")
     assert f"No model beats the baseline {best['name']}" in found["reasons"]["en"][0]
     assert "BLEU" in found["reasons"]["en"][0] and "BLEU" in found["reasons"]["zh"][0]
 
@@ -206,7 +206,7 @@ def test_the_nearest_is_the_same_in_one_block_and_in_many(monkeypatch: pytest.Mo
 def test_many_questions_search_fewer_texts() -> None:
     assert searched(1000, 50) == 50
     assert searched(1000, 10**7) == 200_000
-    assert searched(100_000, 10**7) == 2000
+    assert searched(100_000, 10**7) == 10_000
 
 
 def test_accuracy_by_place_is_relative_to_the_length_of_the_target() -> None:

@@ -264,6 +264,16 @@ def test_a_baseline_that_is_a_model_and_beats_all_is_the_choice() -> None:
     assert "The cost of ngram was not measured" in said(recommend(result, max_params=10**9))
 
 
+def test_behind_a_baseline_that_is_only_a_line_the_best_saved_model_is_the_choice() -> None:
+    result = compared(GPT, LSTM, baseline=1.4)
+    result["baselines"].append({"name": "counted", "score": 1.45, "model": "counted"})
+    found = recommend(result)
+    assert found["choice"] == "counted"
+    assert "Of the baselines that are saved as a model, counted is the best: 1.45" in said(found)
+    result["baselines"][-1]["score"] = 2.9
+    assert recommend(result)["choice"] is None
+
+
 def test_a_cheap_model_below_the_baseline_is_left_out() -> None:
     found = recommend(compared(GPT, LSTM, RNN, baseline=1.6), "latency")
     assert found["choice"] == "lstm"

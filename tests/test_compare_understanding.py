@@ -55,7 +55,9 @@ def done(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 def test_everyone_is_scored_with_the_baselines_beside_and_an_answer_is_timed(done: Comparison) -> None:
     assert {entry["state"] for entry in done.result["entries"]} == {"done"}
-    assert {row["name"] for row in done.result["baselines"]} == {"majority", "tf-idf"}
+    assert {row["name"] for row in done.result["baselines"]} == {"majority", "tf-idf", "tfidf"}
+    assert done.result["recommendation"]["choice"] == "tfidf", "trained for so short a time, none does better"
+    assert load(done.folder / "runs" / "tfidf" / "seed-1").summary["scores"]["test"]["accuracy"] > 0.9
     for entry in done.result["entries"]:
         assert entry["cost"]["latency"][0]["context"] == 8 and entry["cost"]["state"] == []
         assert entry["aspects"]["throughput"] and entry["sample"] is None

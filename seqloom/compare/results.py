@@ -209,6 +209,8 @@ def _baselines(found: Found) -> list[Json]:
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
     lines: Json = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
+    fitted = {name for name, result in found.baselines.items() if result["state"] == "done"}
+    rows = [row for row in rows if row["name"] not in fitted]  # a model says the same, and can be used
     for name, result in found.baselines.items():
         failure = {} if result["state"] == "done" else {"error": result["error"]}
         rows.append(_baseline(found.task, name, _test(result) or {}) | {"model": name} | failure)

@@ -16,6 +16,7 @@ class Demand(NamedTuple):
 
     rows: int  # training rows; of running text, its tokens
     tokens: int  # training tokens, all of which are read once per epoch
+    length: int = 0  # points of history that a forecast is based on
     whole: bool = False  # complete sequences are encoded, so that a model may read them from both sides
     dense: bool = False  # every position has a target, not only the sequence as a whole
     pairs: bool = False  # a source is read and a target is generated

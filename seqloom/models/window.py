@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.batch import Batch
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network, SequenceModel
@@ -54,6 +55,15 @@ class Config(ModelConfig):
         if self.solve and self.form != "linear":
             raise ValueError("solve=true requires form=linear")
         return self
+
+    @classmethod
+    def suit(cls, demand: Demand) -> list[Choice]:
+        """All of the history, number by number."""
+        if not demand.length:
+            return []
+        reason = f"the history of a forecast has {demand.length:,} points"
+        settings: Json = {"model.span": demand.length, "model.inputs": 1, "model.hidden": 128, "model.dropout": 0.3}
+        return [Choice(path, value, reason) for path, value in settings.items()]
 
     def assemble(self, task: AnyTask) -> SequenceModel:
         if not self.solve:

@@ -85,11 +85,11 @@ class Race:
         self.baseline = self.best_baseline(self.by)
         self.standing = self._standing()
 
-    def best_baseline(self, by: str | None) -> Json | None:
-        """The best baseline by this score, with its `value`."""
+    def best_baseline(self, by: str | None, usable: bool = False) -> Json | None:
+        """The best baseline by this score, with its `value`; `usable`: of those that are models in a run folder."""
         entered = {model.name for model in self.everyone}  # entries are not baselines
         found = [{**each, "value": value} for each in self._rows if (value := facts.measured(each, by)) is not None]
-        found = [each for each in found if each["name"] not in entered]
+        found = [each for each in found if each["name"] not in entered and (each.get("model") or not usable)]
         return (max if self._higher(by) else min)(found, key=lambda each: float(each["value"]), default=None)
 
     def _higher(self, by: str | None) -> bool:
@@ -123,6 +123,13 @@ class Race:
             return True
         mean, other = self.shared_score(model)["mean"], self.baseline["value"]
         return bool(mean > other if self._higher(self.by) else mean < other)
+
+    def usable_baseline(self) -> Json | None:
+        """The best baseline that is a model, if it is no worse than every candidate."""
+        found, best = self.best_baseline(self.by, usable=True), self.shared_score(self.nearest_to_baseline())["mean"]
+        if found is None or (found["value"] < best if self._higher(self.by) else found["value"] > best):
+            return None
+        return found
 
     def surely_beats_baseline(self, model: Model) -> bool:
         """The whole confidence interval beats the baseline."""

@@ -131,12 +131,17 @@ def _decide(race: Race, prefer: str) -> Decision:
 
 
 def _no_better(race: Race) -> Decision:
-    """Recommend the baseline itself if it is a model."""
+    """Recommend the baseline itself if it is a model, or else the best one that is and beats all candidates too."""
     assert race.baseline is not None
     best = race.nearest_to_baseline()
     who = say("no model" if len(race.models) == len(race.everyone) else "no model that fits")
     values = {"who": who, "name": best.name, "score": race.shared_score_words(best), **_baseline_values(race)}
-    return Decision(race.baseline.get("model"), [say("no better", **values)])
+    reasons = [say("no better", **values)]
+    if race.baseline.get("model") or not (usable := race.usable_baseline()):
+        return Decision(race.baseline.get("model"), reasons)
+    title = facts.baseline_title(race.result, usable["name"])
+    reasons.append(say("usable baseline", baseline=title, value=race.shared_number(usable["value"])))
+    return Decision(usable["model"], reasons)
 
 
 def _by_quality(race: Race) -> Decision:

@@ -99,6 +99,10 @@ SENTENCES: dict[str, Pair] = {
         "{who}胜过基线“{baseline}”（{value}）；最好的是 {name}：{score}。"
         "就本次结果而言，不值得使用比“{baseline}”更复杂的模型。",
     ),
+    "usable baseline": (
+        "Of the baselines that are saved as a model, {baseline} is the best: {value}.",
+        "在保存为模型的基线中，“{baseline}”最好：{value}。",
+    ),
     "beaten by baseline": (
         "It does not beat the best baseline, {baseline} ({value}); its own result is {mine}.",
         "它没有胜过最好的基线“{baseline}”（{value}）；它自己的结果：{mine}。",

@@ -144,9 +144,9 @@ def shown_places(result: Result) -> dict[str, int]:
 
 def yardstick(result: Result) -> str | None:
     """The score by which models and baselines are compared: None for the metric, or the main additional score where
-    the baselines only output text and have no loss."""
-    rows = listed(result, "baselines")
-    if any(row.get("score") is not None for row in rows):
+    some baselines only output text and have no loss."""
+    rows = [row for row in listed(result, "baselines") if not row.get("error")]
+    if all(row.get("score") is not None for row in rows):
         return None
     return next((name for name in shown(result) if any(dig(row, "scores", name) is not None for row in rows)), None)
 

@@ -111,6 +111,7 @@ class Classification(Task[Examples]):
             Score("calibration_error", ("Calibration error", "校准误差")),
         )
         self.labels, self.multi = known.labels, known.multi
+        self.tokenizer = known if isinstance(known, LabelledTokenizer) else None
         self.balance: Tensor | None = None  # weight of each label in the loss; None: all 1
 
     @property
@@ -153,6 +154,12 @@ class Classification(Task[Examples]):
         inputs, mask = pad(sequences or [self.inputs.empty()])
         targets = self._targets([rows.labels[n] for n in chosen])
         return Batch(inputs, mask, targets, origin=f"rows {[int(n) for n in chosen][:8]} ...")
+
+    def examples(self, rows: Examples) -> Iterator[Batch]:
+        """Every row once, the shortest first, for models that are not trained by gradient descent."""
+        lengths = np.minimum(rows.lengths, self.config.longest)
+        order = np.argsort(lengths, kind="stable")
+        return (self.collate(rows, chosen) for chosen in cut_by_length(order, lengths, _AT_ONCE))
 
     def sequence(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """What the model reads of a row."""

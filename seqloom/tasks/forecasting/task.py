@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
-from seqloom.core.choice import Choice
+from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled_batches
@@ -61,6 +61,10 @@ class Config(ForecastOptions):
     @classmethod
     def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
         return choices.choose(train, given)
+
+    @classmethod
+    def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand:
+        return Demand(rows=train.count, tokens=train.points, length=settings["task.context"])
 
     def build(self, vocabulary: SeriesScale) -> Forecasting:
         return Forecasting(self, vocabulary)

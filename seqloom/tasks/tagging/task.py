@@ -7,7 +7,6 @@ A sentence is read between <bos> and <eos>. If a word is several tokens, the fir
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -32,6 +31,7 @@ from seqloom.core.words import cut_characters, cut_words, join_words
 from seqloom.data.shapes.tagged.rows import Pieces, TaggedRows
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary
 from seqloom.tasks.tagging import choices
+from seqloom.tasks.tagging.baseline import count_tags, frequent_tags
 from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
@@ -40,7 +40,6 @@ from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score
 _PIECES = 100  # scored separately, for paired comparisons of two models
 _AT_ONCE = 4096  # tokens per batch in evaluation
 _CHUNK = 500  # sentences predicted together
-_MOST_WORDS = 100_000  # in the frequent-tag baseline
 
 
 class Config(TaskConfig):
@@ -151,6 +150,12 @@ class Tagging(Task[TaggedRows]):
             whole, pieces.lengths, order, budget, lambda chosen: self.collate(rows, pieces, chosen)
         )
 
+    def examples(self, rows: TaggedRows) -> Iterator[Batch]:
+        """Every sentence once, the shortest first, for models that are not trained by gradient descent."""
+        pieces = rows.pieces(self._longest)
+        order = np.argsort(pieces.lengths, kind="stable")
+        return (self.collate(rows, pieces, chosen) for chosen in cut_by_length(order, pieces.lengths, _AT_ONCE))
+
     def collate(self, rows: TaggedRows, pieces: Pieces, chosen: np.ndarray) -> Batch:
         """An empty batch becomes one row excluded from the loss: every process must take part in every step."""
         own, sequences, tags, spans = self.tokens, [], [], []
@@ -214,7 +219,7 @@ class Tagging(Task[TaggedRows]):
         if quick:
             del scores["pieces"]
         elif not brief and naive:
-            frequent = [_frequent(sentence.words, naive) for sentence in rows.sentences()]
+            frequent = [frequent_tags(sentence.words, naive) for sentence in rows.sentences()]
             baseline = self._scores(frequent, reference, full=False)
             scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
         return scores
@@ -232,17 +237,7 @@ class Tagging(Task[TaggedRows]):
         return rows.words
 
     def naive(self, rows: TaggedRows) -> Facts:
-        """The most frequent tag overall, and that of each word where it differs."""
-        counts: dict[str, Counter[str]] = {}
-        every: Counter[str] = Counter()
-        for sentence in rows.sentences():
-            every.update(sentence.tags)
-            for word, tag in zip(sentence.words, sentence.tags, strict=True):
-                if len(counts) < _MOST_WORDS or word in counts:
-                    counts.setdefault(word, Counter())[tag] += 1
-        other = _most_common(every)
-        known = {word: _most_common(tags) for word, tags in counts.items()}
-        return {"other": other, "words": {word: tag for word, tag in known.items() if tag != other}}
+        return count_tags(rows.sentences())
 
     def typical_length(self, rows: TaggedRows) -> int:
         return max(1, round(float(rows.pieces(self._longest).lengths.mean())))
@@ -348,13 +343,3 @@ class Tagging(Task[TaggedRows]):
         if self.tokens.entities:
             answer["entities"] = told_names(row["words"], tags, row.get("text"), row.get("places"))
         return answer
-
-
-def _most_common(counts: Counter[str]) -> str:
-    """Ties go to the first in alphabetical order, so that the result is deterministic."""
-    return min(counts, key=lambda tag: (-counts[tag], tag))
-
-
-def _frequent(words: Iterable[str], naive: Facts) -> list[str]:
-    """The baseline: each word's most frequent tag; the most frequent overall for unseen words."""
-    return [naive["words"].get(word, naive["other"]) for word in words]

@@ -46,6 +46,7 @@ from seqloom.tasks.translation.sources import AT_ONCE
 from seqloom.tasks.translation.writer import Found, Writer
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
+_EXAMPLES = 256  # pairs per batch of `examples`
 
 _LOSS = (
     Score("loss", ("Loss", "损失"), unit=("nats per target token", "奈特/目标词元")),
@@ -162,6 +163,17 @@ class Translation(Task[PairRows]):
     def batches(self, rows: PairRows, order: Order, carry: bool) -> Iterator[list[Batch]]:
         longer, budget = rows.lengths.max(1), self.config.batch_tokens
         return batches_by_length(self._short(rows), longer, order, budget, lambda chosen: self.collate(rows, chosen))
+
+    def examples(self, rows: PairRows) -> Iterator[Batch]:
+        """Every pair that is not too long once, in order, for models that are not trained by gradient descent."""
+        short = self._short(rows)
+        return (self.collate(rows, short[n : n + _EXAMPLES]) for n in range(0, len(short), _EXAMPLES))
+
+    def spellings(self) -> list[str]:
+        """The text of each id that the model reads, with the space before it; empty for special tokens."""
+        own, blank = self.tokenizers.source, " " if self.tokenizers.source.kind == "words" else ""
+        texts = [own.decode([id]) for id in range(own.size)]
+        return [""] * self.tokenizers.shift + [blank + text if text else "" for text in texts]
 
     def collate(self, rows: PairRows, chosen: np.ndarray) -> Batch:
         """An empty batch becomes one row excluded from the loss: every process must take part in every step."""

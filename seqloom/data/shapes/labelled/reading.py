@@ -58,11 +58,12 @@ class LabelledSource(Measured[LabelledMeasures]):
     def like(self, name: str, read: Callable[[], Iterator[Labelled]]) -> LabelledSource:
         return LabelledSource(name, read, self.multi)
 
-    def side(self, which: int) -> Source:
+    def side(self, which: int, lower: bool = False) -> Source:
         """The first or second text of all rows, as documents in order."""
 
         def read() -> Marked:
-            return as_documents(row.texts[which] for row in self.rows())
+            texts = (row.texts[which] for row in self.rows())
+            return as_documents(text.lower() for text in texts) if lower else as_documents(texts)
 
         return Source(f"{self.name} (text {which + 1})", read, documents=True)
 

@@ -38,9 +38,10 @@ class LabelledTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("words", description="what a token is")
     vocabulary: int = Field(20_000, ge=2, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(2, ge=1, description="rarer characters and words become <unk>")
+    lower: bool = Field(False, description="read texts in lower case")
 
 
-class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, LabelledRows, LabelledTokenizer]):
+class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, LabelledRows, LabelledTokenizer]):
     options = Options
     tokenizer = LabelledTokenizerOptions
 
@@ -67,10 +68,10 @@ class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, Labelled
         return [*found, Choice("tokenizer.min_count", 1, "few words, so that rare ones count")] if few else found
 
     def make_vocabulary(
-        self, options: TokenizerOptions, train: LabelledSource, known: Tokenizer | None = None
+        self, options: LabelledTokenizerOptions, train: LabelledSource, known: Tokenizer | None = None
     ) -> LabelledTokenizer:
-        texts = (text for row in train.rows() for text in row.texts)
-        return LabelledTokenizer(known or fitted(options, texts), sorted(train.labels), train.multi)
+        texts = (text.lower() if options.lower else text for row in train.rows() for text in row.texts)
+        return LabelledTokenizer(known or fitted(options, texts), sorted(train.labels), train.multi, options.lower)
 
     def load_vocabulary(self, folder: Path) -> LabelledTokenizer:
         return LabelledTokenizer.load(folder)
@@ -79,7 +80,7 @@ class LabelledTexts(RowShape[Options, TokenizerOptions, LabelledSource, Labelled
         self, part: LabelledSource, vocabulary: LabelledTokenizer, talk: Reporter | None = None, name: str = ""
     ) -> LabelledRows:
         sides = len(next(part.rows()).texts)
-        streams = [prepared(part.side(n), vocabulary.tokenizer, talk, name) for n in range(sides)]
+        streams = [prepared(part.side(n, vocabulary.lower), vocabulary.tokenizer, talk, name) for n in range(sides)]
         return LabelledRows([Documents(stream, vocabulary.eos) for stream in streams], part, vocabulary.labels)
 
     def check(self, rows: Mapping[str, LabelledRows], vocabulary: LabelledTokenizer) -> None:
