@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("short_probes", "jobs_he
 SMALL = ["tokenizer.kind=words", "task.batch_tokens=100", "task.longest=12", "train.warmup=5"]
 ASKED: dict[str, Any] = {
     "task": "classification",
-    "models": "gru,bert:heads=2:depth=1",
+    "models": "gru=gru:bidirectional=false,bert:heads=2:depth=1",
     "params": "12k",
     "budget": "tokens=2k",
     "trials": 0,

@@ -85,7 +85,7 @@ def test_a_cluster_without_ray(run: Command, without: Callable) -> None:
     without("ray")
     Path("book.txt").write_text(text(3000))
     sizes = ["--params", "9k", "--budget", "tokens=30k", "--trials", "1", "--seeds", "1"]
-    done = run("compare", "--data", "book.txt", "--models", "rnn", "--on", "ray", "--out", "r", *sizes)
+    done = run("compare", "--data", "book.txt", "--models", "rnn", "--task", "language_model", "--on", "ray", *sizes)
     assert done == (2, "seqloom: --on ray needs the ray package: pip install 'seqloom[cluster]'\n", "")
 
 

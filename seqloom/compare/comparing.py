@@ -94,18 +94,9 @@ def compare(
     Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
     the folder is named after the data.
     """
-    for option, value, known_values in (("prefer", prefer, PREFERENCES), ("on", on, PLACES), ("count", count, COUNTS)):
-        if value not in known_values:
-            raise UserError(f"--{option} {value}: choose one of {', '.join(known_values)}")
-    for option, number, least in (("trials", trials, 0), ("seeds", seeds, 1), ("jobs", jobs, 1)):
-        if number < least:
-            raise UserError(f"--{option} {number}: must be at least {least}")
-    if not 0 < trial_share <= 1:
-        raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
+    _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
-    if task is None:
-        (task, reason), *_ = guess_task(data)
-        watch.say(f"task: {task}: {reason} (--task to change)")
+    task = task or _guessed(data, watch)
     models = default_models(task) if models is None else models
     plan = Plan(
         task=task,
@@ -128,10 +119,35 @@ def compare(
         "max_latency_ms": max_latency_ms,
         "streaming": streaming,
     }
-    folder = Path("runs") / f"compare-{Path(data.split(',')[0].removeprefix('sample:')).name.partition('.')[0]}"
-    return conduct(
-        plan, Path(out or folder), jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command
-    )
+    folder = Path(out) if out else _named_after(data)
+    return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
+
+
+def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:
+    choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS}
+    for option, value in words.items():
+        if value not in choices[option]:
+            raise UserError(f"--{option} {value}: choose one of {', '.join(choices[option])}")
+    for option, number in numbers.items():
+        if number < (least := 0 if option == "trials" else 1):
+            raise UserError(f"--{option} {number}: must be at least {least}")
+    if not 0 < trial_share <= 1:
+        raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
+
+
+def _guessed(data: str, watch: Watch) -> str:
+    """The task that suits the data best."""
+    found = guess_task(data)
+    if not found:
+        raise UserError(f"{data}: it does not show what is to be learned from it; say so with --task")
+    task, reason = found[0]
+    watch.say(f"task: {task}: {reason} (--task to change)")
+    return task
+
+
+def _named_after(data: str) -> Path:
+    first = data.partition(",")[0].removeprefix("sample:")
+    return Path("runs") / f"compare-{Path(first).name.partition('.')[0] or 'data'}"
 
 
 def conduct(

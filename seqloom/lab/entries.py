@@ -24,6 +24,7 @@ from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig, Say
 
 _LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # a run is validated ten times
+_SET = ("train.epochs", "train.patience", "model.tie")
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Entry:
         return request.settle({choice.path: choice.value for choice in self.choices(request)})
 
     def choices(self, request: Request) -> list[Choice]:
-        """Chosen from the data, but for the budget, which is the comparison's."""
-        return [choice for choice in choose(request) if choice.path not in ("train.epochs", "train.patience")]
+        """Chosen from the data, but for what the comparison sets: the budget, and sizes that tied weights would fix."""
+        return [choice for choice in choose(request) if choice.path not in _SET]
 
     def request(self, rules: Rules, say: Say = silent) -> Request:
         flags = {"task.name": rules.task, "model.name": self.model}

@@ -55,6 +55,7 @@ class Config(ModelConfig):
         description="least squares: L2 penalty relative to the mean squared error; none: cross-validated",
     )
 
+    knobs: ClassVar[tuple[str, ...]] = ("width", "span")
     variants: ClassVar[tuple[Json, ...]] = ({}, {"span": 5, "decompose": 3}, {"span": 3, "solve": False})
 
     def build(self) -> Backbone:
