@@ -9,7 +9,7 @@ characters are those of the source's tokens, so that inflected forms are similar
 The cache (Kuhn & De Mori 1990) gives every other token a probability; a source token counts if both sides share a
 vocabulary.
 
-state = (number of the pair found (B,), output tokens read (B,), counts of the tokens read (B, V)); -1: no pair
+state = (number of the pair found (B,), output tokens read (B,), counts of the tokens read (B, V))
 """
 
 from __future__ import annotations
@@ -116,8 +116,7 @@ class NearestPair(Growing, SequenceModel):
         self.register_buffer("targets", torch.zeros(0, dtype=torch.int32))
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
-        known = len(self.bounds) > 1
-        pair = self.sources(*self.spelling(context, mask)) if known else context.new_full((len(context),), -1)
+        pair = self.sources(*self.spelling(context, mask)) if len(self.sources) else context.new_zeros(len(context))
         shared = context < self.vocabulary
         real = (shared if mask is None else shared & mask).to(self.frequencies.dtype)
         counts = self.frequencies.new_zeros(len(context), self.vocabulary)
@@ -125,10 +124,8 @@ class NearestPair(Growing, SequenceModel):
 
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Log-probabilities of the next token, (B, T) -> (B, T, V)."""
-        if state is None:
-            rows = inputs.new_full((len(inputs),), -1)
-            state = rows, torch.zeros_like(rows), self.frequencies.new_zeros(len(inputs), self.vocabulary)
-        pair, read, counts = state
+        before: Any = self.begin(inputs[:, :0], None if mask is None else mask[:, :0]) if state is None else state
+        pair, read, counts = before
         real = torch.ones_like(inputs, dtype=torch.bool) if mask is None else mask
         seen = self.frequencies.new_zeros(*inputs.shape, self.vocabulary)
         seen.scatter_(2, inputs[..., None], real[..., None].to(seen.dtype))
@@ -137,9 +134,9 @@ class NearestPair(Growing, SequenceModel):
         steps = read[:, None] + real.cumsum(1)  # (B, T)
         total = counts.sum(1, keepdim=True) + real.cumsum(1)
         chances = seen.add_(PRIOR * self.frequencies).div_(PRIOR + total[..., None])
-        if len(self.bounds) > 1:
-            chances *= torch.where(pair < 0, 1.0, 1 - self.trust)[:, None, None]
-            chances.scatter_add_(2, self._next(pair, steps)[..., None], self._trusted(pair, steps)[..., None])
+        if len(self.sources):
+            following = self._next(pair, steps)[..., None]
+            chances.mul_(1 - self.trust).scatter_add_(2, following, torch.full_like(chances[..., :1], self.trust))
         return chances.log_(), (pair, read + real.sum(1), end)
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -170,7 +167,3 @@ class NearestPair(Growing, SequenceModel):
         last = self.bounds[1:][pair] - 1
         place = torch.minimum(self.bounds[pair][:, None] + (steps - 1).clamp(min=0), last[:, None])
         return self.targets[place].to(torch.int64)
-
-    def _trusted(self, pair: Tensor, steps: Tensor) -> Tensor:
-        trusted = torch.where(pair < 0, 0.0, self.trust).to(self.frequencies.dtype)
-        return trusted[:, None].expand(steps.shape)
