@@ -68,8 +68,14 @@ def test_a_record_of_an_earlier_version_is_read_as_this_one_would_write_it() -> 
     config = current(RunConfig.model_validate(record))
     assert config.task == {"name": "language_model", "length": 8}
     assert config.tokenizer == {"kind": "bytes", "vocabulary": 300, "min_count": 1, "split": "punctuation"}
-    assert config.data == {"train": "a.txt", "column": "body"}
+    assert config.data == configure(None, {"data.train": "a.txt", "data.column": "body"}).data
     assert data_options(config).train == "a.txt" and tokenizer_options(config).model_dump()["kind"] == "bytes"
+
+
+def test_an_option_that_came_later_has_its_default_in_an_older_record() -> None:
+    config = configure(None, {"task.name": "classification", "data.train": "a.csv"})
+    older = config.model_copy(update={"tokenizer": {k: v for k, v in config.tokenizer.items() if k != "lower"}})
+    assert current(older) == config and config.tokenizer["lower"] is False
 
 
 def test_a_comparison_names_the_new_spelling_once(tmp_path: Path) -> None:

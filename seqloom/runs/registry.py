@@ -70,14 +70,20 @@ def tokenizer_options(config: RunConfig) -> Strict:
 
 
 def current(config: RunConfig) -> RunConfig:
-    """Settings as this version writes them; older versions recorded the data and tokenizer options of every task."""
+    """Settings as this version writes them; older versions recorded the data and tokenizer options of every task, and
+    not the options that came later, which have their defaults."""
     shape = shape_of(config)
-    data, tokenizer = _own(shape.options, config.data), _own(shape.tokenizer, config.tokenizer)
+    data = _defaults(shape.options) | _own(shape.options, config.data)
+    tokenizer = _defaults(shape.tokenizer) | _own(shape.tokenizer, config.tokenizer)
     return config.model_copy(update={"data": data, "tokenizer": tokenizer})
 
 
 def _own(kind: type[Strict], options: Json) -> Json:
     return {name: value for name, value in options.items() if name in kind.model_fields}
+
+
+def _defaults(kind: type[Strict]) -> Json:
+    return {name: field.default for name, field in kind.model_fields.items() if not field.is_required()}
 
 
 def _checked(kind: type[Strict], options: Json, what: str) -> Any:
