@@ -105,3 +105,9 @@ def test_the_hint_reaches_the_user(tmp_path: Path, capsys: pytest.CaptureFixture
     settings = ["task.tokenizer=bytes", "model.order=2"]
     fit(None, data=str(tmp_path / "a.txt"), model="ngram", out=tmp_path / "run", overrides=settings)
     assert capsys.readouterr().err.count("task.tokenizer is now tokenizer.kind") == 1
+
+
+def test_an_option_that_came_later_has_its_default_in_an_older_record() -> None:
+    config = configure(None, {"task.name": "classification", "data.train": "a.csv"})
+    older = config.model_copy(update={"tokenizer": {k: v for k, v in config.tokenizer.items() if k != "lower"}})
+    assert current(older) == config and config.tokenizer["lower"] is False
