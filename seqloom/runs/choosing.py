@@ -55,11 +55,12 @@ def _changed(spec: str) -> float:
 
 
 class _Choices:
-    """Choices so far. A setting of the user or an earlier choice is never overridden, and what the user's settings
-    exclude is not chosen."""
+    """Choices so far. A setting of the user or of the architecture or an earlier choice is never overridden, and what
+    the user's settings exclude is not chosen."""
 
     def __init__(self, request: Request) -> None:
-        self.request, self.settings, self.choices = request, dict(request.settings), list[Choice]()
+        own = {path: value for path, value in request.model.defaults.items() if path.startswith("task.")}
+        self.request, self.settings, self.choices = request, own | request.settings, list[Choice]()
         self.counted = any(self.settings.get(budget) for budget in _COUNTED)
 
     def add(self, choices: Iterable[Choice]) -> None:
