@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from seqloom.data.shapes.series.reading import Facts, Series, SeriesSource
+from seqloom.data.shapes.series.seasons import Season
 from seqloom.tasks.forecasting.choices import choose
 
 RNG = np.random.default_rng(0)
 
 
-def source(lengths: list[int], targets: int = 1, season: int = 1, spread: float = 1.0) -> SeriesSource:
+def source(lengths: list[int], targets: int = 1, *seasons: int, spread: float = 1.0) -> SeriesSource:
     """`spread`: of each series, relative to the one before."""
     names = [f"x{n}" for n in range(targets)]
     series = [
@@ -22,7 +23,7 @@ def source(lengths: list[int], targets: int = 1, season: int = 1, spread: float 
         for n, length in enumerate(lengths)
     ]
     return SeriesSource("f", names, names, [], [], None, False, series, [0] * len(series), lengths, Facts(), [],
-                        "standard", season)  # fmt: skip
+                        "standard", tuple(Season(points) for points in seasons if points > 1))  # fmt: skip
 
 
 def chosen(part: SeriesSource, **given: Any) -> dict[str, Any]:
@@ -47,15 +48,12 @@ def test_the_context_follows_the_horizon_that_was_given() -> None:
 
 
 def test_the_longest_of_several_seasons_is_seen_twice() -> None:
-    weekly = source([8640], 7, 24)
-    object.__setattr__(weekly, "seasons", [24, 168])
-    assert chosen(weekly)["task.context"] == 504
-    object.__setattr__(weekly, "seasons", [24, 8766])
-    assert chosen(weekly)["task.context"] == 96, "a season that does not fit is left out"
+    assert chosen(source([8640], 7, 24, 168))["task.context"] == 504
+    assert chosen(source([8640], 7, 24, 8766))["task.context"] == 96, "a season that does not fit is left out"
 
 
 def test_a_short_series_gets_a_context_it_can_afford() -> None:
-    months = source([86], season=12)
+    months = source([86], 1, 12)
     assert (chosen(months)["task.horizon"], chosen(months, task_horizon=12)["task.context"]) == (8, 12)
     assert chosen(source([100]))["task.horizon"] == 10 and chosen(source([1_000]))["task.horizon"] == 24
     tiny = chosen(source([3]))
@@ -64,7 +62,7 @@ def test_a_short_series_gets_a_context_it_can_afford() -> None:
 
 @pytest.mark.parametrize(("spread", "scale"), [(1.0, "last"), (3.0, "standard")])
 def test_series_of_different_spread_are_scaled_one_by_one(spread: float, scale: str) -> None:
-    found = chosen(source([300] * 8, season=24, spread=spread))
+    found = chosen(source([300] * 8, 1, 24, spread=spread))
     assert found["task.window_scale"] == scale
     assert (found.get("task.error"), found.get("task.metric")) == (
         (None, None) if spread == 1 else ("absolute", "mase")
@@ -78,7 +76,7 @@ def test_targets_of_different_units_are_no_reason_for_it() -> None:
 
 
 def test_choices_do_not_contradict_what_was_given() -> None:
-    many = source([300] * 8, season=24, spread=3.0)
+    many = source([300] * 8, 1, 24, spread=3.0)
     assert "task.window_scale" not in chosen(many, task_asked="all")
     assert "task.window_scale" not in chosen(many, task_output="bins")
     assert "task.error" not in chosen(many, task_output="gauss")

@@ -47,7 +47,8 @@ def out(tmp_path: Path) -> Path:
 def small_fit(data: Path, out: Path, model: str, extra: Sequence[str] = (), **flags: Any) -> Run:
     settings = ["model.width=16", "tokenizer.kind=characters", "task.batch_tokens=64", "task.beams=2"]
     settings += ["task.max_new=8", "train.threads=1", "train.warmup=2", *extra]
-    return fit(None, task="translation", data=str(data), model=model, out=out, overrides=settings, quiet=True, **flags)
+    how: Any = {"task": "translation", "model": model, "choose": False, "quiet": True, **flags}
+    return fit(None, data=str(data), out=out, overrides=settings, **how)
 
 
 def touched(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -172,5 +173,7 @@ def test_a_language_model_is_no_task_for_an_encoder_decoder(pairs: Path, out: Pa
         fit(None, data=str(pairs), model=model, out=out, overrides=["model.width=16", "data.column=source"], quiet=True)
     assert "\n" not in str(refusal.value)
     with pytest.raises(UserError, match=f"{model}: {message}; usable models: gpt, gru") as refusal:
-        compare(data=str(pairs), models=f"lstm,{model}", out=out, overrides=["data.column=source"])
+        compare(
+            data=str(pairs), task="language_model", models=f"lstm,{model}", out=out, overrides=["data.column=source"]
+        )
     assert "\n" not in str(refusal.value)

@@ -12,6 +12,7 @@ from seqloom.core.words import CJK, cut_words
 
 _SAMPLED = 20_000  # texts whose words are counted
 _UNSPACED = 0.3  # share of Chinese or Japanese characters from which words cannot be split at spaces
+_SINGLE = 1.5  # words per text
 _CJK = re.compile(f"[{CJK}]")
 
 
@@ -26,6 +27,18 @@ class TextSurvey:
     def unspaced(self) -> bool:
         """Words are not separated by spaces."""
         return self.cjk > _UNSPACED
+
+    @property
+    def single(self) -> bool:
+        """A text is hardly ever more than one word, as where words are spelt, inflected or pronounced."""
+        return self.mean("words") < _SINGLE
+
+    @property
+    def script(self) -> str:
+        """For the log."""
+        if self.unspaced:
+            return f"{self.cjk:.0%} of the characters are Chinese or Japanese"
+        return "single words" if self.single else "words separated by spaces"
 
     def quantile(self, kind: str, share: float) -> int:
         """The length in tokens of this kind that this share of the texts does not exceed."""

@@ -24,7 +24,7 @@ from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig, Say
 
 _LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # a run is validated ten times
-_SET = ("train.epochs", "train.patience", "model.tie")
+_BUDGET = {"train.epochs", "train.patience"}
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ class Entry:
         return request.settle({choice.path: choice.value for choice in self.choices(request)})
 
     def choices(self, request: Request) -> list[Choice]:
-        """Chosen from the data, but for what the comparison sets: the budget, and sizes that tied weights would fix."""
-        return [choice for choice in choose(request) if choice.path not in _SET]
+        """Chosen from the data, but for what the comparison sets: the budget, and the options that reach a size."""
+        sizes = {f"model.{knob}" for knob in ("tie", *request.model.knobs)}
+        return [choice for choice in choose(request) if choice.path not in sizes | _BUDGET]
 
     def request(self, rules: Rules, say: Say = silent) -> Request:
         flags = {"task.name": rules.task, "model.name": self.model}

@@ -100,6 +100,7 @@ class Decomposed(Linear):
             1, places.clamp(0, span - 1), torch.full((span, points), 1 / points)
         )
         self.register_buffer("average", average, persistent=False)
+        self.averaging = 2.0 * span * span * inputs  # operations per step
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(self.features(x))

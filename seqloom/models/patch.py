@@ -124,6 +124,7 @@ class Patch(Backbone):
         return list(self.blocks)
 
     def flops(self, length: int) -> float:
-        """A patch, its attention scores and weighted sums, shared by `stride` steps."""
-        patches = -(-length // self.stride)
-        return (matrix_flops(self) + 4.0 * self.width * patches * len(self.blocks)) / self.stride
+        """All patches with their attention scores and weighted sums, and the summary, shared by all steps."""
+        patches = min(self.count, max(1, -(-length // self.stride)))
+        each = matrix_flops(self.project) + sum(map(matrix_flops, self.blocks)) + 2.0 * self.width**2
+        return patches * (each + 4.0 * self.width * patches * len(self.blocks)) / length

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqloom.core.backbone import Backbone
+from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.batch import Batch
 from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
@@ -98,6 +98,10 @@ class Window(Backbone):
         # On a CPU, copying the windows for one large product is as fast as a convolution, and faster for a single step.
         windows = read.unfold(1, self.span, 1).transpose(2, 3).flatten(2)  # (B, T, span * inputs), oldest first
         return self.reader(windows), keep_last(read, self.span - 1, mask)
+
+    def flops(self, length: int) -> float:
+        averaging: float = getattr(self.reader, "averaging", 0.0)
+        return matrix_flops(self) + averaging
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Computes only the last window of each row."""

@@ -40,8 +40,7 @@ class _Rules:
         self.source, self.given = source, given
         self.lengths = np.array(source.ends) - np.array(source.begins)
         self.length = int(np.median(self.lengths)) if len(self.lengths) else 1
-        known = getattr(source, "seasons", None) or [source.season]
-        self.seasons = [int(season) for season in known if season > 1]
+        self.seasons = [int(season) for season in source.seasons if season > 1]
 
     def horizon(self) -> Choice:
         most = max(1, self.length // 10)

@@ -65,12 +65,12 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
     def choose(self, train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
         """Sub-words where words are separated by spaces, else characters; one vocabulary for two such languages."""
         source, target = train.surveys
-        kinds = ["characters" if side.unspaced else "bpe" for side in (source, target)]
+        kinds = ["characters" if side.unspaced or side.single else "bpe" for side in (source, target)]
         if "tokenizer.kind" in given or kinds == ["bpe", "bpe"]:
             found = [Choice("tokenizer.kind", "bpe", "")]
         else:
-            shares = f"{source.cjk:.0%} and {target.cjk:.0%} of the characters are Chinese or Japanese"
-            found = [Choice("tokenizer.kind", kinds[0], shares), Choice("tokenizer.target_kind", kinds[1], shares)]
+            script = f"source: {source.script}; target: {target.script}"
+            found = [Choice("tokenizer.kind", kinds[0], script), Choice("tokenizer.target_kind", kinds[1], script)]
         size = _LARGE_VOCABULARY if train.count > _MANY else _SMALL_VOCABULARY
         found.append(Choice("tokenizer.vocabulary", size, f"{train.count:,} pairs"))
         if kinds == ["bpe", "bpe"] and "tokenizer.target_kind" not in given:

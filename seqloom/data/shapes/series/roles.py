@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
@@ -232,5 +233,8 @@ def _blocks(spec: str, path: Path | None, separator: str) -> Blocks:
 
 
 def roles_of(spec: str, given: Mapping[str, object]) -> list[Choice]:
-    """What is found in a file beside the options that the user gave."""
-    return find_roles(spec, Options.model_validate({"train": spec, **given}))
+    """What is found in a file beside the options that the user gave; mistakes in those are reported elsewhere."""
+    try:
+        return find_roles(spec, Options.model_validate({"train": spec, **given}))
+    except ValidationError:
+        return []
