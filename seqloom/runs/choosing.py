@@ -97,7 +97,7 @@ def recorded(record: Mapping[str, Json]) -> Json:
 
 def told(choices: Iterable[Choice], trained: bool = True) -> list[str]:
     """A few lines for the log; `trained`: by gradient descent, so that model and training settings matter."""
-    shown = [c for c in choices if c.reason and (trained or c.path.partition(".")[0] not in ("model", "train"))]
+    shown = [c for c in choices if c.reason and (trained or not (c.trains or c.path.startswith(("model.", "train."))))]
     lines = []
     for reason, group in groupby(shown, key=lambda choice: choice.reason):
         lines.append(f"  {', '.join(f'{c.path}={_value(c.value)}' for c in group)}: {reason}")

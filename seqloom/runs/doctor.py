@@ -60,8 +60,8 @@ def _columns(chosen: list[Choice]) -> list[Finding]:
     """What was chosen because it was not given, and how to change it."""
     if not chosen:
         return []
-    roles = [(path.removeprefix("data."), value, reason) for path, value, reason in chosen]
-    shown = ", ".join(f"{TITLES.get(role, role)} = {value} ({reason})" for role, value, reason in roles)
+    roles = [(choice.path.removeprefix("data."), choice) for choice in chosen]
+    shown = ", ".join(f"{TITLES.get(role, role)} = {choice.value} ({choice.reason})" for role, choice in roles)
     return [Finding("note", f"columns: {shown}", f"-o {chosen[0].path}=... to change")]
 
 

@@ -51,7 +51,7 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
     }
     if isinstance(train, FrameSource):
         del settings["task.word_dropout"]
-    return found + [Choice(path, value, reason) for path, (value, reason) in settings.items()]
+    return found + [Choice(path, value, reason, trains=True) for path, (value, reason) in settings.items()]
 
 
 def demand(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> Demand:

@@ -17,7 +17,7 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     longest = min(_MOST, max(16, round(1.2 * longer) + 2))
     found = [Choice("task.longest", longest, f"99 % of the texts have at most about {longer:,} tokens")]
     size = f"{train.count:,} pairs of {', '.join(f'{n:.0f}' for n in _means(train, given))} tokens on average"
-    return [*found, Choice("task.batch_tokens", 512, size), Choice("train.epochs", 15.0, size)]
+    return [*found, Choice("task.batch_tokens", 512, size, trains=True), Choice("train.epochs", 15.0, size)]
 
 
 def demand(train: PairSource, given: Mapping[str, Any]) -> Demand:
