@@ -53,6 +53,11 @@ def test_the_user_wins_and_a_given_budget_leaves_no_epochs_to_choose(rows: Path)
     assert "train.epochs" in chosen("classification", rows, "lstm", "train.seconds=5"), "seconds only limit them"
 
 
+def test_what_suits_an_architecture_elsewhere_does_not_keep_it_from_being_suited_here(rows: Path) -> None:
+    assert chosen("classification", rows, "gpt")["task.longest"] == 15, "its task.length is for language models"
+    assert "task.longest" not in chosen("classification", rows, "tfidf"), "it reads much longer texts by itself"
+
+
 def test_nothing_is_chosen_that_the_given_options_exclude(tmp_path: Path) -> None:
     tagged = tmp_path / "names.conll"
     tagged.write_text("".join(f"Ann{n} B-PER\nsleeps O\n\n" for n in range(60)))

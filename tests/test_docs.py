@@ -39,7 +39,7 @@ OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TABLE = re.compile(r"(<!-- options: ([a-z]+) ?([a-z0-9_]*) -->\n)(.*?)(<!-- /options -->)", re.DOTALL)
 QUICK = ["train.steps=3", "train.threads=1", "train.batch=4", "model.width=16", "task.length=8"]
 BRIEF = ["task.length=8", "task.stretch=32", "train.batch=4", "task.batch_tokens=64", "task.horizon=8"]
-BRIEF += ["task.context=8", "task.scored=20"]
+BRIEF += ["task.context=8", "task.scored=20", "task.features=8"]
 
 ENGLISH = "The time machine stood in the corner. It had a small brass lever, and the lever moved.\n"
 CHINESE = "天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。寒来暑往，秋收冬藏。\n"

@@ -59,7 +59,7 @@ class _Choices:
     the user's settings exclude is not chosen."""
 
     def __init__(self, request: Request) -> None:
-        own = {path: value for path, value in request.model.defaults.items() if path.startswith("task.")}
+        own = {path: value for path, value in request.defaults.items() if path.startswith("task.")}
         self.request, self.settings, self.choices = request, own | request.settings, list[Choice]()
         self.counted = any(self.settings.get(budget) for budget in _COUNTED)
 

@@ -56,10 +56,14 @@ class Request:
         """The user's settings by path: {"train.steps": 20}."""
         return {f"{name}.{option}": value for name, section in self.given.items() for option, value in section.items()}
 
+    @property
+    def defaults(self) -> Json:
+        """Of the model, by path; it may have some for options that this task does not have."""
+        return {path: value for path, value in self.model.defaults.items() if _is_known(path, self.kinds)}
+
     def settle(self, chosen: Mapping[str, object] = MappingProxyType({})) -> RunConfig:
         """Complete settings; `chosen`: by path, above the defaults of task and model and below the user's."""
-        known = {path: value for path, value in self.model.defaults.items() if _is_known(path, self.kinds)}
-        defaults, above = known | self.task.defaults, {**chosen, **self.settings}
+        defaults, above = self.defaults | self.task.defaults, {**chosen, **self.settings}
         if not any(above.get(f"train.{budget}") for budget in BUDGETS):
             defaults["train.tokens"] = DEFAULT_TOKENS
         chosen = {path: value for path, value in chosen.items() if _is_known(path, self.kinds)}
