@@ -12,6 +12,7 @@ import pytest
 from test_series import NAN, config, hours, opened, same, write
 from test_series_parts import parts_of
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.data.rows import find_delimiter, read_csv
 from seqloom.data.shapes.series import SHAPE, blocks
@@ -43,7 +44,7 @@ def test_a_time_column_is_known_by_its_name(tmp_path: Path, name: str) -> None:
 def test_a_time_column_is_known_by_its_dates(tmp_path: Path) -> None:
     lines = ["city,Messzeitpunkt,y", *(f"Rom,{day},{n}" for n, day in enumerate(DAYS))]
     assert chosen(tmp_path / "a.csv", *lines) == {"time": "Messzeitpunkt"}
-    assert SHAPE.roles("sample:sunspots", {}) == [("data.time", "year", "a column called year")]
+    assert SHAPE.roles("sample:sunspots", {}) == [Choice("data.time", "year", "a column called year")]
 
 
 @pytest.mark.parametrize(
