@@ -27,6 +27,7 @@ from seqloom.data.samples import SAMPLES, Sample
 from seqloom.data.shapes import find_shape
 from seqloom.lab import cost, jobs
 from seqloom.runs import listing
+from seqloom.runs.guess import guess_task
 from seqloom.runs.registry import find_config, names
 from seqloom.train.settings import TrainConfig
 
@@ -62,6 +63,8 @@ def commands(page: Path, language: str = "bash") -> list[str]:
 def shortened(command: str) -> list[str]:
     words = shlex.split(command, comments=True)
     task = words[words.index("--task") + 1] if "--task" in words else "language_model"
+    if words[1] == "compare" and "--task" not in words:
+        task = guess_task(words[words.index("--data") + 1])[0][0]
     known = find_config("tasks", task).model_fields
 
     def settings(these: list[str]) -> list[str]:
@@ -72,7 +75,8 @@ def shortened(command: str) -> list[str]:
     if words[1] == "fit":
         words += settings(QUICK)
     if words[1] == "compare":
-        words += ["--params", "9k", "--budget", "tokens=1500", "--trials", "1", "--seeds", "1"]
+        words += ["--budget", "tokens=1500", "--trials", "1", "--seeds", "1"]
+        words += ["--params", "9k"] if "--models" in words else []  # a table of n-grams is not that small
         words += settings(BRIEF)
         words += ["--pretrain-budget", "tokens=5k", "--examples", "20"] if "--pretrain" in words else []
     if words[1] == "generate":
