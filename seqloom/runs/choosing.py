@@ -50,8 +50,9 @@ def _training_set(shape: str, options: DataOptions, changed: float) -> Any:
 
 
 def _changed(spec: str) -> float:
-    """When a file was last changed; 0: it is not a single file."""
-    return os.stat(spec).st_mtime if os.path.exists(spec) else 0.0
+    """When the data was last changed: a file, or two parallel ones; 0: a sample."""
+    files = [spec] if os.path.exists(spec) else spec.split(",")
+    return max((os.stat(file).st_mtime for file in files if os.path.exists(file)), default=0.0)
 
 
 class _Choices:
