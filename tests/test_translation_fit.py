@@ -87,6 +87,7 @@ def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
     "options",
     [
         ["tokenizer.joint=true", "model.tie=true"],
+        ["model.tie=true"],  # of separate vocabularies, the target's is tied
         ["tokenizer.kind=bytes", "task.reverse=true"],  # bytes are the same on both sides
         ["tokenizer.kind=words", "tokenizer.target_kind=characters"],
         ["tokenizer.kind=bpe", "tokenizer.vocabulary=270", "tokenizer.target_vocabulary=280"],
@@ -151,7 +152,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_long_ones_not_learned_from(
         ("ngram", [], "model ngram: counts the tokens of running text, which translation does not have"),
         ("gru", ["model.bidirectional=true"], "translation needs a model that is causal or encoder-decoder; this one"),
         ("gpt", ["model.context=8"], r"the train split has a pair of 1\d tokens.*context 8; set model.context=1\d, or"),
-        ("gpt", ["model.tie=true"], r"tying needs one vocabulary; set tokenizer.joint=true, or model.tie=false"),
+        ("gru", ["model.tie=true", "model.inputs=8"], "with tie=true, embeddings have the width of the output"),
         ("transformer", ["model.width=18"], "must be a multiple of 2 x heads"),
         ("transformer", ["task.length=8"], "length"),
     ],

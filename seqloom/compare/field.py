@@ -142,7 +142,8 @@ class Field:
         def count(model: ModelConfig) -> int:
             return sizes(sized.with_model(model).blueprint)[self.column]
 
-        matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name))
+        untie = "model.tie" not in sized.pinned
+        matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name, untie))
         try:
             task = task_config(matched.config)
             check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")

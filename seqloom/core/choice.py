@@ -21,7 +21,6 @@ class Demand(NamedTuple):
     whole: bool = False  # complete sequences are encoded, so that a model may read them from both sides
     dense: bool = False  # every position has a target, not only the sequence as a whole
     pairs: bool = False  # a source is read and a target is generated
-    tied: bool = False  # source and target share a vocabulary, so that input and output may share their weights
 
     @property
     def size(self) -> str:

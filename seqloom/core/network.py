@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, Kind, matrix_flops
 from seqloom.core.errors import UserError
@@ -88,6 +89,17 @@ class SequenceModel(nn.Module, ABC):
         return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
 
 
+class PartlyTied(nn.Module):
+    """An embedding whose first rows are also the output layer; the others are only read, such as source tokens."""
+
+    def __init__(self, table: Tensor, tied: int) -> None:
+        super().__init__()
+        self.weight, self.others = nn.Parameter(table[:tied].clone()), nn.Parameter(table[tied:].clone())
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, torch.cat((self.weight, self.others)))
+
+
 class Network(SequenceModel):
     def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, tie: bool = False) -> None:
         super().__init__()
@@ -139,16 +151,14 @@ class Network(SequenceModel):
         return [before, *layers, [p for p in after if p not in tied]]
 
     def _tie(self) -> None:
-        """Share one matrix between the input embedding and the output layer (Press & Wolf 2017)."""
+        """Share one matrix between the input embedding and the output layer (Press & Wolf 2017); where more tokens are
+        read than predicted, those predicted come first."""
         read, write = getattr(self.embed, "weight", None), getattr(self.head, "weight", None)
         if read is None or write is None or read.size(1) != write.size(1):
             raise UserError(
                 "model.tie: the embedding and the output layer differ in shape; set model.inputs=0, or model.tie=false"
             )
-        if len(read) != len(write):
-            raise UserError(
-                f"model.tie: the input has {len(read):,} tokens and the output {len(write):,}, but tying needs one "
-                "vocabulary; set tokenizer.joint=true, or model.tie=false"
-            )
         nn.init.normal_(read, std=read.size(-1) ** -0.5)  # small enough for the output layer as well
-        self.head.weight = read
+        if len(read) > len(write):
+            self.embed = PartlyTied(read.detach(), len(write))
+        self.head.weight = self.embed.weight

@@ -58,7 +58,7 @@ class Entry:
 
     def choices(self, request: Request) -> list[Choice]:
         """Chosen from the data, but for what the comparison sets: the budget, and the options that reach a size."""
-        sizes = {f"model.{knob}" for knob in ("tie", *request.model.knobs)}
+        sizes = {f"model.{knob}" for knob in request.model.knobs}
         return [choice for choice in choose(request) if choice.path not in sizes | _BUDGET]
 
     def request(self, rules: Rules, say: Say = silent) -> Request:

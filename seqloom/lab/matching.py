@@ -20,24 +20,33 @@ _LARGEST = 1 << 20
 Count = Callable[[ModelConfig], int]
 
 
-def match_size(config: ModelConfig, target: int, count: Count, name: str) -> ModelConfig:
-    """The same architecture with `target` parameters, within 2 %."""
-    best = _turn(config, config.knobs[0], target, count)
+def match_size(config: ModelConfig, target: int, count: Count, name: str, untie: bool = False) -> ModelConfig:
+    """The same architecture with `target` parameters, within 2 %; `untie`: tied weights may be untied for that, because
+    embeddings that need not have the width of the output are a finer knob."""
+    best = _closest(config, target, count)
+    if untie and config.tie and (best is None or _off(best, target, count) > TOLERANCE):
+        best = _closest(config.model_copy(update={"tie": False}), target, count) or best
     if best is None:
         least = _first_valid(config, config.knobs[0])
         raise UserError(
             f"{name} has at least {count(least):,} parameters with this vocabulary, more than --params {target:,}; "
             "raise --params, or use a smaller tokenizer.vocabulary"
         )
-    for knob in config.knobs[1:]:
-        if _off(best, target, count) > _CLOSE:
-            finer = _turn(best, knob, target, count)
-            best = min((c for c in (best, finer) if c is not None), key=lambda c: _off(c, target, count))
     if _off(best, target, count) > TOLERANCE:
         raise UserError(
             f"{name} cannot match {target:,} parameters within {TOLERANCE:.0%}; the closest size is {count(best):,}, "
             "so use another --params"
         )
+    return best
+
+
+def _closest(config: ModelConfig, target: int, count: Count) -> ModelConfig | None:
+    """None if even the smallest is too large."""
+    best = _turn(config, config.knobs[0], target, count)
+    for knob in config.knobs[1:]:
+        if best is not None and _off(best, target, count) > _CLOSE:
+            finer = _turn(best, knob, target, count)
+            best = min((c for c in (best, finer) if c is not None), key=lambda c: _off(c, target, count))
     return best
 
 

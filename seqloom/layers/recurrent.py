@@ -179,10 +179,13 @@ class RecurrentConfig(ModelConfig):
     def _check_directions(self) -> Self:
         if self.bidirectional and self.width % 2:
             raise ValueError(f"width={self.width} must be even: each direction gets half of it")
+        check_tie(self.tie, self.inputs, self.width)
         return self
 
     @classmethod
     def suit(cls, demand: Demand) -> list[Choice]:
+        if demand.pairs:
+            return tied_pairs(demand)
         if not demand.whole:
             return []
         both = Choice("model.bidirectional", True, "the task reads whole sequences")
@@ -196,3 +199,15 @@ class RecurrentConfig(ModelConfig):
         inputs = self.inputs or (self.width if self.tie else min(64, self.width))
         scale = math.sqrt(inputs) if self.tie else 1.0  # tied embeddings start small, for the output layer
         return Recurrent(cell, inputs, self.width, scale, self.depth, self.dropout, self.bidirectional)
+
+
+def check_tie(tie: bool, inputs: int, width: int) -> None:
+    if tie and inputs not in (0, width):
+        raise ValueError(f"inputs={inputs}: with tie=true, embeddings have the width of the output layer; set inputs=0")
+
+
+def tied_pairs(demand: Demand) -> list[Choice]:
+    """For a source and a target: input and output share their weights, so that both learn from every token."""
+    settings = {"model.width": 256, "model.dropout": 0.1, "model.tie": True}
+    settings |= {"train.optimizer": "adamw", "train.rate": 4e-3}
+    return [Choice(path, value, demand.size) for path, value in settings.items()]

@@ -29,7 +29,7 @@ from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.general_attention import GeneralAttention
 from seqloom.layers.linear import Linear
-from seqloom.layers.recurrent import Cell, Recurrent, at_last_step
+from seqloom.layers.recurrent import Cell, Recurrent, at_last_step, check_tie, tied_pairs
 from seqloom.layers.scores import SCORES
 from seqloom.models.gru import GRUCell
 from seqloom.models.lstm import LSTMCell
@@ -45,6 +45,7 @@ class Config(ModelConfig):
     cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
     depth: int = Field(1, ge=1, description="layers of the encoder and of the decoder")
     bidirectional: bool = Field(True, description="half of the encoder's units read backwards")
+    shortcut: bool = Field(False, description="add each source token's embedding to the encoder's output (inputs=0)")
     context: Literal["first", "every_step", "attention"] = Field(
         "attention", description="how the decoder sees the source: one vector at the start or every step, or attention"
     )
@@ -71,11 +72,7 @@ class Config(ModelConfig):
 
     @classmethod
     def suit(cls, demand: Demand) -> list[Choice]:
-        if not demand.pairs:
-            return []
-        settings: Json = {"model.width": 256, "model.dropout": 0.2, "model.tie": demand.tied}
-        settings |= {"train.optimizer": "adamw", "train.rate": 2e-3}
-        return [Choice(path, value, demand.size) for path, value in settings.items()]
+        return tied_pairs(demand) if demand.pairs else []
 
     @model_validator(mode="after")
     def _check(self) -> Config:
@@ -88,6 +85,7 @@ class Config(ModelConfig):
             raise ValueError(f"width={self.width} must be even: each direction gets half of it")
         if self.context == "attention" and self.width % self.heads:
             raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
+        check_tie(self.tie, self.inputs, self.width)
         if self.multi and not SCORES[self.score].multi:
             able = ", ".join(name for name, score in SCORES.items() if score.multi)
             raise ValueError(f"multi=true needs score={able}, not {self.score}")
@@ -105,7 +103,7 @@ class Seq2Seq(Backbone):
         cell, inputs = CELLS[c.cell], c.inputs or c.width
         self.width, self.inputs, self.context, self.summary = c.width, inputs, c.context, c.summary
         scale = inputs**0.5 if c.tie else 1.0  # tied embeddings start small, for the output layer
-        self.scale, self.bidirectional = scale, c.bidirectional
+        self.scale, self.bidirectional, self.shortcut = scale, c.bidirectional, c.shortcut
         self.before = c.query == "before" and c.context == "attention"
         self.stepwise = self.before or c.feeding
         self.encoder = Recurrent(cell, inputs, c.width, scale, c.depth, c.dropout, c.bidirectional)
@@ -122,7 +120,8 @@ class Seq2Seq(Backbone):
         self.dropout = Dropout(c.dropout)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.encoder.encode(x, mask)
+        hidden = self.encoder.encode(x, mask)
+        return hidden + self.scale * x if self.shortcut else hidden
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self._summarise(self.encode(x, mask), mask)

@@ -22,7 +22,7 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
 
 def demand(train: PairSource, given: Mapping[str, Any]) -> Demand:
     tokens = round(train.count * _means(train, given)[1])
-    return Demand(train.count, tokens, pairs=True, tied=bool(given.get("tokenizer.joint")))
+    return Demand(train.count, tokens, pairs=True)
 
 
 def _kinds(given: Mapping[str, Any]) -> tuple[str, str]:
