@@ -45,7 +45,6 @@ class Config(ModelConfig):
     cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
     depth: int = Field(1, ge=1, description="layers of the encoder and of the decoder")
     bidirectional: bool = Field(True, description="half of the encoder's units read backwards")
-    shortcut: bool = Field(False, description="add each source token's embedding to the encoder's output (inputs=0)")
     context: Literal["first", "every_step", "attention"] = Field(
         "attention", description="how the decoder sees the source: one vector at the start or every step, or attention"
     )
@@ -103,7 +102,7 @@ class Seq2Seq(Backbone):
         cell, inputs = CELLS[c.cell], c.inputs or c.width
         self.width, self.inputs, self.context, self.summary = c.width, inputs, c.context, c.summary
         scale = inputs**0.5 if c.tie else 1.0  # tied embeddings start small, for the output layer
-        self.scale, self.bidirectional, self.shortcut = scale, c.bidirectional, c.shortcut
+        self.scale, self.bidirectional = scale, c.bidirectional
         self.before = c.query == "before" and c.context == "attention"
         self.stepwise = self.before or c.feeding
         self.encoder = Recurrent(cell, inputs, c.width, scale, c.depth, c.dropout, c.bidirectional)
@@ -120,8 +119,7 @@ class Seq2Seq(Backbone):
         self.dropout = Dropout(c.dropout)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        hidden = self.encoder.encode(x, mask)
-        return hidden + self.scale * x if self.shortcut else hidden
+        return self.encoder.encode(x, mask)
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self._summarise(self.encode(x, mask), mask)
