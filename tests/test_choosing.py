@@ -58,6 +58,23 @@ def test_what_suits_an_architecture_elsewhere_does_not_keep_it_from_being_suited
     assert "task.longest" not in chosen("classification", rows, "tfidf"), "it reads much longer texts by itself"
 
 
+def test_an_architecture_may_ask_for_another_rate_than_the_task_but_not_than_the_user(rows: Path) -> None:
+    rates = {model: chosen("classification", rows, model)["train.rate"] for model in ("lstm", "bert")}
+    assert rates["bert"] < rates["lstm"]
+    assert "train.rate" not in chosen("classification", rows, "bert", "train.rate=0.01")
+
+
+@pytest.mark.parametrize("model", ["transformer", "gpt", "seq2seq", "gru"])
+def test_pairs_tie_their_embeddings_and_small_sets_are_read_more_often(model: str, tmp_path: Path) -> None:
+    few, many = tmp_path / "few.tsv", tmp_path / "many.tsv"
+    for path, count in ((few, 300), (many, 30_000)):
+        path.write_text(
+            "source\ttarget\n" + "".join(f"good morning to you {n}\tguten Morgen {n}\n" for n in range(count))
+        )
+    found = chosen("translation", few, model)
+    assert found["model.tie"] and found["train.epochs"] > chosen("translation", many, model)["train.epochs"]
+
+
 def test_nothing_is_chosen_that_the_given_options_exclude(tmp_path: Path) -> None:
     tagged = tmp_path / "names.conll"
     tagged.write_text("".join(f"Ann{n} B-PER\nsleeps O\n\n" for n in range(60)))

@@ -44,6 +44,7 @@ class StackConfig(ModelConfig):
         settings: Json = {}
         if demand.whole:
             settings = {"model.width": 128, "model.depth": 2, "model.dropout": 0.3}
+            settings |= {"train.optimizer": "adamw", "train.rate": 1e-3}
         if demand.pairs:
             settings = {"model.width": 128, "model.depth": 2, "model.feed": 256, "model.dropout": 0.1}
             settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": 4e-3}

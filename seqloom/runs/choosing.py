@@ -1,6 +1,7 @@
 """What the user does not say is chosen from the data, by the rules of its shape, the task and the model.
 
-The columns come first, then the tokenizer, the task's options and the training settings, then the size of the model.
+The columns come first, then the tokenizer, the task's options and the training settings, then the size of the model
+and the training settings that suit it better.
 Every choice is a setting that the user could have given; it is printed with its reason, and recorded with the run, so
 that running the same command again chooses the same.
 """
@@ -39,7 +40,7 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     found.add(request.task.choose(train, found.settings))
     found.add([Choice("train.epochs", EPOCHS, ""), Choice("train.patience", PATIENCE, "")])
     if demand := request.task.demand(train, found.settings):
-        found.add(request.model.suit(demand))
+        found.add(request.model.suit(demand), replace=True)
     return found.choices
 
 
@@ -56,21 +57,23 @@ def _changed(spec: str) -> float:
 
 
 class _Choices:
-    """Choices so far. A setting of the user or of the architecture or an earlier choice is never overridden, and what
-    the user's settings exclude is not chosen."""
+    """Choices so far. A setting of the user or of the architecture is never overridden, and what the user's settings
+    exclude is not chosen."""
 
     def __init__(self, request: Request) -> None:
         own = {path: value for path, value in request.defaults.items() if path.startswith("task.")}
         self.request, self.settings, self.choices = request, own | request.settings, list[Choice]()
         self.counted = any(self.settings.get(budget) for budget in _COUNTED)
 
-    def add(self, choices: Iterable[Choice]) -> None:
+    def add(self, choices: Iterable[Choice], replace: bool = False) -> None:
+        """`replace`: an earlier choice for the same setting gives way; otherwise it stands."""
         for choice in choices:
-            if choice.path in self.settings or (choice.path == "train.epochs" and self.counted):
+            earlier = next((c for c in self.choices if c.path == choice.path), None) if replace else None
+            if earlier is None and (choice.path in self.settings or (choice.path == "train.epochs" and self.counted)):
                 continue
             if self._is_valid(choice):
                 self.settings[choice.path] = choice.value
-                self.choices.append(choice)
+                self.choices = [c for c in self.choices if c is not earlier] + [choice]
 
     def _is_valid(self, choice: Choice) -> bool:
         name, _, option = choice.path.partition(".")

@@ -9,6 +9,10 @@ from seqloom.core.choice import Choice, Demand
 from seqloom.data.shapes.pairs.reading import PairSource
 
 _MOST = 256  # tokens on a side of a training pair
+_BATCH = 512  # tokens: small, because updates are what short trainings lack
+_STEPS = 6000  # updates that a small set needs, within these bounds in epochs
+_LEAST_EPOCHS, _MOST_EPOCHS = 10, 40
+_MINUTES = 7.0  # a text is written token by token, which takes more learning than a label
 
 
 def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
@@ -16,8 +20,12 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     longer = max(side.quantile(kind, 0.99) for side, kind in zip(train.surveys, kinds, strict=True))
     longest = min(_MOST, max(16, round(1.2 * longer) + 2))
     found = [Choice("task.longest", longest, f"99 % of the texts have at most about {longer:,} tokens")]
-    size = f"{train.count:,} pairs of {', '.join(f'{n:.0f}' for n in _means(train, given))} tokens on average"
-    return [*found, Choice("task.batch_tokens", 512, size, trains=True), Choice("train.epochs", 15.0, size)]
+    means = _means(train, given)
+    size = f"{train.count:,} pairs of {', '.join(f'{n:.0f}' for n in means)} tokens on average"
+    batch = given.get("task.batch_tokens") or _BATCH
+    epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * (max(means) + 1)))))
+    settings = {"task.batch_tokens": batch, "train.epochs": float(epochs), "train.minutes": _MINUTES}
+    return found + [Choice(path, value, size, trains=True) for path, value in settings.items()]
 
 
 def demand(train: PairSource, given: Mapping[str, Any]) -> Demand:
