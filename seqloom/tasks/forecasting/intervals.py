@@ -7,21 +7,54 @@ set. A band therefore always contains its point forecast, and the bands of highe
 
 Overlapping windows are not independent. Errors are taken to be so after half a horizon: n windows without overlap count
 as 2n, and the quantiles of so few values are widened as those of a normal distribution would be, by the ratio of
-Student's t with 2n - 1 degrees of freedom, times sqrt(1 + 1 / 2n), to the normal quantile. Below 20 windows, too few to
-see a 95 % quantile, all targets are pooled.
+Student's t with 2n - 1 degrees of freedom, times sqrt(1 + 1 / 2n), to the normal quantile.
+
+Below 20 windows, too few to see a 95 % quantile, all targets are pooled, and the rest of the history tells whether the
+validation set is milder or wilder than usual. Naive forecasts have no weights, so their errors are honest on the
+training set too: every quantile is multiplied by the ratio of theirs over the whole history to theirs on the validation
+set (a control variate). From one stretch of time to another, the errors of models change with those of naive forecasts,
+with a correlation of 0.9. Of what n validation windows leave open, a share of 0.9^2 is therefore known as well as from
+all N windows: 1 / n becomes 0.2 / n + 0.8 / N.
 Sizes: W windows, H steps, N targets, L levels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
 
-_POOLED = 20  # windows without overlap below which all targets share their quantiles
+_FEW = 20  # windows without overlap, below which targets share their quantiles and the history is compared with
+_SHARED = 0.8  # squared correlation of the errors of models and naive forecasts, from one stretch of time to another
+_MOST = 4.0  # largest ratio of the history to the validation set, either way
 _LEAST = 1e-3  # smallest distance, relative to the deviation of the window
+
+
+@dataclass(frozen=True)
+class History:
+    """Scores `abs(error) / deviation` (W, H, N) of naive forecasts, on the validation set and wherever possible."""
+
+    valid: Sequence[np.ndarray]  # one for each naive forecast
+    whole: Sequence[np.ndarray]
+    windows: float  # without overlap, of the whole history
+
+    def ratio(self, coverage: float) -> np.ndarray:
+        """(H, N): how much larger errors are over the whole history; the geometric mean of the naive forecasts."""
+        logs = []
+        for valid, whole in zip(self.valid, self.whole, strict=True):
+            ours, usual = (_quantiles(scores, coverage, True) for scores in (valid, whole))
+            known = (ours > 0) & (usual > 0)
+            logs.append(np.log(np.where(known, usual, 1.0) / np.where(known, ours, 1.0)))
+        found: np.ndarray = np.exp(np.clip(np.mean(logs, axis=0), -np.log(_MOST), np.log(_MOST)))
+        return found
+
+
+def few(windows: float) -> bool:
+    """Whether so many windows without overlap tell too little by themselves."""
+    return windows < _FEW
 
 
 def deviations(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -37,8 +70,11 @@ def distances(points: np.ndarray, quantiles: np.ndarray | None, deviation: np.nd
     return found
 
 
-def multipliers(errors: np.ndarray, distance: np.ndarray, levels: Sequence[float], windows: float) -> np.ndarray:
+def multipliers(
+    errors: np.ndarray, distance: np.ndarray, levels: Sequence[float], windows: float, history: History | None = None
+) -> np.ndarray:
     """(H, N, L): the factor of each distance, from errors `actual - point` (W, H, N); `windows`: without overlap."""
+    counted = windows if history is None else 1 / ((1 - _SHARED) / windows + _SHARED / max(windows, history.windows))
     found = np.zeros((*errors.shape[1:], len(levels)))
     for n, level in enumerate(levels):
         if not (coverage := abs(2 * level - 1)):
@@ -47,7 +83,8 @@ def multipliers(errors: np.ndarray, distance: np.ndarray, levels: Sequence[float
         other = mirror if np.isclose(levels[mirror], 1 - level) else n
         low, high = (n, other) if level < 0.5 else (other, n)
         scores = np.abs(errors) / np.where(errors < 0, distance[..., low], distance[..., high])
-        found[..., n] = _quantiles(scores, coverage, windows < _POOLED) * correction(coverage, windows)
+        usual = 1.0 if history is None else history.ratio(coverage)
+        found[..., n] = _quantiles(scores, coverage, few(windows)) * usual * correction(coverage, counted)
     return found
 
 

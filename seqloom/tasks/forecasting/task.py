@@ -273,7 +273,7 @@ class Forecasting(Task[SeriesRows]):
             return self.forecaster.forecast(model, windows, some)
 
         if self.conformal:
-            found = factors(forecast, windows, places, self.config.levels, self._drawn)
+            found = factors(forecast, windows, places, self.config.levels, self._drawn, max(1, self.scale.season))
         else:
             found = margins(forecast, windows, places, self.config.levels)
         head.margins.copy_(torch.from_numpy(found))
