@@ -145,6 +145,19 @@ def test_the_ratio_to_the_history_is_bounded_and_safe_without_errors() -> None:
     np.testing.assert_allclose(History([ones, ones], [ones, 4 * ones], 9).ratio(0.9), 2)
 
 
+def test_bands_widen_where_a_series_has_lately_been_hard_to_foresee() -> None:
+    windows, _ = short_validation(wild=6, mild=1)
+    calm, wild = deviations(windows, np.array([0, 0]), np.array([330, 360]))  # after 30 calm points, after 30 wild ones
+    assert wild > 1.5 * calm
+    values = windows.values.copy()
+    windows.values[330:] = 1e6
+    np.testing.assert_array_equal(deviations(windows, np.array([0]), np.array([330]))[0], calm)  # nothing of the future
+    windows.values = values
+    windows.values[:400] = np.nan
+    few = deviations(windows, np.array([0, 0]), np.array([405, 2]), season=12)
+    assert np.isfinite(few).all() and (few > 0).all()
+
+
 def _scored(windows: SeriesWindows, places: Places) -> tuple[np.ndarray, np.ndarray]:
     origins = places.locate(np.arange(len(places)))
     points = wave(windows)(origins, False)[0]

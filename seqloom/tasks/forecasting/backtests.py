@@ -126,7 +126,7 @@ def factors(
     for part in parts(places.locate(places.some(min(_MEASURED, drawn or _MEASURED)))):
         points, quantiles = forecast(part, True)
         errors.append(windows.future(*part) - points)
-        spaces.append(distances(points, quantiles, deviations(windows, *part), len(levels)))
+        spaces.append(distances(points, quantiles, deviations(windows, *part, season), len(levels)))
     counted = independent_windows(places, windows.horizon)
     history = naive_history(windows, places, season) if few(counted) else None
     return multipliers(np.concatenate(errors), np.concatenate(spaces), levels, counted, history)
@@ -146,7 +146,7 @@ def _naive_scores(windows: SeriesWindows, origins: Origins, season: int) -> list
         naive, actual = simple_forecasts(windows, *part, season), windows.future(*part)
         naive["seasonal naive"][part[1] < season] = np.nan
         for scores, name in zip(found, ("last value", "seasonal naive"), strict=True):
-            scores.append(np.abs(actual - naive[name]) / deviations(windows, *part))
+            scores.append(np.abs(actual - naive[name]) / deviations(windows, *part, season))
     return [np.concatenate(scores) for scores in found]
 
 

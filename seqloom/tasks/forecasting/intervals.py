@@ -1,9 +1,11 @@
 """Prediction intervals by split conformal prediction (Vovk et al. 2005; Lei et al. 2018), step by step.
 
 Every level lies at a distance from the point forecast: the model's own quantile (conformalised quantiles, Romano et al.
-2019) or, for a point forecaster, the standard deviation of the history in the window, so that bands widen where a
-series swings more. The distance is multiplied by the quantile of `error / distance` over the windows of the validation
-set. A band therefore always contains its point forecast, and the bands of higher levels contain those of lower ones.
+2019) or, for a point forecaster, the geometric mean of the standard deviation of the history in the window and of the
+error of the naive forecast over the last two horizons, so that bands widen where a series swings more, or has lately
+been harder to foresee. The distance is multiplied by the quantile of `error / distance` over the windows of the
+validation set. A band therefore always contains its point forecast, and the bands of higher levels contain those of
+lower ones.
 
 Overlapping windows are not independent. Errors are taken to be so after half a horizon: n windows without overlap count
 as 2n, and the quantiles of so few values are widened as those of a normal distribution would be, by the ratio of
@@ -31,6 +33,8 @@ _FEW = 20  # windows without overlap, below which targets share their quantiles 
 _SHARED = 0.8  # squared correlation of the errors of models and naive forecasts, from one stretch of time to another
 _MOST = 4.0  # largest ratio of the history to the validation set, either way
 _LEAST = 1e-3  # smallest distance, relative to the deviation of the window
+_RECENT = 2  # horizons over which the recent errors of the naive forecast are taken
+_APART = 20.0  # largest ratio of these errors to the deviation of the window, either way
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,19 @@ def few(windows: float) -> bool:
     return windows < _FEW
 
 
-def deviations(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Standard deviation of the history of each window, (W, 1, N)."""
-    return window_scale(windows.history(series, ends, windows.context), "standard")[1]
+def deviations(windows: SeriesWindows, series: np.ndarray, ends: np.ndarray, season: int = 1) -> np.ndarray:
+    """How far each window swings, (W, 1, N): the geometric mean of the standard deviation of its history and of the
+    recent error of repeating the last season; of the value one horizon ago where there is no season."""
+    deviation = window_scale(windows.history(series, ends, windows.context), "standard")[1]
+    lag = season if season > 1 else windows.horizon
+    seen = windows.history(series, ends, _RECENT * windows.horizon + lag)
+    squares = (seen[:, lag:] - seen[:, :-lag]) ** 2
+    there = np.isfinite(squares)
+    counts = there.sum(1, keepdims=True)
+    error = np.sqrt(np.where(there, squares, 0.0).sum(1, keepdims=True) / np.maximum(1, counts))
+    ratio = np.where(counts > 0, np.clip(error / deviation, 1 / _APART, _APART), 1.0)
+    found: np.ndarray = deviation * np.sqrt(ratio)
+    return found
 
 
 def distances(points: np.ndarray, quantiles: np.ndarray | None, deviation: np.ndarray, levels: int) -> np.ndarray:
