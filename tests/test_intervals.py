@@ -58,6 +58,12 @@ def test_quantiles_of_a_model_that_is_too_sure_or_not_sure_enough_are_corrected(
     assert covered(bands(points, said, deviation, factors, LEVELS), actual) == pytest.approx(0.9, abs=0.02)
 
 
+def test_quantiles_that_are_not_calibrated_stay_as_the_model_gives_them() -> None:
+    actual, deviation = spread_errors(20)
+    said = deviation[..., None] * np.array([-1.6, -1.2, -0.6, 0, 0.7, 1.3, 1.9]) * np.ones_like(actual)[..., None]
+    np.testing.assert_allclose(bands(np.zeros_like(actual), said, 2 * deviation, None, LEVELS), said)
+
+
 def test_few_windows_make_intervals_wider_many_do_not() -> None:
     found = [correction(0.9, windows) for windows in (1, 1.8, 4, 20, 1e6)]
     assert found == sorted(found, reverse=True) and found[0] > 3 and found[2] == pytest.approx(1.22, abs=0.01)

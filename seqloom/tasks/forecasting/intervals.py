@@ -1,11 +1,11 @@
 """Prediction intervals by split conformal prediction (Vovk et al. 2005; Lei et al. 2018), step by step.
 
-Every level lies at a distance from the point forecast: the model's own quantile (conformalised quantiles, Romano et al.
-2019) or, for a point forecaster, the geometric mean of the standard deviation of the history in the window and of the
-error of the naive forecast over the last two horizons, so that bands widen where a series swings more, or has lately
-been harder to foresee. The distance is multiplied by the quantile of `error / distance` over the windows of the
-validation set. A band therefore always contains its point forecast, and the bands of higher levels contain those of
-lower ones.
+Every level lies at a distance from the point forecast. For a point forecaster it is the geometric mean of the standard
+deviation of the history in the window and of the error of the naive forecast over the last two horizons, so that bands
+widen where a series swings more, or has lately been harder to foresee; for a distribution, the geometric mean of that
+and of the model's own quantile (conformalised quantiles, Romano et al. 2019). The distance is multiplied by the
+quantile of `error / distance` over the windows of the validation set. A band therefore always contains its point
+forecast, and the bands of higher levels contain those of lower ones.
 
 Overlapping windows are not independent. Errors are taken to be so after half a horizon: n windows without overlap count
 as 2n, and the quantiles of so few values are widened as those of a normal distribution would be, by the ratio of
@@ -16,7 +16,7 @@ validation set is milder or wilder than usual. Naive forecasts have no weights, 
 training set too: every quantile is multiplied by the ratio of theirs over the whole history to theirs on the validation
 set (a control variate). From one stretch of time to another, the errors of models change with those of naive forecasts,
 with a correlation of 0.9. Of what n validation windows leave open, a share of 0.9^2 is therefore known as well as from
-all N windows: 1 / n becomes 0.2 / n + 0.8 / N.
+all m windows: 1 / n becomes 0.2 / n + 0.8 / m.
 Sizes: W windows, H steps, N targets, L levels.
 """
 
@@ -80,6 +80,12 @@ def distances(points: np.ndarray, quantiles: np.ndarray | None, deviation: np.nd
     """(W, H, N, L): from the point forecast to each level, before it is calibrated."""
     if quantiles is None:
         return np.broadcast_to(deviation[..., None], (*points.shape, levels))
+    found: np.ndarray = np.sqrt(_own(points, quantiles, deviation) * deviation[..., None])
+    return found
+
+
+def _own(points: np.ndarray, quantiles: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Distances of the quantiles of a distribution."""
     found: np.ndarray = np.maximum(np.abs(quantiles - points[..., None]), _LEAST * deviation[..., None])
     return found
 
@@ -111,9 +117,12 @@ def bands(
 ) -> np.ndarray:
     """(W, H, N, L), ascending, around the point forecasts; `factors` None: not calibrated."""
     side = np.sign(np.asarray(levels) - 0.5)
-    widths = distances(points, quantiles, deviation, len(levels)) * (1.0 if factors is None else factors) * (side != 0)
+    if factors is None and quantiles is not None:
+        distance = _own(points, quantiles, deviation)
+    else:
+        distance = distances(points, quantiles, deviation, len(levels))
+    widths = distance * (1.0 if factors is None else factors) * (side != 0)
     below, above = int((side < 0).sum()), int((side <= 0).sum())
-    widths = np.array(widths)
     widths[..., :below] = np.maximum.accumulate(widths[..., :below][..., ::-1], axis=-1)[..., ::-1]
     widths[..., above:] = np.maximum.accumulate(widths[..., above:], axis=-1)
     found: np.ndarray = points[..., None] + side * widths
