@@ -11,7 +11,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.order import spread
 from seqloom.core.rows import Json
 from seqloom.tasks.forecasting.baselines import Autoregression, naive2, simple_forecasts
-from seqloom.tasks.forecasting.intervals import deviations, distances, independent_windows, multipliers
+from seqloom.tasks.forecasting.intervals import History, deviations, distances, few, independent_windows, multipliers
 from seqloom.tasks.forecasting.scores import Backtest, naive_errors, owa
 from seqloom.tasks.forecasting.windows import Places, SeriesWindows, window_scale
 
@@ -119,16 +119,35 @@ def margins(forecast: Forecast, windows: SeriesWindows, places: Places, levels: 
 
 
 def factors(
-    forecast: Forecast, windows: SeriesWindows, places: Places, levels: Sequence[float], drawn: int = 0
+    forecast: Forecast, windows: SeriesWindows, places: Places, levels: Sequence[float], drawn: int = 0, season: int = 1
 ) -> np.ndarray:
     """The factors of calibrated intervals, (H, targets, levels); `drawn`: at most so many windows, 0: any number."""
     errors, spaces = [], []
     for part in parts(places.locate(places.some(min(_MEASURED, drawn or _MEASURED)))):
         points, quantiles = forecast(part, True)
         errors.append(windows.future(*part) - points)
-        spaces.append(distances(points, quantiles, deviations(windows, *part), len(levels)))
+        spaces.append(distances(points, quantiles, deviations(windows, *part, season), len(levels)))
     counted = independent_windows(places, windows.horizon)
-    return multipliers(np.concatenate(errors), np.concatenate(spaces), levels, counted)
+    history = naive_history(windows, places, season) if few(counted) else None
+    return multipliers(np.concatenate(errors), np.concatenate(spaces), levels, counted, history)
+
+
+def naive_history(windows: SeriesWindows, places: Places, season: int) -> History:
+    """The last value and the seasonal naive forecast at these origins, and at all origins up to the last of them."""
+    whole = windows.trained()
+    valid, usual = (_naive_scores(windows, some.locate(some.some(_MEASURED)), season) for some in (places, whole))
+    return History(valid, usual, independent_windows(whole, windows.horizon))
+
+
+def _naive_scores(windows: SeriesWindows, origins: Origins, season: int) -> list[np.ndarray]:
+    """Of each naive forecast, (W, H, targets); missing where less than a season precedes the origin."""
+    found: list[list[np.ndarray]] = [[], []]
+    for part in parts(origins):
+        naive, actual = simple_forecasts(windows, *part, season), windows.future(*part)
+        naive["seasonal naive"][part[1] < season] = np.nan
+        for scores, name in zip(found, ("last value", "seasonal naive"), strict=True):
+            scores.append(np.abs(actual - naive[name]) / deviations(windows, *part, season))
+    return [np.concatenate(scores) for scores in found]
 
 
 def short_series(part: str, windows: SeriesWindows, places: Places) -> list[str]:

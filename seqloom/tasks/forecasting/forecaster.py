@@ -37,6 +37,7 @@ class Forecaster:
     levels: Sequence[float]
     paths: int
     conformal: bool = False  # calibrated intervals
+    season: int = 1  # points per season, 1: none
 
     @property
     def draws(self) -> bool:
@@ -71,7 +72,7 @@ class Forecaster:
         model.train(training)
         points, raw = np.concatenate(forecasts), np.concatenate(bands) if bands else None
         if quantiles and self.conformal and not (raw is None and margins is None):
-            raw = calibrated(points, raw, deviations(windows, *origins), margins, self.levels)
+            raw = calibrated(points, raw, deviations(windows, *origins, self.season), margins, self.levels)
         return points, raw
 
     def raw(

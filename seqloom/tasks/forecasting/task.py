@@ -103,7 +103,8 @@ class Forecasting(Task[SeriesRows]):
         self.layout = Layout(targets, flags or c.blank, len(scale.past), len(scale.known), c.size)
         self.output = make_output(c.output, c.error, c.levels, c.bins)
         self.conformal = c.intervals == "conformal"
-        self.forecaster = Forecaster(self.output, self.apart, c.by_head, c.blank, c.levels, c.paths, self.conformal)
+        kind = self.output, self.apart, c.by_head, c.blank
+        self.forecaster = Forecaster(*kind, c.levels, c.paths, self.conformal, max(1, scale.season))
         if isinstance(self.output, Bins) and self.layout.size == 1 and c.window_scale == "none":
             self.binned, self.vocabulary = self.output, self.output.size
         self.scores = tuple(
@@ -273,7 +274,7 @@ class Forecasting(Task[SeriesRows]):
             return self.forecaster.forecast(model, windows, some)
 
         if self.conformal:
-            found = factors(forecast, windows, places, self.config.levels, self._drawn)
+            found = factors(forecast, windows, places, self.config.levels, self._drawn, self.forecaster.season)
         else:
             found = margins(forecast, windows, places, self.config.levels)
         head.margins.copy_(torch.from_numpy(found))
