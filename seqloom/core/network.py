@@ -97,7 +97,9 @@ class PartlyTied(nn.Module):
         self.weight, self.others = nn.Parameter(table[:tied].clone()), nn.Parameter(table[tied:].clone())
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, torch.cat((self.weight, self.others)))
+        tied = ids < len(self.weight)
+        own = F.embedding(ids * tied, self.weight)
+        return torch.where(tied[..., None], own, F.embedding((ids - len(self.weight)) * ~tied, self.others))
 
 
 class Network(SequenceModel):
