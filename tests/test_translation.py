@@ -198,6 +198,8 @@ def test_a_tie_shares_the_rows_of_target_tokens(name: str, joint: bool) -> None:
     assert tied.head.weight is tied.embed.weight and len(tied.embed.weight) == task.vocabulary
     ids = torch.arange(task.tokenizers.size)
     assert torch.equal(tied.embed(ids)[: task.vocabulary], tied.head.weight)
+    plain = model_of(task, name, tie=False)
+    assert tied.flops(7) == plain.flops(7), "look-ups are free"
     tied.embed(ids).sum().backward()
     read = [p for name, p in tied.named_parameters() if name.startswith("embed.")]
     assert sum(map(len, read)) == len(ids) and all(p.grad is not None for p in read)

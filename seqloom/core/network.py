@@ -7,7 +7,6 @@ from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqloom.core.backbone import Backbone, Kind, matrix_flops
 from seqloom.core.errors import UserError
@@ -89,17 +88,17 @@ class SequenceModel(nn.Module, ABC):
         return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
 
 
-class PartlyTied(nn.Module):
+class PartlyTied(nn.Embedding):
     """An embedding whose first rows are also the output layer; the others are only read, such as source tokens."""
 
     def __init__(self, table: Tensor, tied: int) -> None:
-        super().__init__()
-        self.weight, self.others = nn.Parameter(table[:tied].clone()), nn.Parameter(table[tied:].clone())
+        super().__init__(tied, table.size(1), _weight=table[:tied].clone())
+        self.others = nn.Embedding(len(table) - tied, table.size(1), _weight=table[tied:].clone())
 
     def forward(self, ids: Tensor) -> Tensor:
-        tied = ids < len(self.weight)
-        own = F.embedding(ids * tied, self.weight)
-        return torch.where(tied[..., None], own, F.embedding((ids - len(self.weight)) * ~tied, self.others))
+        tied = ids < self.num_embeddings
+        own, other = super().forward(ids * tied), self.others((ids - self.num_embeddings) * ~tied)
+        return torch.where(tied[..., None], own, other)
 
 
 class Network(SequenceModel):
