@@ -72,7 +72,10 @@ def test_pairs_tie_their_embeddings_and_small_sets_are_read_more_often(model: st
             "source\ttarget\n" + "".join(f"good morning to you {n}\tguten Morgen {n}\n" for n in range(count))
         )
     found = chosen("translation", few, model)
-    assert found["model.tie"] and found["train.epochs"] > chosen("translation", many, model)["train.epochs"]
+    others = chosen("translation", many, model)
+    assert found["model.tie"] and found["train.epochs"] > others["train.epochs"]
+    assert "data.valid_fraction" not in found and others["data.valid_fraction"] == 0.037
+    assert "data.valid_fraction" not in chosen("translation", many, model, f"data.valid={few}")
 
 
 def test_nothing_is_chosen_that_the_given_options_exclude(tmp_path: Path) -> None:

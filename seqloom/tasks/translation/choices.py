@@ -11,7 +11,7 @@ from seqloom.data.shapes.pairs.reading import PairSource
 _MOST = 256  # tokens on a side of a training pair
 _ROWS = 24  # pairs of average length in a batch, within these bounds in tokens; short trainings need many updates
 _LEAST_BATCH, _MOST_BATCH = 512, 4096
-_STEPS = 6000  # updates that a small set needs, within these bounds in epochs
+_STEPS = 12_000  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 10, 40
 _MINUTES = 7.0  # a text is written token by token, which takes more learning than a label
 

@@ -27,7 +27,7 @@ from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
-from seqloom.core.order import cut_by_length
+from seqloom.core.order import cut_by_length, spread
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
@@ -205,9 +205,10 @@ class Translation(Task[PairRows]):
         quick: bool = False,
         brief: bool = False,
     ) -> Json:
-        """`quick`: only the loss, on the first task.validation pairs; `brief`: without decoding."""
-        count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
-        nats, tokens = self._losses(model, rows, count)
+        """`quick`: only the loss, on task.validation pairs; `brief`: without decoding."""
+        chosen = self._scored(rows, self.config.validation if quick else self.config.scored)
+        count = len(chosen)
+        nats, tokens = self._losses(model, rows, chosen)
         loss = float(nats.sum() / tokens.sum())
         scores: Json = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
         if quick:
@@ -215,7 +216,7 @@ class Translation(Task[PairRows]):
         if brief:
             scores["protocol"] = f"nats per target token, {count:,} pairs"
         else:
-            scores |= self._generation_scores(model, rows, count, naive)
+            scores |= self._generation_scores(model, rows, chosen, naive)
         pieces = np.array_split(nats, min(_PIECES, count))
         share = tokens.sum() / len(pieces)  # the same for all pieces, so that their mean is the loss
         return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
@@ -244,7 +245,7 @@ class Translation(Task[PairRows]):
         """The target of the most similar source in the training set."""
         found = {}
         for part, rows in parts.items():
-            references = _references(rows, min(len(rows), self.config.scored or len(rows)))
+            references = _references(rows, self._scored(rows, self.config.scored))
             most = searched(len(references), len(train))
             known = list(islice(train.texts(), most))
             indices = nearest(list(references), [source for source, _ in known])
@@ -288,27 +289,31 @@ class Translation(Task[PairRows]):
         chosen = torch.rand(predictions.shape, device=predictions.device) < self.config.sampling
         return torch.where(chosen, predictions, batch.inputs)
 
+    def _scored(self, rows: PairRows, most: int) -> np.ndarray:
+        """Indices of at most `most` pairs, evenly spaced, because a file may be sorted by length; 0: all."""
+        return spread(min(most or len(rows), len(rows)), len(rows))
+
     @torch.inference_mode()
-    def _losses(self, model: SequenceModel, rows: PairRows, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def _losses(self, model: SequenceModel, rows: PairRows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Summed loss and number of target tokens of each pair."""
-        nats, tokens, longer = np.zeros(count), rows.lengths[:count, 1], rows.lengths[:count].max(1)
+        nats, tokens, longer = np.zeros(len(chosen)), rows.lengths[chosen, 1], rows.lengths[chosen].max(1)
         training = model.training
         model.eval()
-        for chosen in cut_by_length(np.argsort(longer, kind="stable"), longer, AT_ONCE):
-            batch = self.collate(rows, chosen).to(model.device)
+        for part in cut_by_length(np.argsort(longer, kind="stable"), longer, AT_ONCE):
+            batch = self.collate(rows, chosen[part]).to(model.device)
             assert batch.context is not None
             logits, _ = model(batch.inputs, model.begin(batch.context, batch.context_mask))
             each = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none")
-            nats[chosen] = each.sum(1, dtype=torch.float64).cpu().numpy()
+            nats[part] = each.sum(1, dtype=torch.float64).cpu().numpy()
         model.train(training)
         return nats, tokens
 
-    def _generation_scores(self, model: SequenceModel, rows: PairRows, count: int, naive: Facts | None) -> Json:
+    def _generation_scores(self, model: SequenceModel, rows: PairRows, chosen: np.ndarray, naive: Facts | None) -> Json:
         """Scores of the generated texts and of the naive baselines, against the references."""
-        references = _references(rows, count)
+        references = _references(rows, chosen)
         outputs, cut = self.writer.write(model, list(references))
         scores = self._score(outputs, references)
-        of = "" if count == len(rows) else f" (of the first {count:,} of {len(rows):,} pairs)"
+        of = "" if len(chosen) == len(rows) else f" (of {len(chosen):,} of {len(rows):,} pairs, evenly spaced)"
         of += f" ({cut:,} truncated to the model's context)" if cut else ""
         scores["protocol"] = (
             f"{scores['protocol']}; {len(outputs):,} sources{of}, {self.writer.how}; loss in nats per target token"
@@ -323,9 +328,11 @@ class Translation(Task[PairRows]):
         return score_texts(outputs, list(references.values()), self.config.metric, self.config.bleu)
 
 
-def _references(rows: PairRows, count: int) -> dict[str, list[str]]:
+def _references(rows: PairRows, chosen: np.ndarray) -> dict[str, list[str]]:
     """The references of each source; one that occurs several times has several."""
     found: dict[str, list[str]] = {}
-    for source, target in islice(rows.texts(), count):
-        found.setdefault(source, []).append(target)
+    wanted = set(chosen.tolist())
+    for number, (source, target) in enumerate(rows.texts()):
+        if number in wanted:
+            found.setdefault(source, []).append(target)
     return found

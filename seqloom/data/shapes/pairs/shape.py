@@ -25,6 +25,7 @@ from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
 
 _SMALL_VOCABULARY, _LARGE_VOCABULARY, _MANY = 4000, 8000, 200_000  # sub-words; pairs from which there are more
+_VALIDATED, _LEAST_SHARE = 1000, 0.02  # pairs that are enough to validate on, but at least this share
 
 
 class Options(DataOptions):
@@ -63,7 +64,8 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         return examine_pairs(options.train, options.source, options.target, options.valid)
 
     def choose(self, train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
-        """Sub-words where words are separated by spaces, else characters; one vocabulary for two such languages."""
+        """Sub-words where words are separated by spaces, else characters; one vocabulary for two such languages. Less
+        than a tenth to validate on, because every pair teaches something."""
         source, target = train.surveys
         kinds = ["characters" if side.unspaced or side.single else "bpe" for side in (source, target)]
         if "tokenizer.kind" in given or kinds == ["bpe", "bpe"]:
@@ -75,6 +77,9 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         found.append(Choice("tokenizer.vocabulary", size, f"{train.count:,} pairs"))
         if kinds == ["bpe", "bpe"] and "tokenizer.target_kind" not in given:
             found.append(Choice("tokenizer.joint", True, "both sides are written with spaces"))
+        share = max(_LEAST_SHARE, _VALIDATED / max(1, train.count))
+        if not given.get("data.valid") and share < Options.model_fields["valid_fraction"].default:
+            found.append(Choice("data.valid_fraction", round(share, 3), f"{train.count:,} pairs"))
         return found
 
     def make_vocabulary(
