@@ -47,7 +47,7 @@ class StackConfig(ModelConfig):
             settings |= {"train.optimizer": "adamw", "train.rate": 1e-3}
         if demand.pairs:
             settings = {"model.width": 128, "model.depth": 2, "model.feed": 256, "model.dropout": 0.1}
-            settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": 4e-3}
+            settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": 4e-3, "train.warmup": 500}
         return [Choice(path, value, demand.size) for path, value in settings.items()]
 
 

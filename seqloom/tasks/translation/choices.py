@@ -13,7 +13,7 @@ _ROWS = 24  # pairs of average length in a batch, within these bounds in tokens;
 _LEAST_BATCH, _MOST_BATCH = 512, 4096
 _STEPS = 12_000  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 10, 40
-_MINUTES = 7.0  # a text is written token by token, which takes more learning than a label
+_MINUTES = 8.0  # a text is written token by token, which takes more learning than a label
 
 
 def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
