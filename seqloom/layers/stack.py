@@ -13,6 +13,9 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 
 
+_FEW_PAIRS = 10_000  # below, they are read so often that more dropout pays
+
+
 class StackConfig(ModelConfig):
     depth: int = Field(4, ge=1, description="number of blocks")
     heads: int = Field(4, ge=1, description="attention heads, each of size width / heads")
@@ -46,7 +49,8 @@ class StackConfig(ModelConfig):
             settings = {"model.width": 128, "model.depth": 2, "model.dropout": 0.3}
             settings |= {"train.optimizer": "adamw", "train.rate": 1e-3}
         if demand.pairs:
-            settings = {"model.width": 128, "model.depth": 2, "model.feed": 256, "model.dropout": 0.1}
+            dropout = 0.1 if demand.rows < _FEW_PAIRS else 0.05
+            settings = {"model.width": 128, "model.depth": 2, "model.feed": 256, "model.dropout": dropout}
             settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": 4e-3, "train.warmup": 500}
         return [Choice(path, value, demand.size) for path, value in settings.items()]
 
