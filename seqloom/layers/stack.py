@@ -12,7 +12,6 @@ from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 
-
 _FEW_PAIRS = 10_000  # below, they are read so often that more dropout pays
 
 
