@@ -73,6 +73,8 @@ def test_pairs_tie_their_embeddings_and_small_sets_are_read_more_often(model: st
         )
     found = chosen("translation", few, model)
     others = chosen("translation", many, model)
+    wide = chosen("translation", few, model, "model.width=512")
+    assert wide["train.rate"] == (0.001 if model in ("transformer", "gpt") else found["train.rate"])
     assert found["model.tie"] and found["train.epochs"] > others["train.epochs"]
     assert "data.valid_fraction" not in found and others["data.valid_fraction"] == 0.037
     assert "data.valid_fraction" not in chosen("translation", many, model, f"data.valid={few}")

@@ -21,6 +21,7 @@ class Demand(NamedTuple):
     whole: bool = False  # complete sequences are encoded, so that a model may read them from both sides
     dense: bool = False  # every position has a target, not only the sequence as a whole
     pairs: bool = False  # a source is read and a target is generated
+    width: int = 0  # of the hidden vectors, if the user gives it
 
     @property
     def size(self) -> str:

@@ -13,6 +13,7 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 
 _FEW_PAIRS = 10_000  # below, they are read so often that more dropout pays
+_WIDTH, _RATE = 128, 4e-3  # for pairs; a wider stack diverges at this rate
 
 
 class StackConfig(ModelConfig):
@@ -49,8 +50,10 @@ class StackConfig(ModelConfig):
             settings |= {"train.optimizer": "adamw", "train.rate": 1e-3}
         if demand.pairs:
             dropout = 0.1 if demand.rows < _FEW_PAIRS else 0.05
-            settings = {"model.width": 128, "model.depth": 2, "model.feed": 256, "model.dropout": dropout}
-            settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": 4e-3, "train.warmup": 500}
+            width = demand.width or _WIDTH
+            rate = _RATE * min(1.0, _WIDTH / width)
+            settings = {"model.width": width, "model.depth": 2, "model.feed": 2 * width, "model.dropout": dropout}
+            settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": rate, "train.warmup": 500}
         return [Choice(path, value, demand.size) for path, value in settings.items()]
 
 

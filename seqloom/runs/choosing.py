@@ -40,7 +40,8 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     found.add(request.task.choose(train, found.settings))
     found.add([Choice("train.epochs", EPOCHS, ""), Choice("train.patience", PATIENCE, "")])
     if demand := request.task.demand(train, found.settings):
-        found.add(request.model.suit(demand), replace=True)
+        given = demand._replace(width=request.settings.get("model.width", 0))
+        found.add(request.model.suit(given), replace=True)
     return found.choices
 
 
