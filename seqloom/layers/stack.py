@@ -12,7 +12,6 @@ from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 
-_FEW_PAIRS = 10_000  # below, they are read so often that more dropout pays
 _WIDTH, _RATE = 128, 4e-3  # for pairs; a wider stack diverges at this rate
 
 
@@ -49,10 +48,9 @@ class StackConfig(ModelConfig):
             settings = {"model.width": 128, "model.depth": 2, "model.dropout": 0.3}
             settings |= {"train.optimizer": "adamw", "train.rate": 1e-3}
         if demand.pairs:
-            dropout = 0.1 if demand.rows < _FEW_PAIRS else 0.05
             width = demand.width or _WIDTH
             rate = _RATE * min(1.0, _WIDTH / width)
-            settings = {"model.width": width, "model.depth": 2, "model.feed": 2 * width, "model.dropout": dropout}
+            settings = {"model.width": width, "model.depth": 2, "model.feed": 2 * width, "model.dropout": 0.1}
             settings |= {"model.tie": True, "train.optimizer": "adamw", "train.rate": rate, "train.warmup": 500}
         return [Choice(path, value, demand.size) for path, value in settings.items()]
 

@@ -26,7 +26,8 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     batch = given.get("task.batch_tokens") or round(min(_MOST_BATCH, max(_LEAST_BATCH, _ROWS * max(means))))
     epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * (max(means) + 1)))))
     settings = {"task.batch_tokens": batch, "train.epochs": float(epochs), "train.minutes": _MINUTES}
-    return found + [Choice(path, value, size, trains=True) for path, value in settings.items()]
+    select = Choice("task.select", "accuracy", "texts still improve when the loss no longer does", trains=True)
+    return [*found, *(Choice(path, value, size, trains=True) for path, value in settings.items()), select]
 
 
 def demand(train: PairSource, given: Mapping[str, Any]) -> Demand:

@@ -52,6 +52,9 @@ _LOSS = (
     Score("loss", ("Loss", "损失"), unit=("nats per target token", "奈特/目标词元")),
     Score("perplexity", ("Perplexity", "困惑度")),
 )
+_ACCURACY = Score(
+    "accuracy", ("Token accuracy", "词元准确率"), higher_is_better=True
+)  # teacher forcing
 _EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)
 _SCORES = {  # by task.metric, the main score first
     "translation": (
@@ -86,12 +89,15 @@ class Config(TaskConfig):
     min_new: int = Field(0, ge=0, description="minimum tokens of an output")
     max_new: int = Field(0, ge=0, description="maximum tokens of an output; 0: twice the source length plus 10")
     no_repeat: int = Field(0, ge=0, description="size of n-grams that an output may not repeat; 0: no limit")
+    select: Literal["loss", "accuracy"] = Field(
+        "loss", description="validation score that selects the checkpoint: loss, or accuracy of the most likely token"
+    )
     validation: int = Field(1000, ge=1, description="pairs of the validation set to score during training")
     scored: int = Field(0, ge=0, description="pairs of each split to score at the end; 0: all")
 
     shapes = ("pairs",)
     defaults: ClassVar[Json] = {"train.batch": 64}
-    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000}
+    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000, "task.select": "loss"}
 
     @classmethod
     def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
@@ -134,6 +140,10 @@ class Translation(Task[PairRows]):
         c = config
         how = Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
         self.writer = Writer(tokenizers, how, c.max_new, c.reverse)
+
+    @property
+    def selected_by(self) -> Score:
+        return _ACCURACY if self.config.select == "accuracy" else self.main_score
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.tokenizers.size, width)
@@ -208,11 +218,12 @@ class Translation(Task[PairRows]):
         """`quick`: only the loss, on task.validation pairs; `brief`: without decoding."""
         chosen = self._scored(rows, self.config.validation if quick else self.config.scored)
         count = len(chosen)
-        nats, tokens = self._losses(model, rows, chosen)
+        nats, hits, tokens = self._losses(model, rows, chosen)
         loss = float(nats.sum() / tokens.sum())
         scores: Json = {"loss": loss, "perplexity": math.exp(min(loss, 700)), "tokens": int(tokens.sum())}
         if quick:
-            return scores | {"protocol": f"nats per target token, {count:,} pairs"}
+            how = {"accuracy": hits / int(tokens.sum()), "protocol": f"nats per target token, {count:,} pairs"}
+            return scores | how
         if brief:
             scores["protocol"] = f"nats per target token, {count:,} pairs"
         else:
@@ -294,9 +305,9 @@ class Translation(Task[PairRows]):
         return spread(min(most or len(rows), len(rows)), len(rows))
 
     @torch.inference_mode()
-    def _losses(self, model: SequenceModel, rows: PairRows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Summed loss and number of target tokens of each pair."""
-        nats, tokens, longer = np.zeros(len(chosen)), rows.lengths[chosen, 1], rows.lengths[chosen].max(1)
+    def _losses(self, model: SequenceModel, rows: PairRows, chosen: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
+        """The loss of each pair, summed; the target tokens that are the most likely ones; the tokens of each pair."""
+        hits, nats, tokens, longer = 0, np.zeros(len(chosen)), rows.lengths[chosen, 1], rows.lengths[chosen].max(1)
         training = model.training
         model.eval()
         for part in cut_by_length(np.argsort(longer, kind="stable"), longer, AT_ONCE):
@@ -305,8 +316,9 @@ class Translation(Task[PairRows]):
             logits, _ = model(batch.inputs, model.begin(batch.context, batch.context_mask))
             each = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORE, reduction="none")
             nats[part] = each.sum(1, dtype=torch.float64).cpu().numpy()
+            hits += int((logits.argmax(-1) == batch.targets).sum())
         model.train(training)
-        return nats, tokens
+        return nats, hits, tokens
 
     def _generation_scores(self, model: SequenceModel, rows: PairRows, chosen: np.ndarray, naive: Facts | None) -> Json:
         """Scores of the generated texts and of the naive baselines, against the references."""
