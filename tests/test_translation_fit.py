@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +95,7 @@ def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
         ["task.sampling=0.3", "task.smoothing=0"],
         ["task.batch_tokens=0", "train.batch=8", "train.accumulate=4"],
         ["task.metric=transcription", "task.scored=3"],
+        ["task.select=accuracy", "task.validation=5"],
         ["task.metric=summary", "task.longest=5"],
         ["model.dropout=0.3", "train.optimizer=adamw"],
     ],
@@ -107,6 +109,21 @@ def test_every_option_of_the_task_works(pairs: Path, out: Path, model: str, opti
     assert run.summary["scores"]["valid"]["baselines"].keys() == named
     task: Any = load(out).task
     assert task.tokenizers.joint == (not {"tokenizer.joint=true", "tokenizer.kind=bytes"}.isdisjoint(options))
+
+
+def test_the_checkpoint_is_the_one_with_the_highest_accuracy(pairs: Path, out: Path) -> None:
+    options = ["task.select=accuracy", "train.steps=40", "train.evaluate_every=5", "train.rate=0.05"]
+    run = small_fit(pairs, out, "gru", options)
+    logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    found = {entry["step"]: entry["valid"]["accuracy"] for entry in logged if "valid" in entry}
+    assert run.summary["best_step"] == max(found, key=lambda step: (found[step], -step))
+    assert all(0 <= accuracy <= 1 for accuracy in found.values()) and len(found) == 8
+
+
+def test_some_of_a_file_sorted_by_length_are_scored_all_over_it(pairs: Path, out: Path) -> None:
+    run = small_fit(pairs, out, "gru", [*QUICK, "task.scored=3"])
+    assert "evenly spaced" in run.summary["scores"]["valid"]["protocol"]
+    assert run.summary["scores"]["valid"]["count"] <= 3
 
 
 @pytest.mark.parametrize("model", ["seq2seq", "transformer", "gpt"])

@@ -52,9 +52,7 @@ _LOSS = (
     Score("loss", ("Loss", "损失"), unit=("nats per target token", "奈特/目标词元")),
     Score("perplexity", ("Perplexity", "困惑度")),
 )
-_ACCURACY = Score(
-    "accuracy", ("Token accuracy", "词元准确率"), higher_is_better=True
-)  # teacher forcing
+_ACCURACY = Score("accuracy", ("Token accuracy", "词元准确率"), higher_is_better=True)  # teacher forcing
 _EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)
 _SCORES = {  # by task.metric, the main score first
     "translation": (
