@@ -12,6 +12,11 @@ class Choice(NamedTuple):
     trains: bool = False  # without effect on a model that is not trained by gradient descent
 
 
+def batch_tokens(mean: float) -> int:
+    """Tokens of a batch of 24 rows of average length, from 512 to 4,096: short trainings need many updates."""
+    return round(min(4096.0, max(512.0, 24 * mean)))
+
+
 class Demand(NamedTuple):
     """What a task asks of an architecture on the data at hand."""
 

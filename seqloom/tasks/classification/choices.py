@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqloom.core.choice import Choice, Demand
+from seqloom.core.choice import Choice, Demand, batch_tokens
 from seqloom.data.shapes.frames.reading import FrameSource
 from seqloom.data.shapes.labelled.reading import LabelledSource
 
 _MOST = 256  # tokens read of a row: more take time, and rarely change the answer
-_ROWS = 24  # rows of average length in a batch, within these bounds in tokens
-_LEAST_BATCH, _MOST_BATCH = 512, 4096
 _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
 
@@ -35,7 +33,7 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
         found.append(Choice("task.keep", "both", f"{read}; of longer ones, the start and the end are read"))
     longest = given.get("task.longest", longest)
     mean = min(lengths.mean + 2, longest)
-    batch = given.get("task.batch_tokens") or round(min(_MOST_BATCH, max(_LEAST_BATCH, _ROWS * mean)))
+    batch = given.get("task.batch_tokens") or batch_tokens(mean)
     epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * mean))))
     size = f"{train.count:,} rows of {lengths.mean:.0f} {lengths.unit} on average"
     few = "rows are few, so that single words must not decide"

@@ -2,7 +2,7 @@
 
 Every level lies at a distance from the point forecast. For a point forecaster it is the geometric mean of the standard
 deviation of the history in the window and of the error of the naive forecast over the last two horizons, so that bands
-widen where a series swings more, or has lately been harder to foresee; for a distribution, the geometric mean of that
+widen where a series swings more, or has recently been harder to predict; for a distribution, the geometric mean of that
 and of the model's own quantile (conformalised quantiles, Romano et al. 2019). The distance is multiplied by the
 quantile of `error / distance` over the windows of the validation set. A band therefore always contains its point
 forecast, and the bands of higher levels contain those of lower ones.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seqloom.core.choice import Choice, Demand
+from seqloom.core.choice import Choice, Demand, batch_tokens
 from seqloom.data.shapes.pairs.reading import PairSource
 
 _MOST = 256  # tokens on a side of a training pair
-_ROWS = 24  # pairs of average length in a batch, within these bounds in tokens; short trainings need many updates
-_LEAST_BATCH, _MOST_BATCH = 512, 4096
 _STEPS = 12_000  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 10, 40
 _MINUTES = 8.0  # a text is written token by token, which takes more learning than a label
@@ -23,7 +21,7 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     found = [Choice("task.longest", longest, f"99 % of the texts have at most about {longer:,} tokens")]
     means = _means(train, given)
     size = f"{train.count:,} pairs of {', '.join(f'{n:.0f}' for n in means)} tokens on average"
-    batch = given.get("task.batch_tokens") or round(min(_MOST_BATCH, max(_LEAST_BATCH, _ROWS * max(means))))
+    batch = given.get("task.batch_tokens") or batch_tokens(max(means))
     epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * (max(means) + 1)))))
     settings = {"task.batch_tokens": batch, "train.epochs": float(epochs), "train.minutes": _MINUTES}
     select = Choice("task.select", "accuracy", "texts still improve when the loss no longer does", trains=True)
