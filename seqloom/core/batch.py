@@ -31,11 +31,13 @@ class Batch:
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray | Tensor], value: int = 0) -> tuple[Tensor, Tensor]:
-    """Pad rows of different lengths into one (B, T) tensor; also returns its mask."""
-    tensors = [torch.as_tensor(row) for row in rows]
-    lengths = torch.tensor([len(t) for t in tensors])
-    padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
-    return padded, torch.arange(padded.size(1))[None] < lengths[:, None]
+    """Pad rows of different lengths into one (B, T) tensor; also returns its mask. One copy, whatever the rows."""
+    arrays = [np.asarray(row) for row in rows]
+    lengths = np.array([len(array) for array in arrays])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full((*mask.shape, *arrays[0].shape[1:]), value, arrays[0].dtype)
+    padded[mask] = np.concatenate(arrays)
+    return torch.from_numpy(padded), torch.from_numpy(mask)
 
 
 def cut(row: np.ndarray, most: int, keep: Keep) -> np.ndarray:

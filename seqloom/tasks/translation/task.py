@@ -188,9 +188,9 @@ class Translation(Task[PairRows]):
         sources = [self.writer.source(rows.source(n)) for n in chosen] or [self.writer.source(np.zeros(1, np.int64))]
         targets = [rows.target(n) for n in chosen] or [np.zeros(1, np.int64)]
         context, context_mask = pad(sources)
-        inputs, mask = pad(targets)
-        inputs = F.pad(inputs, (1, -1), value=self.tokenizers.target.bos)
-        labels = pad(targets, IGNORE)[0] if len(chosen) else torch.full_like(inputs, IGNORE)
+        written, mask = pad(targets)
+        inputs = F.pad(written, (1, -1), value=self.tokenizers.target.bos)
+        labels = written.masked_fill(~mask, IGNORE) if len(chosen) else torch.full_like(inputs, IGNORE)
         real = None if bool(context_mask.all()) else context_mask
         return Batch(inputs, mask, labels, context, real, origin=f"pairs {[int(n) for n in chosen][:8]} ...")
 
