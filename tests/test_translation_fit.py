@@ -19,6 +19,7 @@ from seqloom.runs.fit import fit
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import names
 from seqloom.runs.run import Run, load
+from seqloom.tasks.translation import lengths
 from seqloom.tasks.translation.task import Translation
 
 pytestmark = pytest.mark.long
@@ -96,6 +97,7 @@ def test_what_was_learned_is_written(tmp_path: Path, out: Path) -> None:
         ["task.batch_tokens=0", "train.batch=8", "train.accumulate=4"],
         ["task.metric=transcription", "task.scored=3"],
         ["task.select=accuracy", "task.validation=5"],
+        ["task.tune_length=true"],
         ["task.metric=summary", "task.longest=5"],
         ["model.dropout=0.3", "train.optimizer=adamw"],
     ],
@@ -195,3 +197,27 @@ def test_a_language_model_is_no_task_for_an_encoder_decoder(pairs: Path, out: Pa
             data=str(pairs), task="language_model", models=f"lstm,{model}", out=out, overrides=["data.column=source"]
         )
     assert "\n" not in str(refusal.value)
+
+
+def test_the_length_penalty_is_chosen_on_the_validation_set_and_stays_with_the_run(
+    pairs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lengths, "best_penalty", lambda score: (2.0, {1.0: score(1.0), 2.0: score(2.0)}))
+    options = [*QUICK, "task.tune_length=true"]
+    run = small_fit(pairs, out, "gru", options)
+    assert "length penalty 2" in run.summary["scores"]["valid"]["protocol"]
+    assert load(out).config.task["length_penalty"] == 2.0
+    assert RunFolder(out).record()["settled"] == {"task.length_penalty": 2.0}
+    before = touched(out)
+    small_fit(pairs, out, "gru", options)
+    assert touched(out) == before, "the same command again is a no-op"
+    small_fit(pairs, out, "gru", [*options, "train.steps=9"])
+    assert RunFolder(out).summary()["steps"] == 9
+
+
+def test_the_length_penalty_climbs_from_one_in_the_direction_that_helps() -> None:
+    for best, tried in ((1.0, [0.7, 1.0, 1.4]), (2.0, [1.0, 1.4, 2.0, 2.8]), (0.4, [0.4, 0.7, 1.0, 1.4])):
+        found, seen = lengths.best_penalty(lambda value, best=best: -abs(value - best))
+        assert found == best
+        assert sorted(seen) == tried
+    assert lengths.best_penalty(lambda value: 0.0)[0] == 1.0, "a tie changes nothing"

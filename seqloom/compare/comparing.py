@@ -41,10 +41,10 @@ from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.rules import Budget, parse_amount
 from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import known
-from seqloom.runs import fit as fitting
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.guess import guess_task
+from seqloom.runs.record import versions
 from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
 
@@ -178,7 +178,7 @@ def conduct(
             protocol = field.protocol() | {
                 "jobs": jobs,
                 "on": on,
-                "versions": fitting.versions(),
+                "versions": versions(),
                 "command": command,
                 "started": comparing.began,
             }

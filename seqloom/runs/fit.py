@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save
 
@@ -25,12 +22,12 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
-from seqloom.core.version import VERSION
 from seqloom.runs import choosing
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
+from seqloom.runs.record import differences, plain, versions, with_task
 from seqloom.runs.registry import current, model_config, task_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.settings import RunConfig
@@ -50,9 +47,10 @@ _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads
 
 @runtime_checkable
 class SettledTask(Protocol):
-    """A task that calibrates something on the validation set after training, in addition to the weights."""
+    """A task that calibrates something on the validation set after training, in addition to the weights; it returns
+    those of its own settings that it chose there."""
 
-    def settle(self, model: SequenceModel, valid: Any) -> None: ...
+    def settle(self, model: SequenceModel, valid: Any) -> list[Choice]: ...
 
 
 def fit(
@@ -169,12 +167,14 @@ class _Fit:
         self.chosen = chosen or Chosen({}, [])
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.before = current(folder.config()) if self.previous else None
-        self.config = self._reconcile(config)
+        self.settled: Json = (self.previous or {}).get("settled", {})
+        free = {path: value for path, value in self.settled.items() if path not in self.chosen.given}
+        self.config = self._reconcile(with_task(config, free))
         self.material = Material(self.config)
         self.progress = Progress()
 
     def finished(self) -> bool:
-        return bool(self.before and self.folder.summary() and _plain(self.before) == _plain(self.config))
+        return bool(self.before and self.folder.summary() and plain(self.before) == plain(self.config))
 
     def run(self) -> Run:
         parts = self.material.parts
@@ -200,7 +200,7 @@ class _Fit:
         threads = config.train.threads or (before.train.threads if before else torch.get_num_threads())
         torch.set_num_threads(threads)
         now = config.model_copy(update={"train": config.train.model_copy(update={"threads": threads})})
-        changed = _differences(before.model_dump(), now.model_dump()) if before else []
+        changed = differences(before.model_dump(), now.model_dump()) if before else []
         if blocked := [c for c in changed if c.partition("=")[0].removeprefix("train.") not in _FREE]:
             raise UserError(f"{self.folder.path} is a different run ({'; '.join(blocked)}); choose another --out")
         if self.previous and self.previous["versions"] != versions():
@@ -298,7 +298,7 @@ class _Fit:
     def _finish(self, model: SequenceModel, task: AnyTask, vocabulary: Vocabulary, rows: Mapping[str, Rows]) -> Run:
         """Publish the best weights, score them on every part, and write the summary last, which marks the end."""
         if "valid" in rows and isinstance(task, SettledTask):
-            task.settle(model, rows["valid"])
+            self._settle(task.settle(model, rows["valid"]), vocabulary, model)
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(rows["train"])
         scores = self._scores(model, task, rows, naive)
@@ -318,6 +318,17 @@ class _Fit:
         self.engine.wait()
         return load(self.folder.path)
 
+    def _settle(self, choices: Sequence[Choice], vocabulary: Vocabulary, model: SequenceModel) -> None:
+        """Record what was chosen on the validation set, so that a loaded run and a repeated command use it."""
+        if not choices:
+            return
+        for choice in choices:
+            self.talk.say(f"chosen after training: {choice.path}={choice.value:g}: {choice.reason}")
+        self.settled = {choice.path: choice.value for choice in choices}
+        self.config = with_task(self.config, self.settled)
+        if self.engine.main:
+            self.folder.write_record(self._record(vocabulary, model))
+
     def _scores(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], naive: Facts) -> dict[str, Json]:
         parts = {part: stream for part, stream in rows.items() if part in self.scored}
         scores = {
@@ -331,9 +342,10 @@ class _Fit:
 
     def _record(self, vocabulary: Vocabulary, model: SequenceModel) -> Json:
         return {
-            "config": _plain(self.config),
+            "config": plain(self.config),
             "given": self.chosen.given,
             "chosen": [choice._asdict() for choice in self.chosen.choices],
+            "settled": self.settled,
             "command": self.command,
             "versions": versions(),
             "device": str(self.engine.device),
@@ -342,29 +354,3 @@ class _Fit:
             "data": self.material.facts(),
             "tokenizer": {"kind": vocabulary.kind, "size": vocabulary.size, "hash": vocabulary.hash},
         }
-
-
-def _plain(config: RunConfig) -> Json:
-    """As written to run.json."""
-    plain: Json = json.loads(config.model_dump_json())
-    return plain
-
-
-def versions() -> dict[str, str]:
-    return {
-        "seqloom": VERSION,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "system": f"{sys.platform} {platform.machine()}, {os.cpu_count()} cores",
-    }
-
-
-def _differences(before: Json, now: Json) -> list[str]:
-    """`train.steps=200 (was 100)` for every option that differs."""
-    return [
-        f"{section}.{option}={value!r} (was {before.get(section, {}).get(option)!r})"
-        for section, options in now.items()
-        for option, value in options.items()
-        if before.get(section, {}).get(option) != value
-    ]

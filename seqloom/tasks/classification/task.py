@@ -204,12 +204,13 @@ class Classification(Task[Examples]):
             scores["baselines"] = {"majority": self._judge(frequencies, labels)[0]}
         return scores
 
-    def settle(self, model: SequenceModel, valid: Examples) -> None:
+    def settle(self, model: SequenceModel, valid: Examples) -> list[Choice]:
         head = model.part(PooledHead)
         if self.config.calibrate and head is not None:
             chosen = self._scored(valid)
             logits, targets = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
             head.temperature.fill_(fit_temperature(logits, targets))
+        return []
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         refuse_options(self.name, options)

@@ -258,14 +258,14 @@ class Forecasting(Task[SeriesRows]):
         return first_step(scores)
 
     @torch.no_grad()
-    def settle(self, model: SequenceModel, valid: SeriesRows) -> None:
+    def settle(self, model: SequenceModel, valid: SeriesRows) -> list[Choice]:
         """Measure errors on the validation set, step by step: the prediction intervals of a point forecaster, and the
         calibration of the others."""
         windows = self._windows(valid)
         places = windows.scored(self.config.stride)
         head = model.part(ForecastHead)
         if head is None or head.margins is None or not len(places):
-            return
+            return []
         head.margins.zero_()
 
         def forecast(some: Origins, _: bool) -> tuple[np.ndarray, np.ndarray | None]:
@@ -278,6 +278,7 @@ class Forecasting(Task[SeriesRows]):
         else:
             found = margins(forecast, windows, places, self.config.levels)
         head.margins.copy_(torch.from_numpy(found))
+        return []
 
     def forecast(
         self, model: SequenceModel, rows: SeriesRows, origins: Origins, quantiles: bool = False

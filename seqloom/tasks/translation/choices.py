@@ -25,7 +25,11 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * (max(means) + 1)))))
     settings = {"task.batch_tokens": batch, "train.epochs": float(epochs), "train.minutes": _MINUTES}
     select = Choice("task.select", "accuracy", "texts still improve when the loss no longer does", trains=True)
-    return [*found, *(Choice(path, value, size, trains=True) for path, value in settings.items()), select]
+    found += [*(Choice(path, value, size, trains=True) for path, value in settings.items()), select]
+    if "task.length_penalty" not in given:
+        reason = "models differ in how early they end a text"
+        found.append(Choice("task.tune_length", True, reason, trains=True))
+    return found
 
 
 def demand(train: PairSource, given: Mapping[str, Any]) -> Demand:

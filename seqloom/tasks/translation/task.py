@@ -38,7 +38,7 @@ from seqloom.decode.alignment import Alignment
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
 from seqloom.layers.linear import Linear
-from seqloom.tasks.translation import choices
+from seqloom.tasks.translation import choices, lengths
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.nearest import nearest, searched
 from seqloom.tasks.translation.scores import lead, score_texts
@@ -84,6 +84,7 @@ class Config(TaskConfig):
     )
     beams: int = Field(5, ge=1, description="hypotheses kept in beam search; 1: greedy search")
     length_penalty: float = Field(1.0, ge=0, description="log-probabilities are divided by length to this power")
+    tune_length: bool = Field(False, description="choose length_penalty on the validation set after training")
     min_new: int = Field(0, ge=0, description="minimum tokens of an output")
     max_new: int = Field(0, ge=0, description="maximum tokens of an output; 0: twice the source length plus 10")
     no_repeat: int = Field(0, ge=0, description="size of n-grams that an output may not repeat; 0: no limit")
@@ -95,7 +96,8 @@ class Config(TaskConfig):
 
     shapes = ("pairs",)
     defaults: ClassVar[Json] = {"train.batch": 64}
-    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000, "task.select": "loss"}
+    shared: ClassVar[Json] = {"task.validation": 500, "task.scored": 1000, "task.select": "loss",
+                             "task.tune_length": False}  # fmt: skip
 
     @classmethod
     def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
@@ -135,9 +137,12 @@ class Translation(Task[PairRows]):
         self.config, self.tokenizers = config, tokenizers
         self.scores = (*_LOSS, *_SCORES[config.metric], _EXACT)
         self.vocabulary = self.outputs = tokenizers.target.size
-        c = config
-        how = Decoding(beams=c.beams, length_penalty=c.length_penalty, min_new=c.min_new, no_repeat=c.no_repeat)
-        self.writer = Writer(tokenizers, how, c.max_new, c.reverse)
+        self.writer = self._writer(config.length_penalty)
+
+    def _writer(self, penalty: float) -> Writer:
+        c = self.config
+        how = Decoding(beams=c.beams, length_penalty=penalty, min_new=c.min_new, no_repeat=c.no_repeat)
+        return Writer(self.tokenizers, how, c.max_new, c.reverse)
 
     @property
     def selected_by(self) -> Score:
@@ -229,6 +234,21 @@ class Translation(Task[PairRows]):
         pieces = np.array_split(nats, min(_PIECES, count))
         share = tokens.sum() / len(pieces)  # the same for all pieces, so that their mean is the loss
         return scores | {"pieces": [float(piece.sum() / share) for piece in pieces]}
+
+    def settle(self, model: SequenceModel, valid: PairRows) -> list[Choice]:
+        """Choose the length penalty by the main score of the outputs for some validation sources."""
+        if not self.config.tune_length or self.config.beams == 1:
+            return []
+        references, main = _references(valid, self._scored(valid, lengths.SOURCES)), _SCORES[self.config.metric][0]
+
+        def score(penalty: float) -> float:
+            outputs, _ = self._writer(penalty).write(model, list(references))
+            return float(self._score(outputs, references)[main.name])
+
+        found = lengths.tuned(main, score, len(references))
+        self.config = self.config.model_copy(update={"length_penalty": found.value})
+        self.writer = self._writer(found.value)
+        return [found]
 
     def translate(self, model: SequenceModel, texts: Sequence[str], how: Decoding | None = None) -> Found:
         """The hypotheses for each source text, best first."""
