@@ -78,6 +78,8 @@ def test_pairs_tie_their_embeddings_and_small_sets_are_read_more_often(model: st
     assert found["model.tie"] and found["train.epochs"] > others["train.epochs"]
     assert "data.valid_fraction" not in found and others["data.valid_fraction"] == 0.037
     assert "data.valid_fraction" not in chosen("translation", many, model, f"data.valid={few}")
+    assert found["task.tune_length"] is True
+    assert "task.tune_length" not in chosen("translation", few, model, "task.length_penalty=0.8")
 
 
 def test_nothing_is_chosen_that_the_given_options_exclude(tmp_path: Path) -> None:
@@ -91,7 +93,8 @@ def test_scripts_without_spaces_are_read_by_character(tmp_path: Path) -> None:
     texts = tmp_path / "texts.csv"
     lines = (f"这部电影真好看{n},好\n太无聊了浪费时间{n},差\n" for n in range(40))
     texts.write_text("text,label\n" + "".join(lines))
-    assert chosen("classification", texts)["tokenizer.kind"] == "characters"
+    found = chosen("classification", texts)
+    assert found["tokenizer.kind"] == "characters" and found["train.epochs"] >= 10
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("source\ttarget\n" + "".join(f"good morning {n}\t早上好{n}\n" for n in range(50)))
     found = chosen("translation", pairs, "transformer")

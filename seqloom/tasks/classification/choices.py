@@ -14,6 +14,7 @@ from seqloom.data.shapes.labelled.reading import LabelledSource
 _MOST = 256  # tokens read of a row: more take time, and rarely change the answer
 _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
+_CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
 
 class Lengths(NamedTuple):
@@ -34,7 +35,8 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
     longest = given.get("task.longest", longest)
     mean = min(lengths.mean + 2, longest)
     batch = given.get("task.batch_tokens") or batch_tokens(mean)
-    epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_STEPS * batch / (train.count * mean))))
+    least = _CHARACTER_EPOCHS if given.get("tokenizer.kind") == "characters" else _LEAST_EPOCHS
+    epochs = min(_MOST_EPOCHS, max(least, round(_STEPS * batch / (train.count * mean))))
     size = f"{train.count:,} rows of {lengths.mean:.0f} {lengths.unit} on average"
     few = "rows are few, so that single words must not decide"
     settings = {
