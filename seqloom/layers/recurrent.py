@@ -209,5 +209,5 @@ def check_tie(tie: bool, inputs: int, width: int) -> None:
 def tied_pairs(demand: Demand) -> list[Choice]:
     """For a source and a target: input and output share their weights, so that both learn from every token."""
     settings: Json = {"model.width": 256, "model.dropout": 0.1, "model.tie": True}
-    settings |= {"train.optimizer": "adamw", "train.rate": 4e-3}
+    settings |= {"train.optimizer": "adamw", "train.rate": 2e-3}
     return [Choice(path, value, demand.size) for path, value in settings.items()]

@@ -37,7 +37,7 @@ from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
-from seqloom.train.pace import STEPS, estimate, told_time
+from seqloom.train.pace import estimate, told_time
 from seqloom.train.transfer import freeze, transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
@@ -267,8 +267,8 @@ class _Fit:
         shown = f"{train.epochs:g} epochs" if epochs == train.epochs else f"{epochs:g} of {train.epochs:g} epochs"
         more = f" (all of them: -o train.minutes={needed.seconds / 60:.0f})" if epochs < train.epochs else ""
         stop = f", fewer if {train.patience} validations in a row bring no improvement" if train.patience else ""
-        self.talk.say(f"training: {shown}, about {told_time(seconds)} on this machine, from {STEPS} measured steps"
-                      f"{more}{stop}")  # fmt: skip
+        said = f"training: {shown}, about {told_time(seconds)} on this machine, from {needed.steps} measured steps"
+        self.talk.say(f"{said}{more}{stop}")
         self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})
 
     def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:

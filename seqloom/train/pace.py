@@ -18,7 +18,8 @@ from seqloom.train.engine import Engine
 from seqloom.train.loop import EVALUATIONS, Trainer
 from seqloom.train.settings import TrainConfig
 
-STEPS, _FIRST = 20, 3  # steps that are measured, after the first few, which are slower
+_STEPS, _FIRST = 20, 3  # steps that are measured, after the first few, which are slower
+_SECONDS, _SHARE = 4.0, 0.02  # of a long training, more are measured, for this time and at most this share of it
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Estimate:
     epochs: float  # planned
     training: float  # seconds for all of them
     validation: float  # seconds for all validations
+    steps: int = _STEPS  # measured
 
     @property
     def seconds(self) -> float:
@@ -53,19 +55,34 @@ def estimate(
     order = Order(config.batch, config.seed, config.accumulate, engine.rank, engine.world)
     trainer.model.train()
     batches = task.batches(train, order, trainer.carry)
-    for pieces in islice(batches, _FIRST):
-        trainer.update(pieces)
-    before, started = trainer.progress.tokens, time.perf_counter()
-    for pieces in islice(batches, STEPS):
-        trainer.update(pieces)
-    trained, read = time.perf_counter() - started, max(1, trainer.progress.tokens - before)
+
+    def seconds_for(steps: int) -> float:
+        started = time.perf_counter()
+        for pieces in islice(batches, steps):
+            trainer.update(pieces)
+        return _together(engine, time.perf_counter() - started)
+
+    seconds_for(_FIRST)
+    before, every = trainer.progress.tokens, config.epochs * task.epoch_tokens(train)
+
+    def needed(seconds: float) -> float:
+        return seconds * every / max(1, trainer.progress.tokens - before)
+
+    measured = seconds_for(_STEPS)
+    room = min(_SECONDS, _SHARE * needed(measured)) / measured
+    more = max(0, min(10 * _STEPS, round(_STEPS * (room - 1))))
+    measured += seconds_for(more)
+    training = needed(measured)
     started = time.perf_counter()
     if valid is not None:
         task.evaluate(trainer.model, valid, quick=True)
-    validated = time.perf_counter() - started
-    training, validation = (n / engine.world for n in engine.total(trained, validated))
-    every = config.epochs * task.epoch_tokens(train)
-    return Estimate(config.epochs, training * every / read, EVALUATIONS * validation)
+    validated = _together(engine, time.perf_counter() - started)
+    return Estimate(config.epochs, training, EVALUATIONS * validated, _STEPS + more)
+
+
+def _together(engine: Engine, seconds: float) -> float:
+    """The same number in every process."""
+    return engine.total(seconds)[0] / engine.world
 
 
 def told_time(seconds: float) -> str:
