@@ -25,6 +25,7 @@ from seqloom.core.progress import Silent
 from seqloom.core.task import Order
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.entries import Budget
+from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.fit import fit
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
@@ -75,6 +76,14 @@ def field(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Field:
         overrides=tuple(SMALL), threads=1,
     )  # fmt: skip
     return Field(plan, RunFolder(tmp_path_factory.mktemp("field")), Silent())
+
+
+def test_without_a_target_the_common_size_is_what_fit_would_choose_for_the_data(field: Field, tmp_path: Path) -> None:
+    plan = field.plan.model_copy(update={"params": None, "models": ("transformer", "transformer:heads=2")})
+    sized = Field(plan, RunFolder(tmp_path / "out"), Silent()).entries[0]
+    width = 128  # chosen for pairs; the listed default is 256
+    chosen = sized.config.model_copy(update={"model": sized.config.model | {"width": width, "feed": 2 * width}})
+    assert sized.parameters[0] == pytest.approx(count_parameters(blueprint(chosen, field.task)), rel=0.02)
 
 
 def rows(config: RunConfig, field: Field, part: str) -> Any:

@@ -52,7 +52,7 @@ class Field:
         trained = [sized for sized in own if not sized.counts]
         if not trained:
             raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
-        self.target = plan.params or max(sized.parameters[self.column] for sized in trained)
+        self.target = plan.params or self._size_for_the_data([sized.entry for sized in trained])
         self.entries = [self._at_size(sized) for sized in trained]
         self.allotted = self._allot(jobs, allotted, progress) if plan.budget.kind == "minutes" else None
         for sized in self.entries:
@@ -96,8 +96,13 @@ class Field:
         plain = tuple(o for o in self.plan.overrides if not o.startswith("model."))
         return self.plan.model_copy(update={"overrides": plain})
 
-    def _config(self, entry: Entry, plan: Plan | None = None) -> RunConfig:
-        config = entry.config(plan or self.plan)
+    def _size_for_the_data(self, entries: list[Entry]) -> int:
+        """The size of the largest entry, each at the size that `fit` would choose for it."""
+        fitted = [self._at_own_size(entry, self._config(entry, at_own_size=True)) for entry in entries]
+        return max(sized.parameters[self.column] for sized in fitted)
+
+    def _config(self, entry: Entry, plan: Plan | None = None, at_own_size: bool = False) -> RunConfig:
+        config = entry.config(plan or self.plan, at_own_size=at_own_size)
         data = dict(config.data)
         if data["test"] is None and not data["test_fraction"]:
             data["test_fraction"] = _TEST_SHARE

@@ -50,16 +50,16 @@ class Entry:
     def folder(self) -> str:
         return re.sub(r"[^\w.-]+", "-", self.name)
 
-    def config(self, rules: Rules, say: Say = silent) -> RunConfig:
+    def config(self, rules: Rules, say: Say = silent, at_own_size: bool = False) -> RunConfig:
         """Complete settings: defaults of the model, then those chosen from the data, then those shared by all entries,
-        then the user's."""
+        then the user's. `at_own_size`: also its size is chosen from the data, instead of matched to the others."""
         request = self.request(rules, say)
-        return request.settle({choice.path: choice.value for choice in self.choices(request)})
+        return request.settle({choice.path: choice.value for choice in self.choices(request, at_own_size)})
 
-    def choices(self, request: Request) -> list[Choice]:
+    def choices(self, request: Request, at_own_size: bool = False) -> list[Choice]:
         """Chosen from the data, but for what the comparison sets: the budget, and the options that reach a size."""
-        sizes = {f"model.{knob}" for knob in request.model.knobs}
-        return [choice for choice in choose(request) if choice.path not in sizes | _BUDGET]
+        matched = set() if at_own_size else {f"model.{knob}" for knob in request.model.knobs}
+        return [choice for choice in choose(request) if choice.path not in matched | _BUDGET]
 
     def request(self, rules: Rules, say: Say = silent) -> Request:
         flags = {"task.name": rules.task, "model.name": self.model}
