@@ -12,7 +12,7 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
 from seqloom.lab import search
-from seqloom.lab.entries import Entry, Sized, check_options, parse_entries, sizes
+from seqloom.lab.entries import OWN, Entry, Sized, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.runs.build import blueprint
@@ -159,7 +159,8 @@ class Field:
     def _say_choices(self, entry: Entry, progress: Reporter) -> None:
         """Once for all entries; what suits each architecture is in its recorded settings."""
         request = entry.request(self.plan, progress.say)
-        for line in told([c for c in entry.choices(request) if not c.path.startswith("model.")]):
+        common = [c for c in entry.choices(request) if not c.path.startswith("model.") and c.path not in OWN]
+        for line in told(common):
             progress.say(line)
 
     def _allot(self, jobs: int, known: float | None, progress: Reporter) -> float:

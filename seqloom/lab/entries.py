@@ -24,7 +24,7 @@ from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig, Say
 
 _LEAST_STEPS, _LEAST_SECONDS = 10, 1.0  # a run is validated ten times
-_BUDGET = {"train.epochs", "train.patience"}
+_BUDGET = {"train.epochs", "train.patience", "train.minutes"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
             raise UserError(f"-o {path}: used to match the sizes of the models; use --params")
     for entry in entries:
         for path in parse_overrides(entry.options):
-            if not path.startswith("model.") and path not in _OWN:
+            if not path.startswith("model.") and path not in OWN:
                 raise UserError(f"{entry.name}: {path} must be the same for all models; set it with -o")
             if path == _size_knob(entry):
                 raise UserError(f"{entry.name}: {path} is used to match the size of the other models; use --params")
@@ -144,7 +144,7 @@ _RECIPE = [  # training options that an entry may set for itself
 ]
 
 
-_OWN = {f"train.{option}" for option in _RECIPE}
+OWN = {f"train.{option}" for option in _RECIPE}
 
 
 class Sized:
