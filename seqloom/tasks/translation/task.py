@@ -237,7 +237,7 @@ class Translation(Task[PairRows]):
 
     def settle(self, model: SequenceModel, valid: PairRows) -> list[Choice]:
         """Choose the length penalty by the main score of the outputs for some validation sources."""
-        if not self.config.tune_length or self.config.beams == 1:
+        if not self.config.tune_length or self.config.beams == 1 or not model.descends:
             return []
         references, main = _references(valid, self._scored(valid, lengths.SOURCES)), _SCORES[self.config.metric][0]
 
