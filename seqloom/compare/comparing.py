@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan, Pretraining
-from seqloom.compare.report import report_files
+from seqloom.compare.report import report_files, table
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
+from seqloom.data.memory import Data
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -43,6 +45,7 @@ from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import known
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.given import Named, Section, place, settings
 from seqloom.runs.guess import guess_task
 from seqloom.runs.record import versions
 from seqloom.runs.terminal import reporter
@@ -51,6 +54,7 @@ from seqloom.train.loop import Interrupted
 PLACES = ("local", "ray")
 EXAMPLES = "100,400,1600"  # numbers of labelled rows at which transfer is measured
 COUNTS = ("all", "backbone")
+_WIDTH = 100  # characters of a comparison printed in Python
 _MEASURING = 0.01  # time limit per measurement, as a share of the training time
 
 
@@ -60,15 +64,22 @@ class Comparison:
     def __init__(self, folder: Path, result: Json) -> None:
         self.folder, self.result, self.report = folder, result, folder / "report.html"
 
+    def __repr__(self) -> str:
+        lines = [*table.lines(self.result, _WIDTH), "", *table.recommendation(self.result, _WIDTH)]
+        return "\n".join([*lines, "", f"Report: {self.report}"])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
 
 def compare(
     *,
-    data: str,
+    data: Data,
     models: str | Sequence[str] | None = None,
     out: str | Path | None = None,
-    task: str | None = None,
-    valid: str | None = None,
-    test: str | None = None,
+    task: Named = None,
+    valid: Data = None,
+    test: Data = None,
     params: str | int | None = None,
     count: str = "all",
     budget: str = BUDGET,
@@ -81,6 +92,9 @@ def compare(
     examples: str = EXAMPLES,
     jobs: int = 1,
     on: str = "local",
+    train: Section = None,
+    tokenizer: Section = None,
+    options: Section = None,
     overrides: Sequence[str] = (),
     prefer: str = "quality",
     max_params: str | int | None = None,
@@ -89,37 +103,29 @@ def compare(
     quiet: bool = False,
     command: str = "",
 ) -> Comparison:
-    """Compare several models fairly on one dataset. Options as in `seqloom compare`.
+    """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
+    (`train`, `tokenizer`, `options`), as in `seqloom.fit`.
 
     Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
     the folder is named after the data.
     """
     _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
-    task = task or _guessed(data, watch)
-    models = default_models(task) if models is None else models
+    names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
+    placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
+    specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], watch)
+    models = default_models(name) if models is None else models
     plan = Plan(
-        task=task,
-        data={part: spec for part, spec in (("train", data), ("valid", valid), ("test", test)) if spec},
-        models=tuple(models.split(",") if isinstance(models, str) else models),
+        task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
         params=None if params is None else round(parse_amount(str(params), "--params")),
         count=count,  # type: ignore[arg-type]
-        budget=Budget.parse(budget),
-        trials=trials,
-        trial_share=trial_share,
-        seeds=seeds,
-        seed=seed,
-        overrides=tuple(overrides),
-        threads=max(1, _cores() // jobs),
+        budget=Budget.parse(budget), trials=trials, trial_share=trial_share, seeds=seeds, seed=seed,
+        overrides=(*placed.overrides, *overrides), threads=max(1, _cores() // jobs),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
-    )
-    wishes = {
-        "prefer": prefer,
-        "max_params": None if max_params is None else round(parse_amount(str(max_params), "--max-params")),
-        "max_latency_ms": max_latency_ms,
-        "streaming": streaming,
-    }
-    folder = Path(out) if out else _named_after(data)
+    )  # fmt: skip
+    most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
+    wishes = {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
+    folder = Path(out) if out else _named_after(specs["train"])
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 

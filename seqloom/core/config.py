@@ -6,6 +6,7 @@ All mistakes are reported at once, each with its dotted path and, if there is a 
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,6 +43,12 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"-o {text}: write it as section.option=value, for example train.steps=200")
         parsed[path.strip()] = _parse_value(value.strip())
     return parsed
+
+
+def as_overrides(*layers: Mapping[str, Any]) -> list[str]:
+    """The inverse: settings as a user would type them after -o. A layer is nested or dotted, as in `merge`."""
+    merged = merge(*layers)
+    return [f"{name}.{option}={_typed(value)}" for name, given in merged.items() for option, value in given.items()]
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -86,6 +93,16 @@ def _parse_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, str):
+        return value if _parse_value(value.strip()) == value else json.dumps(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(json.dumps(item) if isinstance(item, str) else _typed(item) for item in value)}]"
+    return str(value)
 
 
 def _mistake(section: str, kind: type[Strict], error: Any) -> str:

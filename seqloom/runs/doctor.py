@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from seqloom.core.choice import Choice
-from seqloom.core.config import validate
+from seqloom.core.config import as_overrides, validate
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
 from seqloom.data.findings import Finding
+from seqloom.data.memory import Data
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.shape import AnyShape
+from seqloom.runs.given import place
 from seqloom.runs.registry import find_config
 
 TITLES = {"column": "text", "second": "second text"}  # of data options that choose a column; others say it themselves
@@ -34,14 +36,18 @@ class ProbedTask(Protocol):
 
 
 def doctor(
-    data: str, *, task: str = "language_model", valid: str | None = None, **columns: str | int | float | None
+    data: Data, *, task: str | None = None, valid: Data = None, **columns: str | int | float | None
 ) -> list[Finding]:
     """Check data for mistakes before training on it.
 
-    `valid`: a validation file, to find overlap with the training data; `columns`: other options of the data section,
-    such as `label="stars"`.
+    `data`: a path, or data in memory as in `seqloom.fit`; `valid`: validation data, to find overlap with the training
+    data; `columns`: other options of the data section, such as `label="stars"`.
     """
-    config = find_config("tasks", task)
+    columns = {name: value for name, value in columns.items() if value is not None}
+    placed = place({"train": data, "valid": valid}, task, as_overrides({"data": columns}))
+    columns = placed.data_options | columns
+    data, valid = placed.specs["train"], placed.specs.get("valid")
+    config = find_config("tasks", placed.task or "language_model")
     shape = _shape(config, data)
     try:
         chosen = shape.roles(data, columns)

@@ -22,10 +22,12 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
+from seqloom.data.memory import Data
 from seqloom.runs import choosing
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.given import Named, Section, place, settings
 from seqloom.runs.material import Material
 from seqloom.runs.record import differences, plain, versions, with_task
 from seqloom.runs.registry import current, model_config, task_config
@@ -56,13 +58,16 @@ class SettledTask(Protocol):
 def fit(
     recipe: str | Path | None = None,
     *,
-    task: str | None = None,
-    data: str | None = None,
-    valid: str | None = None,
-    test: str | None = None,
-    model: str | None = None,
+    data: Data = None,
+    task: Named = None,
+    model: Named = None,
+    valid: Data = None,
+    test: Data = None,
     start: str | Path | None = None,
     out: str | Path | None = None,
+    train: Section = None,
+    tokenizer: Section = None,
+    options: Section = None,
     overrides: Sequence[str] = (),
     choose: bool = True,
     quiet: bool = False,
@@ -70,13 +75,20 @@ def fit(
 ) -> Run:
     """Train a model, or continue training it.
 
-    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `overrides`: any other setting, like "train.steps=200"; `choose`: settings that are not given are
-    chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`: recorded with
-    the run.
+    `data`, `valid`, `test`: paths, or data in memory: a list of texts, `(X, y)`, a list of pairs or of dicts, a pandas
+    or polars data frame, a Hugging Face dataset, an array of numbers; without `task`, its form shows the task.
+    `task`, `model`: a name, or a dict of options with a "name"; `train`, `tokenizer`: dicts of options, like
+    {"steps": 200}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: the same as texts, as
+    after -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by
+    default a new one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only
+    the columns), else their listed defaults hold; `command`: recorded with the run.
     """
+    names, overrides = settings(overrides, options, task=task, model=model, train=train, tokenizer=tokenizer)
+    placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)
+    overrides = [*placed.overrides, *overrides]
     flags = {
-        "task.name": task, "model.name": model, "data.train": data, "data.valid": valid, "data.test": test,
+        "task.name": placed.task, "model.name": names.get("model"),
+        **{f"data.{part}": spec for part, spec in placed.specs.items()},
         "train.start": None if start is None else str(start),
     }  # fmt: skip
     main = int(os.environ.get("RANK", 0)) == 0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import torch
 from safetensors.torch import load_file
@@ -15,6 +15,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.task import AnyTask
+from seqloom.data.memory import Data, is_path, like, store
 from seqloom.decode.beam import beam_search
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
@@ -24,6 +25,7 @@ from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import model_config
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.shown import as_html, as_text
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -44,38 +46,83 @@ class Run:
         self.folder, self.config, self.task, self.model = folder, config, task, model.eval()
         self.tokenizer = vocabulary
 
+    def __repr__(self) -> str:
+        return as_text(str(self.folder.path), self.config, self.summary, self.task)
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self.folder.path), self.config, self.summary, self.task)
+
     @property
     def summary(self) -> Json:
+        """Scores, parameters, tokens and time."""
         return self.folder.summary() or {}
+
+    @property
+    def history(self) -> list[Json]:
+        """What was recorded during training, step by step: losses, validation scores, learning rate."""
+        return self.folder.metrics()
 
     @cached_property
     def material(self) -> Material:
         """Its data, and the reader for other data of the same shape."""
         return Material(self.config)
 
-    def evaluate(self, data: str, **columns: object) -> Json:
-        """Scores on a file, with their protocol and the naive baselines; `columns` as in the data section."""
+    def evaluate(self, data: Data, **columns: object) -> Json:
+        """Scores on a file, or on data in memory as in `seqloom.fit`, with their protocol and the naive baselines;
+        `columns` as in the data section."""
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
-        return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
+        spec, needed = self._placed(data)
+        return self.task.evaluate(
+            self.model, self.material.read(spec, self.tokenizer, **needed, **columns), naive=naive
+        )
 
+    @overload
     def predict(
         self,
-        data: str | None = None,
+        data: str | Path | None = None,
         *,
         texts: Iterable[str] = (),
         columns: Mapping[str, object] | None = None,
         **options: Any,
-    ) -> Iterator[Row]:
+    ) -> Iterator[Row]: ...
+
+    @overload
+    def predict(self, data: list[Any], *, columns: Mapping[str, object] | None = None, **options: Any) -> list[Row]: ...
+
+    @overload
+    def predict(self, data: Data, *, columns: Mapping[str, object] | None = None, **options: Any) -> Any: ...
+
+    def predict(
+        self,
+        data: Data = None,
+        *,
+        texts: Iterable[str] = (),
+        columns: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> Any:
         """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
+
+        For data in memory a list of them; for a data frame or dataset another one, with the predictions as columns.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
         `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"}.
         """
         self._check_verb("predict")
         rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+        if data is not None and not is_path(data):
+            spec, needed = self._placed(data)
+            return like(data, list(self.predict(spec, columns={**needed, **(columns or {})}, **options)))
         if data is not None:
+            data = str(data)
             rows = self.material.sources(data, **(columns or {}))
         return self.task.predict(self.model, rows, **options)
+
+    def _placed(self, data: Data) -> tuple[str, Json]:
+        """A path, and the data options with which it is read."""
+        if is_path(data):
+            return str(data), {}
+        stored = store(data, self.material.shape.layout(self.material.options.model_dump(), self.tokenizer))
+        return stored.spec, {p.removeprefix("data."): v for p, v in stored.settings.items() if p.startswith("data.")}
 
     def pictures(self, data: str, *, columns: Mapping[str, object] | None = None, **options: Any) -> Iterator[Json]:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""

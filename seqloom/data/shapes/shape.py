@@ -16,6 +16,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Part, Row, Rows, Vocabulary
 from seqloom.data.findings import Finding
+from seqloom.data.memory import Layout
 from seqloom.data.options import DataOptions
 from seqloom.data.portions import Divisible, draw_rows, split_rows
 from seqloom.data.stream import TokenStream, prepare
@@ -37,6 +38,12 @@ class Shape(ABC, Generic[O, T, P, R, V]):
 
     options: ClassVar[type[DataOptions]]
     tokenizer: ClassVar[type[Strict]] = NoTokenizer
+    parts: ClassVar[tuple[str, ...]] = ()  # data options that name the columns of an example, the input first
+
+    def layout(self, options: Mapping[str, object], vocabulary: V | None = None) -> Layout:
+        """How data in memory becomes columns; `options`: those of the data section that are known; `vocabulary`: of
+        the run that the data is for, if it is trained."""
+        return Layout([str(options.get(name) or self.options.model_fields[name].default) for name in self.parts])
 
     @abstractmethod
     def open(self, spec: str, options: O) -> P:

@@ -34,6 +34,7 @@ class Options(DataOptions):
 
 class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScale]):
     options = Options
+    parts = ("column", "label")
 
     def open(self, spec: str, options: Options) -> FrameSource:
         return open_frames(spec, options.label, options.row, options.column, options.separator)

@@ -44,6 +44,7 @@ class LabelledTokenizerOptions(TokenizerOptions):
 class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, LabelledRows, LabelledTokenizer]):
     options = Options
     tokenizer = LabelledTokenizerOptions
+    parts = ("column", "label")
 
     def open(self, spec: str, options: Options) -> LabelledSource:
         return open_labelled(spec, options.column, options.label, options.second, options.separator)

@@ -49,6 +49,7 @@ class PairTokenizerOptions(TokenizerOptions):
 class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, TokenizerPair]):
     options = Options
     tokenizer = PairTokenizerOptions
+    parts = ("source", "target")
 
     def open(self, spec: str, options: Options) -> PairSource:
         return open_pairs(spec, options.source, options.target)

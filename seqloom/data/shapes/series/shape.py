@@ -14,6 +14,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
+from seqloom.data.memory import Layout
 from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
 from seqloom.data.shapes.series.options import Options
@@ -30,6 +31,9 @@ from seqloom.tokenizers.options import NoTokenizer
 
 class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, SeriesScale]):
     options = Options
+
+    def layout(self, options: Mapping[str, object], vocabulary: SeriesScale | None = None) -> Layout:
+        return Layout(vocabulary.targets if vocabulary else (), series=True)
 
     def open(self, spec: str, options: Options) -> SeriesSource:
         return open_series(spec, options)

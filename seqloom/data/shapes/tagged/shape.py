@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
+from seqloom.data.memory import Layout
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.shape import RowShape
 from seqloom.data.shapes.tagged.doctor import examine_tagged
@@ -48,6 +50,10 @@ class TaggedTokenizerOptions(Strict):
 class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows, TagVocabulary]):
     options = Options
     tokenizer = TaggedTokenizerOptions
+    parts = ("words", "tags")
+
+    def layout(self, options: Mapping[str, object], vocabulary: TagVocabulary | None = None) -> Layout:
+        return replace(super().layout(options, vocabulary), words=str(options.get("column") or "text"))
 
     def open(self, spec: str, options: Options) -> TaggedSource:
         return open_tagged(spec, options.word, options.tag, options.column, options.fields)

@@ -30,6 +30,7 @@ class Options(DataOptions):
 class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
     options = Options
     tokenizer = TokenizerOptions
+    parts = ("column",)
 
     def open(self, spec: str, options: Options) -> Source:
         return open_text(spec, options.column)
