@@ -14,6 +14,7 @@ from support import examine
 from seqloom.core.errors import UserError
 from seqloom.data.portions import draw_rows, split_rows
 from seqloom.data.shapes.frames.reading import open_frames
+from seqloom.data.shapes.labelled import SHAPE
 from seqloom.data.shapes.labelled.reading import open_labelled, open_unlabelled
 
 ROWS = [("good film", "pos"), ("bad film", "neg"), ("so-so", "pos")]
@@ -249,3 +250,22 @@ def test_quotes_of_a_tsv_hold_cells_together_or_are_letters(tmp_path: Path) -> N
     assert [row.texts for row in open_labelled(str(plain)).rows()] == [('"one" two',), ("three",), ('"four',)]
     plain.write_text('label\ttext\na\t"one\ttwo"\n')
     assert next(open_labelled(str(plain)).rows()).texts == ("one\ttwo",), "a file that changes is read anew"
+
+
+def test_short_texts_that_are_told_by_their_spelling_are_read_by_character(tmp_path: Path) -> None:
+    """Names whose ending gives the label, and orders whose first word does."""
+    rng = np.random.default_rng(0)
+    stems = ["".join(rng.choice(list("bdfgklmnprstv"), 4)) for _ in range(300)]
+    ending, order = {"a": "it", "ski": "pl"}, {"stop": "end", "start": "begin"}
+    files = {
+        "names.csv": [f"{stem}{end},{label}" for stem in stems for end, label in ending.items()],
+        "orders.csv": [f"{word} {stem},{label}" for stem in stems for word, label in order.items()],
+    }
+    kinds = {}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(["text,label", *lines]))
+        chosen = SHAPE.choose(open_labelled(str(tmp_path / name)), {})
+        kinds[name] = next((choice.value, choice.reason) for choice in chosen if choice.path == "tokenizer.kind")
+    assert kinds["names.csv"][0] == "characters"
+    assert "told by their spelling" in kinds["names.csv"][1]
+    assert kinds["orders.csv"] == ("words", "")

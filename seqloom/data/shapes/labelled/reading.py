@@ -72,6 +72,12 @@ class LabelledSource(Measured[LabelledMeasures]):
         """How long the texts are; two texts of a row count as one."""
         return survey_texts(" ".join(row.texts) for row in self.rows())
 
+    def sampled(self, most: int = 20_000) -> tuple[list[str], list[str]]:
+        """Evenly spaced rows: their texts, two as one, and their labels, several as one."""
+        every = -(-self.count // most)
+        rows = [row for n, row in enumerate(self.rows()) if n % every == 0]
+        return [" ".join(row.texts) for row in rows], ["\n".join(row.labels) for row in rows]
+
     @property
     def labels(self) -> Counter[str]:
         """The number of rows with each label."""

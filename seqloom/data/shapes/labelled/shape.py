@@ -19,6 +19,7 @@ from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
 from seqloom.data.shapes.labelled.roles import labelled_roles
 from seqloom.data.shapes.labelled.rows import LabelledRows
+from seqloom.data.shapes.labelled.spelling import spelling_reason
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
 from seqloom.tokenizers import Tokenizer
@@ -61,11 +62,13 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
         return examine_labelled(o.train, o.column, o.label, o.second, o.separator, o.valid)
 
     def choose(self, train: LabelledSource, given: Mapping[str, Any]) -> list[Choice]:
-        unspaced = train.survey.unspaced
-        kind = given.get("tokenizer.kind", "characters" if unspaced else "words")
-        script = f"{train.survey.cjk:.0%} of the characters are Chinese or Japanese"
-        found = [Choice("tokenizer.kind", kind, script)] if unspaced else [Choice("tokenizer.kind", kind, "")]
-        few = train.survey.tokens(kind) < _FEW_TOKENS
+        survey = train.survey
+        reason = survey.script if survey.unspaced else ""
+        if not reason and "tokenizer.kind" not in given:
+            reason = spelling_reason(*train.sampled(), survey.mean("words"))
+        kind = given.get("tokenizer.kind", "characters" if reason else "words")
+        found = [Choice("tokenizer.kind", kind, reason)]
+        few = survey.tokens(kind) < _FEW_TOKENS
         return [*found, Choice("tokenizer.min_count", 1, "few words, so that rare ones count")] if few else found
 
     def make_vocabulary(
