@@ -84,7 +84,7 @@ def test_several_labels_where_one_is_wanted_name_the_way_out(tmp_path: Path) -> 
 def test_plain_text_and_folders_are_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x\n")
-    with pytest.raises(UserError, match=r"plain text has no labels; .*-o data.column=2 -o data.label=1"):
+    with pytest.raises(UserError, match=r"plain text has no labels; .*--columns text=2,label=1"):
         open_labelled(str(path))
     with pytest.raises(UserError, match="a folder"):
         open_labelled(str(tmp_path))

@@ -26,13 +26,14 @@ from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
-from seqloom.compare.plan import Plan, Pretraining
+from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
+from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -43,7 +44,6 @@ from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import known
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.guess import guess_task
 from seqloom.runs.record import versions
 from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
@@ -81,6 +81,7 @@ def compare(
     examples: str = EXAMPLES,
     jobs: int = 1,
     on: str = "local",
+    columns: Columns | None = None,
     overrides: Sequence[str] = (),
     prefer: str = "quality",
     max_params: str | int | None = None,
@@ -91,12 +92,12 @@ def compare(
 ) -> Comparison:
     """Compare several models fairly on one dataset. Options as in `seqloom compare`.
 
-    Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
-    the folder is named after the data.
+    `columns`: names by role, like {"label": "stars"}. Without `task`, it is guessed from the data; without `models`,
+    those that suit the task are compared; without `out`, the folder is named after the data.
     """
     _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
-    task = task or _guessed(data, watch)
+    task = task or _guessed(data, columns or {}, watch)
     models = default_models(task) if models is None else models
     plan = Plan(
         task=task,
@@ -109,7 +110,7 @@ def compare(
         trial_share=trial_share,
         seeds=seeds,
         seed=seed,
-        overrides=tuple(overrides),
+        overrides=(*column_overrides(task, columns or {}, overrides), *overrides),
         threads=max(1, _cores() // jobs),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )
@@ -135,9 +136,9 @@ def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: fl
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
 
 
-def _guessed(data: str, watch: Watch) -> str:
+def _guessed(data: str, columns: Columns, watch: Watch) -> str:
     """The task that suits the data best."""
-    found = guess_task(data)
+    found = guesses(data, columns)
     if not found:
         raise UserError(f"{data}: it does not show what is to be learned from it; say so with --task")
     task, reason = found[0]

@@ -6,6 +6,7 @@ All mistakes are reported at once, each with its dotted path and, if there is a 
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,6 +43,12 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"-o {text}: write it as section.option=value, for example train.steps=200")
         parsed[path.strip()] = _parse_value(value.strip())
     return parsed
+
+
+def as_override(path: str, value: str | int) -> str:
+    """A setting as `parse_overrides` reads it: quoted, where its text would be read as a number or the like."""
+    text = str(value)
+    return f"{path}={text if _parse_value(text.strip()) in (text, value) else json.dumps(text, ensure_ascii=False)}"
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
+from seqloom.data.shapes.columns import Columns
 from seqloom.runs import choosing
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
@@ -63,6 +64,7 @@ def fit(
     model: str | None = None,
     start: str | Path | None = None,
     out: str | Path | None = None,
+    columns: Columns | None = None,
     overrides: Sequence[str] = (),
     choose: bool = True,
     quiet: bool = False,
@@ -71,9 +73,9 @@ def fit(
     """Train a model, or continue training it.
 
     `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `overrides`: any other setting, like "train.steps=200"; `choose`: settings that are not given are
-    chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`: recorded with
-    the run.
+    one under runs/; `columns`: names by role, like {"label": "stars"}; `overrides`: any other setting, like
+    "train.steps=200"; `choose`: settings that are not given are chosen from the data (with a recipe, only the
+    columns), else their listed defaults hold; `command`: recorded with the run.
     """
     flags = {
         "task.name": task, "model.name": model, "data.train": data, "data.valid": valid, "data.test": test,
@@ -82,8 +84,8 @@ def fit(
     main = int(os.environ.get("RANK", 0)) == 0
     talk: Reporter = Silent() if quiet or not main else reporter()
     given = {path: value for path, value in flags.items() if value is not None}
-    request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say)
-    config, choices = _settle(request, Path(out) if out else None, choose, columns=recipe is not None)
+    request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say, columns or {})
+    config, choices = _settle(request, Path(out) if out else None, choose, only_columns=recipe is not None)
     engine = Engine(config.train)
     Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # checks divisibility
     if out is None and engine.world > 1:
@@ -101,16 +103,16 @@ class Chosen:
     choices: list[Choice]
 
 
-def _settle(request: Request, out: Path | None, choose: bool, columns: bool) -> tuple[RunConfig, list[Choice]]:
+def _settle(request: Request, out: Path | None, choose: bool, only_columns: bool) -> tuple[RunConfig, list[Choice]]:
     """Complete settings: those of the run in this folder, if there is one; else chosen from the data.
 
-    `columns`: choose only which column is what.
+    `only_columns`: choose only which column is what.
     """
     if not choose:
         return request.settle(), []
     if out and (out / "run.json").exists():
         return request.settle(choosing.recorded(RunFolder(out).record())), []
-    choices = choosing.choose(request, columns)
+    choices = choosing.choose(request, only_columns)
     return request.settle({choice.path: choice.value for choice in choices}), choices
 
 

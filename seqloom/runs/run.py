@@ -15,6 +15,8 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.task import AnyTask
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.decode.beam import beam_search
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
@@ -22,8 +24,10 @@ from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
+from seqloom.runs.predicting import Predictions, beside
 from seqloom.runs.registry import model_config
-from seqloom.runs.settings import RunConfig
+from seqloom.runs.settings import RunConfig, Say
+from seqloom.runs.terminal import Plain
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -43,6 +47,7 @@ class Run:
     ) -> None:
         self.folder, self.config, self.task, self.model = folder, config, task, model.eval()
         self.tokenizer = vocabulary
+        self.say: Say = Plain().say  # about choices that were made; replace it to be told elsewhere, or not at all
 
     @property
     def summary(self) -> Json:
@@ -53,35 +58,57 @@ class Run:
         """Its data, and the reader for other data of the same shape."""
         return Material(self.config)
 
-    def evaluate(self, data: str, **columns: object) -> Json:
-        """Scores on a file, with their protocol and the naive baselines; `columns` as in the data section."""
+    def evaluate(self, data: str, *, columns: Columns | None = None, **options: object) -> Json:
+        """Scores on a file, with their protocol and the naive baselines.
+
+        `columns`: names by role, like {"label": "stars"}, where they are others than in training and cannot be found;
+        `options`: others of the data section.
+        """
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
-        return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
+        rows = self.material.read(data, self.tokenizer, self._options(data, columns, options))
+        return self.task.evaluate(self.model, rows, naive=naive)
 
     def predict(
         self,
         data: str | None = None,
         *,
         texts: Iterable[str] = (),
-        columns: Mapping[str, object] | None = None,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
         **options: Any,
-    ) -> Iterator[Row]:
-        """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
+    ) -> Predictions:
+        """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily. The other
+        columns of a table come along.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
-        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"}.
+        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns`: names by role, like {"text": "body"},
+        where they are others than in training and cannot be found; `settings`: other options of the data section.
         """
         self._check_verb("predict")
-        rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
-        if data is not None:
-            rows = self.material.sources(data, **(columns or {}))
-        return self.task.predict(self.model, rows, **options)
+        if data is None:
+            rows = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+            return Predictions(self.task.predict(self.model, rows, **options))
+        how, shape = self._options(data, columns, settings or {}, predict=True), self.material.shape
+        found = self.task.predict(self.model, shape.sources(data, how), **options)
+        table = shape.table(data, how)
+        if table is None:
+            return Predictions(found)
+        echoes = {field: getattr(how, option, option) for field, option in shape.echoes.items()}
+        return Predictions(beside(table, found, echoes), complete=True)
 
-    def pictures(self, data: str, *, columns: Mapping[str, object] | None = None, **options: Any) -> Iterator[Json]:
+    def pictures(
+        self,
+        data: str,
+        *,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> Iterator[Json]:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""
         if not isinstance(self.task, DrawnTask):
             raise UserError(f"a {self.task.name} run has no charts; leave --chart out")
-        return self.task.pictures(self.model, self.material.sources(data, **(columns or {})), **options)
+        how = self._options(data, columns, settings or {}, predict=True)
+        return self.task.pictures(self.model, self.material.shape.sources(data, how), **options)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
@@ -131,6 +158,16 @@ class Run:
         prompts = [self._prompt(prompt)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
+
+    def _options(
+        self, data: str, columns: Columns | None, options: Mapping[str, object], predict: bool = False
+    ) -> DataOptions:
+        """How to read another file; says which columns were found where they have other names than in training."""
+        given = {**column_options(self.material.shape, columns or {}), **options}
+        how, found = self.material.options_for(data, self.tokenizer, given, predict)
+        if found:
+            self.say(f"columns: {', '.join(f'{role} = {name}' for role, name in found.items())}")
+        return how
 
     def _check_verb(self, verb: str) -> None:
         if verb != self.task.verb:
