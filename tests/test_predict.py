@@ -88,7 +88,7 @@ def test_sources_need_no_target_and_stand_in_any_format(run, trained, tmp_path):
     found = lines(run("predict", trained, "--data", tmp_path / "b.jsonl", "--columns", "source=en")[1])
     assert "target" not in found[0] and found[1]["target"] == "un chien"
     found = lines(run("predict", trained, "--data", tmp_path / "c.csv", "--columns", "source=2")[1])
-    assert [row["source"] for row in found] == ["the cat", "a dog"]
+    assert [row["2"] for row in found] == ["the cat", "a dog"]
 
 
 def test_the_best_few_come_sorted_and_the_first_is_the_prediction(run, trained):

@@ -172,10 +172,10 @@ def test_texts_and_labels_are_found(tmp_path: Path, case: str) -> None:
         ),
         (
             "review:text",
-            "looks like a label (few values that recur); say which: --columns label=...; the only column is rev",
+            "looks like a label (few values that recur); say which: --columns label=review; the only column is rev",
         ),
-        ("text", "--columns label=...; no header, one column: 1"),
-        ("a:price, b:price", "no column looks like a text; say which: --columns text=...; columns: a, b"),
+        ("text", "--columns label=1; no header, one column: 1"),
+        ("a:price, b:price", "no column looks like a text; say which: --columns text=a; columns: a, b"),
     ],
 )
 def test_what_is_unclear_is_asked_in_one_line(tmp_path: Path, columns: str, wanted: str) -> None:
@@ -330,7 +330,7 @@ def test_measurements_and_labels_of_an_npz_are_found(tmp_path: Path) -> None:
 def test_the_doctor_says_which_columns_it_chose(tmp_path: Path) -> None:
     spec = table(tmp_path / "a.csv", "review:text, stars:stars")
     first, *others = doctor(spec, task="classification")
-    assert first.level == "note" and first.advice == "--columns text=... to change" and len(others) > 1
+    assert first.level == "note" and first.advice == "--columns text=NAME to change" and len(others) > 1
     assert first.message == "columns: text = review (8 words on average), label = stars (5 values that recur)"
     unclear = table(tmp_path / "b.csv", "review:text, stars:stars, verdict:verdict")
     (only,) = doctor(unclear, task="classification")
@@ -437,7 +437,7 @@ def test_passages_and_questions_are_found(tmp_path: Path) -> None:
     path.write_text(json.dumps({"context": "x", "question": "y", "answers": answers}) + "\n")
     assert found("questions", str(path)) == {}
     path.write_text(json.dumps({"title": "x", "question": "y", "answers": answers}) + "\n")
-    assert "no column looks like a passage; say which: --columns passage=..." in question("questions", str(path))
+    assert "no column looks like a passage; say which: --columns passage=title" in question("questions", str(path))
 
 
 def test_another_file_is_read_by_the_columns_of_the_run_or_by_those_given(tmp_path: Path) -> None:
@@ -448,16 +448,19 @@ def test_another_file_is_read_by_the_columns_of_the_run_or_by_those_given(tmp_pa
     run = fit(None, task="classification", data=spec, model="gru", out=tmp_path / "run",
               overrides=[*settings, "model.width=8", "train.threads=1"], quiet=True)  # fmt: skip
     assert "accuracy" in run.evaluate(table(tmp_path / "b.csv", "stars:stars, id:id, review:text"))
+    said: list[str] = []
+    run.say = said.append
     other = table(tmp_path / "c.csv", "comment:text, points:stars")
-    with pytest.raises(
-        UserError, match=r"c.csv:2: no column 'review'; available: comment, points.*--columns text=\.\.\."
-    ):
-        run.evaluate(other)
-    with pytest.raises(UserError, match=r"no column 'stars'.*--columns label=\.\.\."):
-        run.evaluate(other, column="comment")
-    with pytest.raises(UserError, match=r"no column 'review'.*--columns text=\.\.\."):
-        list(run.predict(other))
-    assert "accuracy" in run.evaluate(other, column="comment", label="points")
-    bare = table(tmp_path / "d.csv", "stars, text")
-    assert "accuracy" in run.evaluate(bare, column=2, label=1)
-    assert len(list(run.predict(bare, columns={"column": 2}))) == 60
+    assert "accuracy" in run.evaluate(other) and said == ["columns: text = comment, label = points"]
+    assert len(list(run.predict(other))) == 60 and said[1:] == ["columns: text = comment"]
+    unclear = table(tmp_path / "d.csv", "comment:text, points:stars, verdict:verdict")
+    with pytest.raises(UserError, match=r"two columns could be the label: .*; say which: --columns label=verdict"):
+        run.evaluate(unclear)
+    assert "accuracy" in run.evaluate(unclear, columns={"label": "points"})
+    assert len(list(run.predict(unclear))) == 60, "a prediction needs no label"
+    with pytest.raises(UserError, match=r"no column 'coment'; .*did you mean 'comment'\? --columns text=comment"):
+        run.evaluate(other, columns={"text": "coment", "label": "points"})
+    bare = table(tmp_path / "e.csv", "stars, text")
+    assert "accuracy" in run.evaluate(bare, columns={"text": 2, "label": 1})
+    assert len(list(run.predict(bare, columns={"text": 2}))) == 60
+    assert "accuracy" in run.evaluate(other, column="comment", label="points"), "data options by their own names"

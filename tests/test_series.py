@@ -221,7 +221,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
     [
         (["time,y"], {}, "a.csv: contains no rows"),
         (["time,y", "2020-01-02,1", "2020-01-01,2"], {}, "a.csv:3: 2020-01-01 comes after 2020-01-02 in the"),
-        (["time,y", "1,1", "2,2", "2,3"], {}, "a.csv:4: duplicate time 2 in the series, also on line 3; .*data.series"),
+        (["time,y", "1,1", "2,2", "2,3"], {}, "a.csv:4: duplicate time 2 in the series, also on line 3.*s series="),
         (["time,id,y", "1,a,1", "1,b,1", "1,b,2"], {"series": "id"}, "a.csv:4: duplicate time 1 in series 'b', also"),
         (["time,y", "1,1", "2,oops"], {}, "a.csv:3: y='oops' is not a number"),
         (["time\ty", "1\t1,5", "2\t2.5"], {"suffix": ".tsv", "targets": "y"}, "a.tsv:2: y='1,5' .*with a point"),
@@ -232,7 +232,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,y", "1,1,2"], {}, "a.csv:2: 3 fields, but the header has 2"),
         (["time,y", '"1",1,2'], {}, "a.csv:2: 3 fields, but the header has 2"),
         (["time,y,y", "1,1,2"], {}, "two columns are named 'y'"),
-        (["t,y", "1,2"], {}, "no time column found.*data.time=NAME.*available: t, y.*data.time=line"),
+        (["t,y", "1,2"], {}, "no time column found.*--columns time=NAME.*available: t, y.*--columns time=line"),
         (["time,y", "1,2"], {"targets": "x"}, "no column 'x'; available: time, y"),
         (["time,load", "1,2"], {"targets": "lod"}, "no column 'lod'; .*did you mean 'load'"),
         (["time,y,x", "1,2,3"], {"past": "x", "known": "x"}, "column 'x' is named twice"),
@@ -245,7 +245,7 @@ def test_numbers_are_times_too_and_a_column_called_year_has_years(tmp_path: Path
         (["time,y", "01/02/2020,1"], {}, "a.csv: time: '01/02/2020' may begin with the day or .*data.dayfirst=true or"),
         (["time,y", "13/01/2020,1", "01/13/2020,2"], {}, "a.csv:2: time: '13/01/2020' is neither a date"),
         (["time,y", "2020/1/31,1", "2020/2/30,2"], {}, "a.csv:3: time: '2020/2/30' is not a date like those before"),
-        (["a,b,y", "2020-01-01,2020-02-01,1", "2020-01-02,2020-02-02,2"], {}, "a and b both hold dates; .*data.time=a"),
+        (["a,b,y", "2020-01-01,2020-02-01,1", "2020-01-02,2020-02-02,2"], {}, "a and b both hold dates.*s time=a"),
         (
             ["time,shop,item,y", "1,a,x,1", "1,b,y,2", "2,a,y,1", "2,b,x,2"],
             {},

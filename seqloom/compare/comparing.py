@@ -114,12 +114,8 @@ def compare(
         threads=max(1, _cores() // jobs),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )
-    wishes = {
-        "prefer": prefer,
-        "max_params": None if max_params is None else round(parse_amount(str(max_params), "--max-params")),
-        "max_latency_ms": max_latency_ms,
-        "streaming": streaming,
-    }
+    most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
+    wishes = {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
     folder = Path(out) if out else _named_after(data)
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 

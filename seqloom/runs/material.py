@@ -55,8 +55,9 @@ class Material:
         before = self.options.model_dump()
         found = self.shape.elsewhere(spec, self.options, given, vocabulary, predict)
         options: DataOptions = validate({"data": self.shape.options}, {"data": {**before, **found, **given}})["data"]
-        new = {role_of(self.shape, option): value for option, value in found.items() if value != before[option]}
-        return options, {role: name for role, name in new.items() if role and name is not None}
+        new = {option: name for option, name in found.items() if name is not None and name != before[option]}
+        gone = self.shape.lacks(spec, new)  # a default that is not there either, because it is not needed
+        return options, {role_of(self.shape, o) or o: name for o, name in new.items() if o not in gone}
 
     def facts(self) -> Json:
         """Name, size and hash of each part."""

@@ -68,7 +68,7 @@ class Shape(ABC, Generic[O, T, P, R, V]):
 
         `given`: options that the user gave for this file; `predict`: only what a prediction needs.
         """
-        before, own = trained.model_dump(), {*self.columns.values(), *self.numbered.values()}
+        before, own = trained.model_dump(), dict.fromkeys((*self.columns.values(), *self.numbered.values()))
         names = {option: before[option] for option in own if option not in given and before[option] is not None}
         gone = self.lacks(spec, names)
         if not (gone & self.inputs if predict else gone):
@@ -80,7 +80,7 @@ class Shape(ABC, Generic[O, T, P, R, V]):
         if lost := [o for o in gone - found.keys() if fields[o].default is None]:
             role = next(role for role, option in self.columns.items() if option == lost[0])
             raise UserError(f"{spec}: no column {names[lost[0]]!r}, which the run reads; say which: {flag(role)}")
-        return {option: fields[option].default for option in gone} | found
+        return {option: fields[option].default for option in names if option in gone} | found
 
     def table(self, spec: str, options: O) -> TableRows | None:
         """The rows of a table that `sources` reads row by row, with all columns; None: no such table."""

@@ -22,7 +22,7 @@ _UNKNOWN = {"targets": None, "past": "", "known": ""}  # they may have other nam
 def columns_elsewhere(spec: str, trained: Options, given: Mapping[str, object], scale: SeriesScale) -> Json:
     """Options for a file that has not all columns of training: time and series are found as in a new file, and another
     column of numbers takes the place of the only target. Raises a question where that does not settle it."""
-    if spec.startswith("sample:") or trained.layout == "wide":
+    if trained.layout == "wide":
         return {}
     cells = first_cells(spec)
     names = {"time": trained.time, "series": trained.series}
@@ -60,7 +60,7 @@ def renamed(source: SeriesSource, scale: SeriesScale) -> SeriesSource:
         was, now = _plain(scale, role), list(getattr(source, role))
         if all(name in source.columns for name in was) or source.levels:
             continue
-        if len(was) != len(now):
+        if len(was) != len(now) or (role == "targets" and not source.named):
             raise UserError(
                 f"{source.name}: no column {next(n for n in was if n not in source.columns)!r}; the {role} in training "
                 f"were {', '.join(was)}; give as many, in this order: {flag(role, ','.join(['NAME'] * len(was)))}; "

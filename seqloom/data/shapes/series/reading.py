@@ -75,6 +75,7 @@ class SeriesSource:
     given: tuple[Season, ...] | None = None  # seasons, the main one first; None: not looked for yet
     texts: dict[str, list[str]] = field(default_factory=dict)  # columns of texts, coded: the text of each code
     levels: dict[str, list[str]] = field(default_factory=dict)  # columns of texts that became columns of 0 and 1
+    named: bool = False  # the targets were named, rather than all columns of numbers
 
     @property
     def seasons(self) -> list[int]:
@@ -164,7 +165,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     ends = [one.ends for one in found]
     return SeriesSource(
         spec, table.columns, targets, past, known, clock, table.times is not None, found, [0] * len(found), ends, facts,
-        calendar, data.scale, seasons, table.texts,
+        calendar, data.scale, seasons, table.texts, named=bool(data.targets),
     )  # fmt: skip
 
 

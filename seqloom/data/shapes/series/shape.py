@@ -40,6 +40,9 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         """What the file shows of its layout and of the roles of columns, beside the options `given`."""
         return roles_of(spec, given)
 
+    def lacks(self, spec: str, names: Mapping[str, object]) -> set[str]:
+        return set()  # `elsewhere` looks for itself: an option may name several columns
+
     def elsewhere(
         self, spec: str, trained: Options, given: Mapping[str, object], vocabulary: SeriesScale, predict: bool = False
     ) -> dict[str, object]:

@@ -42,11 +42,11 @@ def tagged_roles(spec: str, given: Mapping[str, object], predict: bool = False) 
     if suffix(path) in (".jsonl", ".ndjson"):
         if any(given.get(option) is not None for option in ("word", "tag")):
             raise UserError(
-                f"{spec}: the lists of a JSONL file have names, not numbers; say --columns words=NAME,tags=NAME"
+                f"{spec}: the lists of a JSONL file have names, not numbers: --columns words=NAME,tags=NAME"
             )
         return _in_lists(spec, given, predict)
     if any(given.get(option) is not None for option in ("words", "tags")):
-        raise UserError(f"{spec}: the columns of a CoNLL file have numbers, not names; say --columns words=1,tags=-1")
+        raise UserError(f"{spec}: the columns of a CoNLL file have numbers, not names: --columns words=1,tags=-1")
     try:
         lines = [cells for _, cells in islice(read_cells(path), LINES)]
     except UserError:
