@@ -341,3 +341,45 @@ def test_text_from_standard_input_is_recognised(monkeypatch: pytest.MonkeyPatch)
     assert kind("a,the cat\nb,a dog\n", numbered=True) == ".csv"
     with pytest.raises(UserError, match="standard input is empty"):
         kind("")
+
+
+def test_a_tagger_reads_other_forms_of_the_same_data(tmp_path: Path) -> None:
+    pairs = [[("Ada", "N"), (f"runs{n}", "V"), ("far", "A")] for n in range(40)]
+    lists = [{"tokens": [word for word, _ in row], "pos": [tag for _, tag in row]} for row in pairs]
+
+    def conllu(n: int, word: str, tag: str) -> str:
+        return f"{n}\t{word}\t_\t{tag}\t_\t_\t0\t_\t_\t_"
+
+    texts = {
+        "a.jsonl": "".join(json.dumps(row) + "\n" for row in lists),
+        "b.conll": "\n\n".join("\n".join(f"{word} {tag}" for word, tag in row) for row in pairs) + "\n",
+        "c.conllu": "\n\n".join("\n".join(conllu(n, *pair) for n, pair in enumerate(row, 1)) for row in pairs)
+        + "\n",
+        "d.txt": "Ada runs far\nAda runs away\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for name in ("a.jsonl", "c.conllu"):
+        out = tmp_path / f"{name}-run"
+        run = seqloom.fit(task="tagging", data=str(tmp_path / name), model="frequent", out=out, quiet=True)
+        scores = [run.evaluate(str(tmp_path / other))["accuracy"] for other in ("a.jsonl", "b.conll", "c.conllu")]
+        assert scores[0] == scores[1] == scores[2]
+        words = [[row["words"] for row in run.predict(str(tmp_path / other))] for other in ("b.conll", "c.conllu")]
+        assert words[0] == words[1] == [row["tokens"] for row in lists]
+        assert len(list(run.predict(str(tmp_path / "d.txt")))) == 2
+
+
+def test_measurements_of_other_names_are_found(tmp_path: Path) -> None:
+    def steps(header: str) -> str:
+        lines = [f"{n // 4},{'ab'[n // 4 % 2]},{n / 7:.3f},{n % 5}.5" for n in range(160)]
+        return "\n".join([header, *lines]) + "\n"
+
+    (tmp_path / "a.csv").write_text(steps("id,label,x,z"))
+    (tmp_path / "b.csv").write_text(steps("trial,gesture,x,z"))
+    settings = ["task.input=measurements", "train.steps=1", "train.batch=4", "model.width=8"]
+    run = seqloom.fit(task="classification", data=str(tmp_path / "a.csv"), model="gru", out=tmp_path / "r",
+                      overrides=settings, quiet=True)  # fmt: skip
+    said: list[str] = []
+    run.say = said.append
+    assert run.evaluate(str(tmp_path / "b.csv")) == run.evaluate(str(tmp_path / "a.csv"))
+    assert said == ["columns: label = gesture, row = trial"]
