@@ -353,8 +353,7 @@ def test_a_tagger_reads_other_forms_of_the_same_data(tmp_path: Path) -> None:
     texts = {
         "a.jsonl": "".join(json.dumps(row) + "\n" for row in lists),
         "b.conll": "\n\n".join("\n".join(f"{word} {tag}" for word, tag in row) for row in pairs) + "\n",
-        "c.conllu": "\n\n".join("\n".join(conllu(n, *pair) for n, pair in enumerate(row, 1)) for row in pairs)
-        + "\n",
+        "c.conllu": "\n\n".join("\n".join(conllu(n, *pair) for n, pair in enumerate(row, 1)) for row in pairs) + "\n",
         "d.txt": "Ada runs far\nAda runs away\n",
     }
     for name, text in texts.items():
