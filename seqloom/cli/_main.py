@@ -61,7 +61,7 @@ def _explain(error: Exception) -> int:
     if hasattr(error, "format_message"):  # an error of click, or of typer's own copy of it
         context = getattr(error, "ctx", None)
         hint = f" (seqloom {context.info_name} --help)" if context and context.parent else ""
-        return _complain(error.format_message() + _instead(error) + hint, error.exit_code)  # type: ignore[attr-defined]
+        return _complain((_renamed(error) or error.format_message()) + hint, error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, UserError) or hasattr(error, "exit_code"):
         return _complain(str(error), error.exit_code)
     if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():
@@ -71,11 +71,11 @@ def _explain(error: Exception) -> int:
     raise error
 
 
-def _instead(error: Exception) -> str:
-    """What replaced an option that chose a column, for a command that has columns."""
+def _renamed(error: Exception) -> str:
+    """What replaced an option that chose a column, if the command has columns."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     options = [option for param in context.command.params for option in param.opts] if context else []
-    return f" Use {RENAMED[name]}." if name in RENAMED and "--columns" in options else ""
+    return f"No such option: {name}; use {RENAMED[name]}" if name in RENAMED and "--columns" in options else ""
 
 
 def _complain(text: str, code: int) -> int:
