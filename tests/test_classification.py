@@ -231,7 +231,7 @@ def test_two_texts_and_several_labels(tmp_path: Path) -> None:
     data = write(tmp_path / "a.jsonl", second=True)
     run = small(tmp_path / "two", data, "bert", "data.second=other")
     rows_of = list(run.predict(str(data)))
-    assert len(rows_of) == 80 and {"text", "second", "label"} <= rows_of[0].keys()
+    assert len(rows_of) == 80 and {"text", "other", "label"} <= rows_of[0].keys()
     many = small(tmp_path / "many", write(tmp_path / "b.jsonl", multi=True), "gru", "data.separator=|")
     scores = many.summary["scores"]["valid"]
     assert {"micro_f1", "macro_f1", "accuracy"} <= scores.keys() and "tf-idf" in scores["baselines"]

@@ -142,7 +142,7 @@ def test_doctor_speaks_of_a_good_and_of_a_bad_file(run, book, tmp_path):
 def test_doctor_examines_pairs_by_the_columns_given_or_found(run, tmp_path):
     (tmp_path / "a.txt").write_text("Hi.\t嗨。\nRun!\t跑！\n", encoding="utf-8")
     arguments = ["doctor", "--task", "translation", "--data", str(tmp_path / "a.txt")]
-    code, out, _ = run(*arguments, "--source", "1", "--target", "2", "--valid", str(tmp_path / "a.txt"), "--json")
+    code, out, _ = run(*arguments, "--columns", "source=1,target=2", "--valid", str(tmp_path / "a.txt"), "--json")
     found = " ".join(f["message"] for f in json.loads(out)["findings"])
     assert code == 0 and "2 pairs" in found and "100.0% of the sources" in found
     code, out, _ = run(*arguments)

@@ -85,7 +85,7 @@ def test_several_labels_where_one_is_wanted_name_the_way_out(tmp_path: Path) -> 
 def test_plain_text_and_folders_are_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x\n")
-    with pytest.raises(UserError, match=r"plain text has no labels; .*-o data.column=2 -o data.label=1"):
+    with pytest.raises(UserError, match=r"plain text has no labels; .*--columns text=2,label=1"):
         open_labelled(str(path))
     with pytest.raises(UserError, match="a folder"):
         open_labelled(str(tmp_path))
@@ -255,11 +255,11 @@ def test_quotes_of_a_tsv_hold_cells_together_or_are_letters(tmp_path: Path) -> N
 def test_short_texts_that_are_told_by_their_spelling_are_read_by_character(tmp_path: Path) -> None:
     """Names whose ending gives the label, and orders whose first word does."""
     rng = np.random.default_rng(0)
-    stems = ["".join(rng.choice(list("bdfgklmnprstv"), 4)) for _ in range(300)]
+    stems = ["".join(rng.choice(list("bdfgklmnprstv"), 4)) for _ in range(600)]
     ending, order = {"a": "it", "ski": "pl"}, {"stop": "end", "start": "begin"}
     files = {
-        "names.csv": [f"{stem}{end},{label}" for stem in stems for end, label in ending.items()],
-        "orders.csv": [f"{word} {stem},{label}" for stem in stems for word, label in order.items()],
+        "names.csv": [f"{stem}{end},{ending[end]}" for stem, end in zip(stems, [*ending] * 300, strict=False)],
+        "orders.csv": [f"{word} {stem},{order[word]}" for stem, word in zip(stems, [*order] * 300, strict=False)],
     }
     kinds = {}
     for name, lines in files.items():

@@ -85,10 +85,10 @@ def test_sources_need_no_target_and_stand_in_any_format(run, trained, tmp_path):
     (tmp_path / "c.csv").write_text("x,the cat\ny,a dog\n")
     found = lines(run("predict", trained, "--data", tmp_path / "a.txt")[1])
     assert [(row["line"], row["source"]) for row in found] == [(1, "the cat"), (3, "a dog")]
-    found = lines(run("predict", trained, "--data", tmp_path / "b.jsonl", "--source", "en")[1])
+    found = lines(run("predict", trained, "--data", tmp_path / "b.jsonl", "--columns", "source=en")[1])
     assert "target" not in found[0] and found[1]["target"] == "un chien"
-    found = lines(run("predict", trained, "--data", tmp_path / "c.csv", "--source", "2")[1])
-    assert [row["source"] for row in found] == ["the cat", "a dog"]
+    found = lines(run("predict", trained, "--data", tmp_path / "c.csv", "--columns", "source=2")[1])
+    assert [row["2"] for row in found] == ["the cat", "a dog"]
 
 
 def test_the_best_few_come_sorted_and_the_first_is_the_prediction(run, trained):
@@ -182,7 +182,7 @@ BAD = {
     "no text": (["--text", " "], "--text: empty"),
     "no file": (["--data", "missing.tsv"], "missing.tsv: no such file"),
     "an empty file": (["--data", "empty.tsv"], "empty.tsv: contains no text"),
-    "no such column": (["--data", "pairs.tsv", "--source", "sourc"], "did you mean 'source'?"),
+    "no such column": (["--data", "pairs.tsv", "--columns", "source=sourc"], "did you mean 'source'?"),
     "too many of the best": (["--text", "a", "--beams", "2", "--n-best", "3"], "n_best=3: the search keeps 2"),
     "the best of what is drawn": (["--text", "a", "--temperature", "1", "--n-best", "2"], "the search keeps 1"),
     "drawn and searched": (["--text", "a", "--temperature", "1", "--beams", "2"], "searches for the most likely"),

@@ -159,23 +159,23 @@ def test_texts_and_labels_are_found(tmp_path: Path, case: str) -> None:
     [
         (
             "review:text, stars:stars, verdict:verdict",
-            "two columns could be the label: stars (5 values), verdict (2 values); say which: -o data.label=verdict",
+            "two columns could be the label: stars (5 values), verdict (2 values); say which: --columns label=verdict",
         ),
-        ("verdict, stars, text", "label: 1 (2 values), 2 (5 values); say which: -o data.label=1"),
+        ("verdict, stars, text", "label: 1 (2 values), 2 (5 values); say which: --columns label=1"),
         (
             "category:class, sentiment:verdict, age:stars, text:text",
             "two columns could be the label: category (3 values), sentiment (2 values); say which",
         ),
         (
             "one:text, two:text, kind:class",
-            "the text: one (8 words on average), two (8 words on average); say which: -o data.column=one",
+            "the text: one (8 words on average), two (8 words on average); say which: --columns text=one",
         ),
         (
             "review:text",
-            "looks like a label (few values that recur); say which: -o data.label=...; the only column is rev",
+            "looks like a label (few values that recur); say which: --columns label=review; the only column is rev",
         ),
-        ("text", "-o data.label=...; no header, one column: 1"),
-        ("a:price, b:price", "no column looks like a text; say which: -o data.column=...; columns: a, b"),
+        ("text", "--columns label=1; no header, one column: 1"),
+        ("a:price, b:price", "no column looks like a text; say which: --columns text=a; columns: a, b"),
     ],
 )
 def test_what_is_unclear_is_asked_in_one_line(tmp_path: Path, columns: str, wanted: str) -> None:
@@ -330,11 +330,11 @@ def test_measurements_and_labels_of_an_npz_are_found(tmp_path: Path) -> None:
 def test_the_doctor_says_which_columns_it_chose(tmp_path: Path) -> None:
     spec = table(tmp_path / "a.csv", "review:text, stars:stars")
     first, *others = doctor(spec, task="classification")
-    assert first.level == "note" and first.advice == "-o data.column=... to change" and len(others) > 1
+    assert first.level == "note" and first.advice == "--columns text=NAME to change" and len(others) > 1
     assert first.message == "columns: text = review (8 words on average), label = stars (5 values that recur)"
     unclear = table(tmp_path / "b.csv", "review:text, stars:stars, verdict:verdict")
     (only,) = doctor(unclear, task="classification")
-    assert only.level == "error" and "say which: -o data.label=verdict" in only.message
+    assert only.level == "error" and "say which: --columns label=verdict" in only.message
     assert "columns:" not in doctor(unclear, task="classification", column="review", label="stars")[0].message
 
 
@@ -420,7 +420,7 @@ def test_two_lists_of_tags_are_asked(tmp_path: Path) -> None:
     row = {"tokens": ["Ada", "runs"], "pos_tags": ["N", "V"], "ner_tags": ["B-PER", "O"]}
     (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
     asked = question("tagged", str(tmp_path / "a.jsonl"))
-    assert "2 lists could be the tags: pos_tags, ner_tags; say which: -o data.tags=ner_tags" in asked
+    assert "2 lists could be the tags: pos_tags, ner_tags; say which: --columns tags=ner_tags" in asked
     assert found("tagged", str(tmp_path / "a.jsonl"), tags="pos_tags") == {"words": "tokens"}
 
 
@@ -437,7 +437,7 @@ def test_passages_and_questions_are_found(tmp_path: Path) -> None:
     path.write_text(json.dumps({"context": "x", "question": "y", "answers": answers}) + "\n")
     assert found("questions", str(path)) == {}
     path.write_text(json.dumps({"title": "x", "question": "y", "answers": answers}) + "\n")
-    assert "no column looks like a passage; say which: -o data.context=..." in question("questions", str(path))
+    assert "no column looks like a passage; say which: --columns passage=title" in question("questions", str(path))
 
 
 def test_another_file_is_read_by_the_columns_of_the_run_or_by_those_given(tmp_path: Path) -> None:
@@ -448,16 +448,19 @@ def test_another_file_is_read_by_the_columns_of_the_run_or_by_those_given(tmp_pa
     run = fit(None, task="classification", data=spec, model="gru", out=tmp_path / "run",
               overrides=[*settings, "model.width=8", "train.threads=1"], quiet=True)  # fmt: skip
     assert "accuracy" in run.evaluate(table(tmp_path / "b.csv", "stars:stars, id:id, review:text"))
+    said: list[str] = []
+    run.say = said.append
     other = table(tmp_path / "c.csv", "comment:text, points:stars")
-    with pytest.raises(
-        UserError, match=r"c.csv:2: no column 'review'; available: comment, points.*-o data.column=\.\.\."
-    ):
-        run.evaluate(other)
-    with pytest.raises(UserError, match=r"no column 'stars'.*-o data.label=\.\.\."):
-        run.evaluate(other, column="comment")
-    with pytest.raises(UserError, match=r"no column 'review'.*-o data.column=\.\.\."):
-        list(run.predict(other))
-    assert "accuracy" in run.evaluate(other, column="comment", label="points")
-    bare = table(tmp_path / "d.csv", "stars, text")
-    assert "accuracy" in run.evaluate(bare, column=2, label=1)
-    assert len(list(run.predict(bare, columns={"column": 2}))) == 60
+    assert "accuracy" in run.evaluate(other) and said == ["columns: text = comment, label = points"]
+    assert len(list(run.predict(other))) == 60 and said[1:] == ["columns: text = comment"]
+    unclear = table(tmp_path / "d.csv", "comment:text, points:stars, verdict:verdict")
+    with pytest.raises(UserError, match=r"two columns could be the label: .*; say which: --columns label=verdict"):
+        run.evaluate(unclear)
+    assert "accuracy" in run.evaluate(unclear, columns={"label": "points"})
+    assert len(list(run.predict(unclear))) == 60, "a prediction needs no label"
+    with pytest.raises(UserError, match=r"no column 'coment'; .*did you mean 'comment'\? --columns text=comment"):
+        run.evaluate(other, columns={"text": "coment", "label": "points"})
+    bare = table(tmp_path / "e.csv", "stars, text")
+    assert "accuracy" in run.evaluate(bare, columns={"text": 2, "label": 1})
+    assert len(list(run.predict(bare, columns={"text": 2}))) == 60
+    assert "accuracy" in run.evaluate(other, column="comment", label="points"), "data options by their own names"

@@ -13,4 +13,8 @@ def main() -> None:
     )
     again: Run = seqloom.load("runs/book", int8=True)
     found: Comparison = seqloom.compare(data="book.txt", models=["lstm", "gpt"], out="runs/compare", seeds=2)
+    named = seqloom.doctor("reviews.csv", task="classification", columns={"text": 2, "label": "stars"}, separator="|")
+    scores = again.evaluate("other.txt", columns={"text": "body"})
+    rows = list(again.predict("other.csv", columns={"text": "body"}))
+    print(named, scores, rows)
     print(findings, run.summary, again.generate("Once"), found.report, seqloom.__version__)

@@ -15,6 +15,18 @@ from seqloom.core.errors import UserError
 COMMANDS = sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
 
 
+RENAMED = {  # options of earlier versions: what to give now
+    "--column": "--columns text=NAME",
+    "--label": "--columns label=NAME",
+    "--source": "--columns source=NAME",
+    "--target": "--columns target=NAME",
+    "--second": "--columns second=NAME",
+    "--word": "--columns words=NAME",
+    "--tag": "--columns tags=NAME",
+    "--separator": "-o data.separator=TEXT",
+}
+
+
 def make_app() -> typer.Typer:
     app = typer.Typer(
         name="seqloom",
@@ -49,7 +61,7 @@ def _explain(error: Exception) -> int:
     if hasattr(error, "format_message"):  # an error of click, or of typer's own copy of it
         context = getattr(error, "ctx", None)
         hint = f" (seqloom {context.info_name} --help)" if context and context.parent else ""
-        return _complain(error.format_message() + hint, error.exit_code)  # type: ignore[attr-defined]
+        return _complain((_renamed(error) or error.format_message()) + hint, error.exit_code)  # type: ignore[attr-defined]
     if isinstance(error, UserError) or hasattr(error, "exit_code"):
         return _complain(str(error), error.exit_code)
     if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error).lower():
@@ -57,6 +69,13 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError):
         return _complain(f"{error.filename or 'system'}: {error.strerror or error}", 1)
     raise error
+
+
+def _renamed(error: Exception) -> str:
+    """What replaced an option that chose a column, if the command has columns."""
+    name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    options = [option for param in context.command.params for option in param.opts] if context else []
+    return f"No such option: {name}; use {RENAMED[name]}" if name in RENAMED and "--columns" in options else ""
 
 
 def _complain(text: str, code: int) -> int:

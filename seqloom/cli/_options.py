@@ -13,20 +13,24 @@ from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to standard error.")]
-SourceColumn = Annotated[
-    str | None,
-    typer.Option(help="Pairs: source column, or its number without a header; default: as in training."),
+ColumnNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="ROLE=NAME,...",
+        help="Which column is what, e.g. text=review,label=stars; a number if there is no header; default: found.",
+    ),
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder created by `seqloom fit`.")]
 DataOverride = Annotated[
     list[str] | None,
-    typer.Option("-o", help="Any data setting, e.g. -o data.label=stars; default: as in training."),
+    typer.Option("-o", help="Any data setting, e.g. -o data.separator='|'; default: as in training."),
 ]
 
 
 def data_settings(command: str, overrides: Iterable[str]) -> Json:
-    """Overrides such as `data.time=date` as keyword arguments; other sections are refused."""
+    """Overrides such as `data.dayfirst=true` as keyword arguments; other sections are refused."""
     settings = parse_overrides(overrides)
     if strange := [path for path in settings if not path.startswith("data.")]:
         raise UserError(f"-o {strange[0]}: {command} takes data settings only, which begin with `data.`")

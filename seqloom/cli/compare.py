@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import JsonOutput
+from seqloom.cli._options import ColumnNames, JsonOutput
 from seqloom.cli._show import print_comparison, show
 
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
@@ -86,18 +86,20 @@ def command(
     max_params: MaxParams = None,
     max_latency_ms: MaxLatencyMs = None,
     streaming: Streaming = False,
+    columns: ColumnNames = None,
     override: Override = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it."""
     from seqloom.compare.comparing import compare
+    from seqloom.data.shapes.columns import parse_columns
 
     found = compare(
         data=data, models=models, out=out, task=task, valid=valid, test=test, params=params, count=count, budget=budget,
         trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
         pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
-        max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, overrides=override or (),
-        command=shlex.join(["seqloom", *sys.argv[1:]]),
+        max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()),
+        overrides=override or (),        command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
     show(shown, as_json, lambda result: print_comparison(result, found.report))

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import JsonOutput
+from seqloom.cli._options import ColumnNames, JsonOutput
 from seqloom.cli._show import print_summary, show
 
 
@@ -25,6 +25,7 @@ def command(
         str | None, typer.Option("--from", help="Run to start from: its encoder and tokenizer are reused.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; default: a new one under runs/.")] = None,
+    columns: ColumnNames = None,
     override: Annotated[
         list[str] | None, typer.Option("-o", help="Any setting, e.g. -o model.width=256 -o train.steps=500.")
     ] = None,
@@ -42,11 +43,13 @@ def command(
 
         with RunFolder(out).lock():
             pass  # report a run in use by another process before loading torch
+    from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.fit import fit
 
     run = fit(
         recipe, task=task, data=data, valid=valid, test=test, model=model, start=start, out=out,
-        overrides=override or (), choose=choose, command=shlex.join(["seqloom", *sys.argv[1:]]),
+        columns=parse_columns(columns or ()), overrides=override or (), choose=choose,
+        command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     if int(os.environ.get("RANK", 0)) == 0:
         names = [score.name for score in run.task.scores]

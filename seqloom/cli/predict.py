@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import DataOverride, Int8, JsonOutput, RunPath, SourceColumn, data_settings
+from seqloom.cli._options import ColumnNames, DataOverride, Int8, JsonOutput, RunPath, data_settings
 from seqloom.core.errors import UserError
-from seqloom.core.rows import Row
-from seqloom.runs.durable import make_folder, new_file, to_json, write_file
+from seqloom.core.rows import Json, Row
+from seqloom.runs.durable import make_folder, to_json, write_file
+
+if TYPE_CHECKING:
+    from seqloom.runs.predicting import Predictions
+    from seqloom.runs.run import Run
 
 _PATIENCE = 5.0  # seconds between two progress lines
 
-DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME to predict from.")]
+DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME to predict from; -: standard input.")]
 OneText = Annotated[str | None, typer.Option(help="One text to predict from, instead of --data.")]
 Passage = Annotated[str | None, typer.Option(help="Question answering: passage for the question in --text.")]
 OutPath = Annotated[
-    Path | None, typer.Option(help="Output file, replaced only when complete; default: standard output.")
+    Path | None,
+    typer.Option(
+        help="Output file: .jsonl, .csv, .tsv or .parquet; replaced only when complete; default: standard output."
+    ),
 ]
 Beams = Annotated[int | None, typer.Option(help="Number of beams; default: as in training.")]
 LengthPenalty = Annotated[
@@ -53,7 +59,6 @@ def command(
     text: OneText = None,
     passage: Passage = None,
     out: OutPath = None,
-    source: SourceColumn = None,
     beams: Beams = None,
     length_penalty: LengthPenalty = None,
     min_new: MinNew = None,
@@ -67,11 +72,12 @@ def command(
     alignments: Alignments = False,
     back: Back = None,
     chart: Chart = None,
+    columns: ColumnNames = None,
     override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Predict for each row: one JSON object per line, in order; a CSV table if --out ends in .csv."""
+    """Predict for each row, in order: its own columns and the prediction, as JSON lines or as a table."""
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
@@ -80,24 +86,42 @@ def command(
     _check_flags(data, text, passage, chart)
     check_out(out, data)
     check_out(chart, data)
+    from seqloom.data.piped import spooled
+    from seqloom.data.shapes.columns import parse_columns
+    from seqloom.runs.outputs import check_output
     from seqloom.runs.run import load
 
+    if out is not None:
+        check_output(out)
+    named = parse_columns(columns or ())
+    how: Json = {name: value for name, value in given.items() if value is not None}
+    how |= {"columns": named, "settings": data_settings("predict", override or ())}
     loaded = load(run, int8=int8)
-    columns = ({"source": source} if source else {}) | data_settings("predict", override or ())
-    how = {name: value for name, value in given.items() if value is not None}
-    if chart is not None and data is not None:
-        from seqloom.explain.forecasts import page
+    numbered = any(name.isdecimal() for name in named.values())
+    with spooled(sys.stdin.buffer, numbered) if data == "-" else nullcontext(data) as place:
+        if chart is not None and place is not None:
+            _draw(loaded, str(place), chart, how)
+            loaded.say = lambda text: None  # the columns were told once
+        texts = [] if text is None else [text.strip()]
+        _deliver(loaded.predict(None if place is None else str(place), texts=texts, **how), out, as_json)
 
-        drawn = page(loaded.pictures(data, columns=columns, **how), loaded)
-        make_folder(chart.parent)
-        write_file(chart, drawn.encode())
-    predictions = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
+
+def _draw(run: Run, data: str, chart: Path, how: Json) -> None:
+    from seqloom.explain.forecasts import page
+
+    drawn = page(run.pictures(data, **how), run)
+    make_folder(chart.parent)
+    write_file(chart, drawn.encode())
+
+
+def _deliver(predictions: Predictions, out: Path | None, as_json: bool) -> None:
+    from seqloom.runs.outputs import write_predictions
+
     if out is None:
-        _print_lines(_watched(predictions))
+        for row in _watched(predictions):
+            print(to_json(row).decode(), flush=True)
         return
-    make_folder(out.parent)
-    with new_file(out) as file:
-        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(predictions), file)
+    count, cut = write_predictions(_watched(predictions), out, predictions.complete)
     if as_json:
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
@@ -124,33 +148,3 @@ def _watched(predictions: Iterable[Row]) -> Iterator[Row]:
         if now - reported >= _PATIENCE:
             reported = now
             print(f"{done:,} predictions, {done / (now - started):,.1f} per second", file=sys.stderr, flush=True)
-
-
-def _print_lines(predictions: Iterable[Row]) -> None:
-    for row in predictions:
-        print(to_json(row).decode(), flush=True)
-
-
-def _write_lines(predictions: Iterable[Row], file: BinaryIO) -> tuple[int, int]:
-    """The number of predictions, and of those from a truncated source."""
-    count = cut = 0
-    for row in predictions:
-        file.write(to_json(row) + b"\n")
-        count, cut = count + 1, cut + bool(row.get("cut"))
-    return count, cut
-
-
-def _write_table(predictions: Iterable[Row], file: BinaryIO) -> tuple[int, int]:
-    """The same as CSV: the keys of the first prediction are the columns; lists and objects are written as JSON."""
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer: csv.DictWriter | None = None
-    count = 0
-    for row in predictions:
-        if writer is None:
-            writer = csv.DictWriter(text, list(row), extrasaction="ignore")
-            writer.writeheader()
-        plain = {k: to_json(v).decode() if isinstance(v, dict | list) else v for k, v in row.items()}
-        writer.writerow(plain)
-        count += 1
-    text.detach()
-    return count, 0

@@ -27,7 +27,7 @@ from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
-from seqloom.compare.plan import Plan, Pretraining
+from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files, table
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
@@ -35,6 +35,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
 from seqloom.data.memory import Data
+from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -46,7 +47,6 @@ from seqloom.lab.worker import known
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.given import Named, Section, place, settings
-from seqloom.runs.guess import guess_task
 from seqloom.runs.record import versions
 from seqloom.runs.terminal import reporter
 from seqloom.train.loop import Interrupted
@@ -92,6 +92,7 @@ def compare(
     examples: str = EXAMPLES,
     jobs: int = 1,
     on: str = "local",
+    columns: Columns | None = None,
     train: Section = None,
     tokenizer: Section = None,
     options: Section = None,
@@ -106,21 +107,22 @@ def compare(
     """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
     (`train`, `tokenizer`, `options`), as in `seqloom.fit`.
 
-    Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
-    the folder is named after the data.
+    `columns`: names by role, like {"label": "stars"}. Without `task`, it is guessed from the data; without `models`,
+    those that suit the task are compared; without `out`, the folder is named after the data.
     """
     _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
     names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
-    specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], watch)
+    specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], columns or {}, watch)
     models = default_models(name) if models is None else models
     plan = Plan(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
         params=None if params is None else round(parse_amount(str(params), "--params")),
         count=count,  # type: ignore[arg-type]
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, seeds=seeds, seed=seed,
-        overrides=(*placed.overrides, *overrides), threads=max(1, _cores() // jobs),
+        overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
+        threads=max(1, _cores() // jobs),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
     most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
@@ -141,9 +143,9 @@ def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: fl
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
 
 
-def _guessed(data: str, watch: Watch) -> str:
+def _guessed(data: str, columns: Columns, watch: Watch) -> str:
     """The task that suits the data best."""
-    found = guess_task(data)
+    found = guesses(data, columns)
     if not found:
         raise UserError(f"{data}: it does not show what is to be learned from it; say so with --task")
     task, reason = found[0]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from seqloom.core.config import Strict
+from seqloom.core.config import Strict, as_overrides, merge, parse_overrides
 from seqloom.core.errors import UserError
+from seqloom.data.shapes import find_shape
+from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.lab.rules import Budget, Rules, parse_amount
+from seqloom.runs.guess import Guess, guess_task
+from seqloom.runs.registry import find_config
 
 
 class Pretraining(Strict):
@@ -32,3 +37,17 @@ class Plan(Rules):
     params: int | None
     count: Literal["all", "backbone"]
     pretraining: Pretraining | None = None
+
+
+def column_overrides(task: str, columns: Columns, overrides: Sequence[str]) -> list[str]:
+    """The columns as settings, beside the other `overrides`: they are part of what identifies a comparison."""
+    own = merge(parse_overrides(overrides)).get("task", {})
+    options = column_options(find_shape(find_config("tasks", task).shape(own)), columns)
+    return as_overrides({"data": options})
+
+
+def guesses(data: str, columns: Columns) -> list[Guess]:
+    """Tasks that suit the data, the likeliest first; if possible, those with the roles of these columns."""
+    found = guess_task(data)
+    shapes = {task: find_shape(find_config("tasks", task).shapes[0]) for task, _ in found}
+    return [guess for guess in found if columns.keys() <= shapes[guess[0]].columns.keys()] or found

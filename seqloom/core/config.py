@@ -97,7 +97,7 @@ def _parse_value(text: str) -> Any:
 
 def _typed(value: Any) -> str:
     if isinstance(value, str):
-        return value if _parse_value(value.strip()) == value else json.dumps(value)
+        return value if _parse_value(value.strip()) == value else json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

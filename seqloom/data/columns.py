@@ -8,6 +8,7 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import read_lines, suffix
+from seqloom.data.role_names import flag
 from seqloom.data.rows import READERS, Rows, find_delimiter, read_fields, read_tabbed, read_tsv, text_of
 
 TABLES = {".csv", ".tsv"}  # may have no header
@@ -27,19 +28,29 @@ def find_columns(
 
     Columns given as numbers, counted from 1, are those of a CSV or TSV (or other tab-separated text) without a header;
     tab-separated text of another kind has one if its first line has these names. A `loose` column may also hold
-    numbers, or lists of texts and numbers, which become one item per line. `roles`: the data options that name the
-    columns, for the error if one is not there.
+    numbers, or lists of texts and numbers, which become one item per line. `roles`: those of the columns, for the
+    error if one is not there.
     """
     kind = suffix(path)
-    options = dict(zip(columns, roles, strict=False))
+    named = dict(zip(columns, roles, strict=False))
     if (kind in TABLES or kind not in READERS) and (numbers := _numbers(columns)):
         last = int(optional) if optional and optional.isdecimal() else None
-        return lambda: _numbered(path, numbers, last, options)
+        return lambda: _numbered(path, numbers, last, named)
     if kind in READERS:
-        return lambda: _named(path, READERS[kind], columns, optional, loose, options)
+        return lambda: _named(path, READERS[kind], columns, optional, loose, named)
     if set(columns) <= set(_first_fields(path)):
-        return lambda: _named(path, read_tsv, columns, optional, loose, options)
+        return lambda: _named(path, read_tsv, columns, optional, loose, named)
     return None
+
+
+def whole_rows(path: Path, columns: list[str]) -> Rows | None:
+    """All columns of each row of the file, as `find_columns` reads it; without a header, under their numbers."""
+    kind = suffix(path)
+    if (kind in TABLES or kind not in READERS) and _numbers(columns):
+        return ((line, {str(n): cell for n, cell in enumerate(fields, 1)}) for line, fields in _lines(path))
+    if kind in READERS:
+        return READERS[kind](path)
+    return read_tsv(path) if set(columns) <= set(_first_fields(path)) else None
 
 
 def clean(text: str) -> str:
@@ -70,14 +81,14 @@ def _named(
     columns: list[str],
     optional: str | None,
     loose: Collection[str],
-    options: Mapping[str, str],
+    roles: Mapping[str, str],
 ) -> Cells:
     way_out = NO_HEADER if suffix(path) in TABLES else ""
     for number, row in read(path):
         row |= {column: as_text(row[column]) for column in loose if column in row}
         selected = [*columns, optional] if optional and isinstance(row.get(optional), str) else columns
         place = f"{path}:{number}"
-        yield number, [text_of(row, column, place, way_out, options.get(column)) for column in selected]
+        yield number, [text_of(row, column, place, way_out, roles.get(column)) for column in selected]
 
 
 def as_text(value: Any) -> Any:
@@ -90,11 +101,15 @@ def as_text(value: Any) -> Any:
     return "\n".join(parts) if isinstance(value, list) and all(isinstance(part, str) for part in parts) else value
 
 
-def _numbered(path: Path, numbers: list[int], optional: int | None, options: Mapping[str, str]) -> Cells:
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return read_fields(path, find_delimiter(path)) if suffix(path) == ".csv" else read_tabbed(path)
+
+
+def _numbered(path: Path, numbers: list[int], optional: int | None, roles: Mapping[str, str]) -> Cells:
     last = max(numbers)
-    option = options.get(str(last))
-    way_out = f"; say which it is here: -o data.{option}=..." if option else ""
-    for number, fields in read_fields(path, find_delimiter(path)) if suffix(path) == ".csv" else read_tabbed(path):
+    role = roles.get(str(last))
+    way_out = f"; say which it is here: {flag(role, 'NUMBER')}" if role else ""
+    for number, fields in _lines(path):
         if len(fields) < last:
             columns = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
             separators = "commas" if suffix(path) == ".csv" else "tabs"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from seqloom.data.findings import Finding
+from seqloom.data.role_names import flag
 
 FEW = 20  # rows per label
 UNEVEN = 10  # ratio of the most to the least frequent label
@@ -38,7 +39,7 @@ def examine_labels(train: HasLabels, valid: HasLabels) -> Iterator[Finding]:
         message = f"{len(rare):,} labels have fewer than {FEW} rows: {_names(rare)}"
         yield Finding("warning", message, "collect more rows, or merge labels")
     if len(counts) > MANY:
-        yield Finding("warning", f"{len(counts):,} different labels", "is it the right column? choose it by --label")
+        yield Finding("warning", f"{len(counts):,} different labels", f"is it the right column? {flag('label')}")
     if strange := [name for name in valid.labels if name not in train.labels]:
         advice = "they always count as errors; add some of their rows to the training set"
         yield Finding("warning", f"labels found only in the validation set: {_names(strange)}", advice)

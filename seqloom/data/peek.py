@@ -6,7 +6,7 @@ The first rows are read; `far` also takes some of the following ones, since a fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -47,6 +47,15 @@ def peek(spec: str, header: bool | None = None, far: bool = False) -> Peek | Non
         return _of_fields(spec, [fields for _, fields in _some(_fields(path, kind), far)], header, kind == ".csv")
     except (UserError, OSError, ValueError):
         return None
+
+
+def lacking(spec: str, names: Mapping[str, object]) -> set[str]:
+    """The keys of those names, or numbers, of columns that a table does not have; none if it is no table."""
+    found = {}
+    for key, name in names.items():
+        table = peek(spec, header=not str(name).isdecimal())
+        found[key] = table is None or str(name) in table.names
+    return {key for key, there in found.items() if not there}
 
 
 def _some(rows: Iterator[tuple[int, Any]], far: bool) -> Iterator[tuple[int, Any]]:

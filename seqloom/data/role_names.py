@@ -6,6 +6,7 @@ Names are compared without regard to case and separators: `review_text`, `Review
 from __future__ import annotations
 
 import re
+import shlex
 from functools import lru_cache
 
 TEXT = {
@@ -85,6 +86,15 @@ LANGUAGES = {
     "日文", "日语", "韩文", "韩语", "俄文", "俄语", "西班牙文", "西班牙语", "文言文", "白话文", "现代文",
     "古文",
 }  # fmt: skip
+
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")  # needs no quotes in a shell
+
+
+def flag(role: str, name: str = "NAME") -> str:
+    """The option that says which column has a role, as the user would type it."""
+    text = f"{role}={name}"
+    return f"--columns {text}" if _PLAIN.fullmatch(text) else "--columns " + shlex.quote(text)
 
 
 @lru_cache(1 << 12)

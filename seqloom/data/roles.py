@@ -19,7 +19,7 @@ from seqloom.data.columns import as_text
 from seqloom.data.files import suffix
 from seqloom.data.header import is_date, is_number
 from seqloom.data.peek import Peek, peek
-from seqloom.data.role_names import DIVISIONS, names_a_text, names_an_identifier, plain
+from seqloom.data.role_names import DIVISIONS, flag, names_a_text, names_an_identifier, plain
 from seqloom.data.rows import READERS
 
 MANY = 30  # rows from which shares are meaningful
@@ -209,13 +209,13 @@ def chosen(table: Table, defaults: Mapping[str, str | None], found: Mapping[str,
 
 
 def ask(table: Table, role: str, what: str, columns: Sequence[Column]) -> UserError:
-    """The question that one option answers."""
+    """The question that --columns answers."""
     counted = {2: "two", 3: "three", 4: "four"}.get(len(columns), f"{len(columns)}")
     shown = ", ".join(f"{_short(column.name)} ({_kind(column)})" for column in columns[:6])
     more = ", ..." if len(columns) > 6 else ""
     likely = min(columns, key=lambda column: column.distinct) if role == "label" else columns[0]
     return UserError(
-        f"{table.spec}: {counted} columns could be {what}: {shown}{more}; say which: -o data.{role}={_quoted(likely)}"
+        f"{table.spec}: {counted} columns could be {what}: {shown}{more}; say which: {flag(role, likely.name)}"
     )
 
 
@@ -226,15 +226,13 @@ def missing(table: Table, role: str, what: str) -> UserError:
         there = (
             "no header, one column:" if len(table.names) == 1 else f"no header, {len(table.names)} columns, by number:"
         )
-    return UserError(f"{table.spec}: no column looks like {what}; say which: -o data.{role}=...; {there} {columns}")
+    likely = min(table.free(), key=lambda c: c.distinct if role == "label" else -c.length, default=None)
+    which = flag(role, likely.name if likely else "NAME")
+    return UserError(f"{table.spec}: no column looks like {what}; say which: {which}; {there} {columns}")
 
 
 def _kind(column: Column) -> str:
     return column.size if column.label or not column.varied else f"{column.words:.0f} words on average"
-
-
-def _quoted(column: Column) -> str:
-    return column.name if column.name.isidentifier() or column.name.isdecimal() else f"'{column.name}'"
 
 
 def _short(name: str) -> str:
@@ -253,7 +251,7 @@ def texts_of(columns: Sequence[Column]) -> list[Column]:
     return [max(readable, key=lambda column: column.length)] if readable else []
 
 
-def the_text(table: Table, columns: Sequence[Column], role: str = "column") -> tuple[Column, str]:
+def the_text(table: Table, columns: Sequence[Column], role: str = "text") -> tuple[Column, str]:
     """The only one that could be the text, or the only one of them that is named like one."""
     found = texts_of(columns)
     if not found:

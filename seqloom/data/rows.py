@@ -17,6 +17,7 @@ from typing import Any
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.data.files import read_lines
+from seqloom.data.role_names import flag
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
 
@@ -129,12 +130,12 @@ READERS: dict[str, Callable[[Path], Rows]] = {
 }
 
 
-def text_of(row: Json, column: str, place: str, way_out: str = "", option: str | None = None) -> str:
-    """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name; `option`:
-    the data option that names it."""
+def text_of(row: Json, column: str, place: str, way_out: str = "", role: str | None = None) -> str:
+    """The content of a column, checked to be text; `way_out`: hint if no column has this or a similar name; `role`:
+    what it is to the task."""
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
-        which = f"-o data.{option}={near[0] if near else '...'}" if option else ""
+        which = flag(role, near[0] if near else "NAME") if role else ""
         hint = f"; did you mean {near[0]!r}?" if near else way_out
         hint += f"{' ' if near else '; say which: '}{which}" if which else ""
         names = ", ".join(_short(name) for name in row) or "none"

@@ -100,7 +100,7 @@ def open_text(spec: str, column: str = "text") -> Source:
 def _open_file(path: Path, column: str) -> Source:
     if suffix(path) not in READERS:
         return _File(path)
-    read = find_columns(path, [column], roles=("column",)) or (lambda: iter(()))
+    read = find_columns(path, [column], roles=("text",)) or (lambda: iter(()))
     return Source(str(path), lambda: as_documents(text for _, (text,) in read() if text), documents=True)
 
 

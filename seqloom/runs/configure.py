@@ -17,6 +17,7 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
 from seqloom.data.shapes import find_shape, shape_names
+from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import find_config, section
@@ -83,10 +84,18 @@ def configure(
 
 
 def read_request(
-    recipe: Path | None, flags: Mapping[str, object], overrides: Iterable[str] = (), say: Say = silent
+    recipe: Path | None,
+    flags: Mapping[str, object],
+    overrides: Iterable[str] = (),
+    say: Say = silent,
+    columns: Columns = MappingProxyType({}),
 ) -> Request:
-    """The user's settings: recipe, flags, -o; the later wins. Mistakes are reported before any data is read."""
-    given = move_options(merge(read_toml(recipe) if recipe else {}, flags, parse_overrides(overrides)), say)
+    """The user's settings: recipe, flags, columns, -o; the later wins. Mistakes are reported before any data is read.
+
+    `columns`: names by role.
+    """
+    typed = parse_overrides(overrides)
+    given = move_options(merge(read_toml(recipe) if recipe else {}, flags, typed), say)
     if start := given.get("train", {}).get("start"):
         given = _start_from(start, given)
     chosen = {
@@ -95,6 +104,8 @@ def read_request(
     }
     task, model = find_config("tasks", chosen["task"]), find_config("models", chosen["model"])
     shape = find_shape(task.shape(given["task"]))
+    own = {f"data.{option}": name for option, name in column_options(shape, columns).items()}
+    given = merge(given, {path: name for path, name in own.items() if path not in typed})
     kinds: dict[str, type[Strict]] = {
         "task": task, "model": model, "data": shape.options, "tokenizer": shape.tokenizer, "train": TrainConfig
     }  # fmt: skip

@@ -13,12 +13,13 @@ from seqloom.core.task import TaskConfig
 from seqloom.data.findings import Finding
 from seqloom.data.memory import Data
 from seqloom.data.options import DataOptions
+from seqloom.data.role_names import flag
 from seqloom.data.shapes import find_shape
+from seqloom.data.shapes.columns import Columns, column_options, role_of
 from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.given import place
 from seqloom.runs.registry import find_config
 
-TITLES = {"column": "text", "second": "second text"}  # of data options that choose a column; others say it themselves
 _PROBED = ("gru", "transformer")  # one causal model, and one with a bidirectional encoder
 
 
@@ -36,39 +37,50 @@ class ProbedTask(Protocol):
 
 
 def doctor(
-    data: Data, *, task: str | None = None, valid: Data = None, **columns: str | int | float | None
+    data: Data,
+    *,
+    task: str | None = None,
+    valid: Data = None,
+    columns: Columns | None = None,
+    **options: str | int | float | None,
 ) -> list[Finding]:
     """Check data for mistakes before training on it.
 
     `data`: a path, or data in memory as in `seqloom.fit`; `valid`: validation data, to find overlap with the training
-    data; `columns`: other options of the data section, such as `label="stars"`.
+    data; `columns`: names by role, like {"label": "stars"}; `options`: others of the data section, such as
+    `separator="|"`.
     """
-    columns = {name: value for name, value in columns.items() if value is not None}
-    placed = place({"train": data, "valid": valid}, task, as_overrides({"data": columns}))
-    columns = placed.data_options | columns
+    options = {name: value for name, value in options.items() if value is not None}
+    placed = place({"train": data, "valid": valid}, task, as_overrides({"data": options}))
+    options = placed.data_options | options
     data, valid = placed.specs["train"], placed.specs.get("valid")
     config = find_config("tasks", placed.task or "language_model")
     shape = _shape(config, data)
+    given = {**column_options(shape, columns or {}), **options}
     try:
-        chosen = shape.roles(data, columns)
+        chosen = shape.roles(data, given)
     except UserError as error:
         return [Finding("error", str(error))]
-    settings = {"train": data, "valid": valid} | {c.path.removeprefix("data."): c.value for c in chosen} | columns
-    options = validate({"data": shape.options}, {"data": settings})["data"]
-    found = [*_columns(chosen), *shape.examine(options)]
+    settings = {"train": data, "valid": valid} | {c.path.removeprefix("data."): c.value for c in chosen} | given
+    own = validate({"data": shape.options}, {"data": settings})["data"]
+    found = [*_columns(shape, chosen), *shape.examine(own)]
     probes: tuple[Json, ...] = getattr(config, "probes", ())
     if probes and not any(finding.level == "error" for finding in found):
-        found.append(probe(config, probes, shape, options))
+        found.append(probe(config, probes, shape, own))
     return found
 
 
-def _columns(chosen: list[Choice]) -> list[Finding]:
+def _columns(shape: AnyShape, chosen: list[Choice]) -> list[Finding]:
     """What was chosen because it was not given, and how to change it."""
     if not chosen:
         return []
-    roles = [(choice.path.removeprefix("data."), choice) for choice in chosen]
-    shown = ", ".join(f"{TITLES.get(role, role)} = {choice.value} ({choice.reason})" for role, choice in roles)
-    return [Finding("note", f"columns: {shown}", f"-o {chosen[0].path}=... to change")]
+    options = [choice.path.removeprefix("data.") for choice in chosen]
+    roles = [role_of(shape, option) for option in options]
+    titles = [role or option for role, option in zip(roles, options, strict=True)]
+    shown = ", ".join(f"{title} = {c.value} ({c.reason})" for title, c in zip(titles, chosen, strict=True))
+    first = next(filter(None, roles), None)
+    change = flag(first) if first else f"-o {chosen[0].path}=..."
+    return [Finding("note", f"columns: {shown}", f"{change} to change")]
 
 
 def _shape(config: type[TaskConfig], data: str) -> AnyShape:

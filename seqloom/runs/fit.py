@@ -23,6 +23,7 @@ from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
+from seqloom.data.shapes.columns import Columns
 from seqloom.runs import choosing
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
@@ -65,6 +66,7 @@ def fit(
     test: Data = None,
     start: str | Path | None = None,
     out: str | Path | None = None,
+    columns: Columns | None = None,
     train: Section = None,
     tokenizer: Section = None,
     options: Section = None,
@@ -78,10 +80,11 @@ def fit(
     `data`, `valid`, `test`: paths, or data in memory: a list of texts, `(X, y)`, a list of pairs or of dicts, a pandas
     or polars data frame, a Hugging Face dataset, an array of numbers; without `task`, its form shows the task.
     `task`, `model`: a name, or a dict of options with a "name"; `train`, `tokenizer`: dicts of options, like
-    {"steps": 200}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: the same as texts, as
-    after -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by
-    default a new one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only
-    the columns), else their listed defaults hold; `command`: recorded with the run.
+    {"steps": 200}; `columns`: names by role, like {"label": "stars"}; `options`: any setting by its path, like
+    {"data.season": 24}; `overrides`: the same as texts, as after -o. `recipe`: settings in a TOML file; `start`: a run
+    to start from (--from); `out`: the run folder, by default a new one under runs/; `choose`: settings that are not
+    given are chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`:
+    recorded with the run.
     """
     names, overrides = settings(overrides, options, task=task, model=model, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)
@@ -94,8 +97,8 @@ def fit(
     main = int(os.environ.get("RANK", 0)) == 0
     talk: Reporter = Silent() if quiet or not main else reporter()
     given = {path: value for path, value in flags.items() if value is not None}
-    request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say)
-    config, choices = _settle(request, Path(out) if out else None, choose, columns=recipe is not None)
+    request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say, columns or {})
+    config, choices = _settle(request, Path(out) if out else None, choose, only_columns=recipe is not None)
     engine = Engine(config.train)
     Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # checks divisibility
     if out is None and engine.world > 1:
@@ -113,16 +116,16 @@ class Chosen:
     choices: list[Choice]
 
 
-def _settle(request: Request, out: Path | None, choose: bool, columns: bool) -> tuple[RunConfig, list[Choice]]:
+def _settle(request: Request, out: Path | None, choose: bool, only_columns: bool) -> tuple[RunConfig, list[Choice]]:
     """Complete settings: those of the run in this folder, if there is one; else chosen from the data.
 
-    `columns`: choose only which column is what.
+    `only_columns`: choose only which column is what.
     """
     if not choose:
         return request.settle(), []
     if out and (out / "run.json").exists():
         return request.settle(choosing.recorded(RunFolder(out).record())), []
-    choices = choosing.choose(request, columns)
+    choices = choosing.choose(request, only_columns)
     return request.settle({choice.path: choice.value for choice in choices}), choices
 
 

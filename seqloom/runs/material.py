@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
-from seqloom.core.rows import Json, Part, Row, Rows, Vocabulary
+from seqloom.core.rows import Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask
 from seqloom.data.options import DataOptions
+from seqloom.data.shapes.columns import role_of
 from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
 from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers import Tokenizer
@@ -41,20 +42,22 @@ class Material:
         """All parts, ready for training and evaluation."""
         return self.shape.prepare_parts(self.parts, vocabulary, talk or Silent())
 
-    def read(self, spec: str, vocabulary: Vocabulary, **columns: object) -> Rows:
+    def read(self, spec: str, vocabulary: Vocabulary, options: DataOptions) -> Rows:
         """Another file of the same shape, ready for evaluation."""
-        rows: Rows = self.shape.prepare(self.shape.open(spec, self._with(columns)), vocabulary)
+        rows: Rows = self.shape.prepare(self.shape.open(spec, options), vocabulary)
         return rows
 
-    def sources(self, spec: str, **columns: object) -> Iterator[Row]:
-        """Another file, as rows to predict from."""
-        return self.shape.sources(spec, self._with(columns))
-
-    def _with(self, columns: Mapping[str, object]) -> DataOptions:
-        """The options that the run recorded, with others for a file whose columns have other names."""
-        changed = {**self.options.model_dump(), **columns}
-        options: DataOptions = validate({"data": self.shape.options}, {"data": changed})["data"]
-        return options
+    def options_for(
+        self, spec: str, vocabulary: Vocabulary, given: Mapping[str, object], predict: bool = False
+    ) -> tuple[DataOptions, dict[str, object]]:
+        """The options that the run recorded, with those given for another file and those found in it where its columns
+        have other names; and the columns found, by their roles. `predict`: only what a prediction needs."""
+        before = self.options.model_dump()
+        found = self.shape.elsewhere(spec, self.options, given, vocabulary, predict)
+        options: DataOptions = validate({"data": self.shape.options}, {"data": {**before, **found, **given}})["data"]
+        new = {option: name for option, name in found.items() if name is not None and name != before[option]}
+        gone = self.shape.lacks(spec, new)  # a default that is not there either, because it is not needed
+        return options, {role_of(self.shape, o) or o: name for o, name in new.items() if o not in gone}
 
     def facts(self) -> Json:
         """Name, size and hash of each part."""

@@ -16,6 +16,8 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.task import AnyTask
 from seqloom.data.memory import Data, is_path, like, store
+from seqloom.data.options import DataOptions
+from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.decode.beam import beam_search
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
@@ -23,9 +25,11 @@ from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
+from seqloom.runs.predicting import Predictions, beside
 from seqloom.runs.registry import model_config
-from seqloom.runs.settings import RunConfig
+from seqloom.runs.settings import RunConfig, Say
 from seqloom.runs.shown import as_html, as_text
+from seqloom.runs.terminal import Plain
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -45,6 +49,7 @@ class Run:
     ) -> None:
         self.folder, self.config, self.task, self.model = folder, config, task, model.eval()
         self.tokenizer = vocabulary
+        self.say: Say = Plain().say  # about choices that were made; replace it to be told elsewhere, or not at all
 
     def __repr__(self) -> str:
         return as_text(str(self.folder.path), self.config, self.summary, self.task)
@@ -67,14 +72,16 @@ class Run:
         """Its data, and the reader for other data of the same shape."""
         return Material(self.config)
 
-    def evaluate(self, data: Data, **columns: object) -> Json:
-        """Scores on a file, or on data in memory as in `seqloom.fit`, with their protocol and the naive baselines;
-        `columns` as in the data section."""
+    def evaluate(self, data: Data, *, columns: Columns | None = None, **options: object) -> Json:
+        """Scores on a file, or on data in memory as in `seqloom.fit`, with their protocol and the naive baselines.
+
+        `columns`: names by role, like {"label": "stars"}, where they are others than in training and cannot be found;
+        `options`: others of the data section.
+        """
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         spec, needed = self._placed(data)
-        return self.task.evaluate(
-            self.model, self.material.read(spec, self.tokenizer, **needed, **columns), naive=naive
-        )
+        rows = self.material.read(spec, self.tokenizer, self._options(spec, columns, needed | options))
+        return self.task.evaluate(self.model, rows, naive=naive)
 
     @overload
     def predict(
@@ -82,40 +89,61 @@ class Run:
         data: str | Path | None = None,
         *,
         texts: Iterable[str] = (),
-        columns: Mapping[str, object] | None = None,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
         **options: Any,
-    ) -> Iterator[Row]: ...
+    ) -> Predictions: ...
 
     @overload
-    def predict(self, data: list[Any], *, columns: Mapping[str, object] | None = None, **options: Any) -> list[Row]: ...
+    def predict(
+        self,
+        data: list[Any],
+        *,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> list[Row]: ...
 
     @overload
-    def predict(self, data: Data, *, columns: Mapping[str, object] | None = None, **options: Any) -> Any: ...
+    def predict(
+        self,
+        data: Data,
+        *,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> Any: ...
 
     def predict(
         self,
         data: Data = None,
         *,
         texts: Iterable[str] = (),
-        columns: Mapping[str, object] | None = None,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
         **options: Any,
     ) -> Any:
-        """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
+        """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily. The other
+        columns of a table come along.
 
         For data in memory a list of them; for a data frame or dataset another one, with the predictions as columns.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
-        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"}.
+        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns`: names by role, like {"text": "body"},
+        where they are others than in training and cannot be found; `settings`: other options of the data section.
         """
         self._check_verb("predict")
-        rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
-        if data is not None and not is_path(data):
-            spec, needed = self._placed(data)
-            return like(data, list(self.predict(spec, columns={**needed, **(columns or {})}, **options)))
-        if data is not None:
-            data = str(data)
-            rows = self.material.sources(data, **(columns or {}))
-        return self.task.predict(self.model, rows, **options)
+        if data is None:
+            rows = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+            return Predictions(self.task.predict(self.model, rows, **options))
+        spec, needed = self._placed(data)
+        how, shape = self._options(spec, columns, {**needed, **(settings or {})}, predict=True), self.material.shape
+        found = self.task.predict(self.model, shape.sources(spec, how), **options)
+        table = shape.table(spec, how)
+        if table is not None:
+            echoes = {field: getattr(how, option, option) for field, option in shape.echoes.items()}
+            found = beside(table, found, echoes)
+        return Predictions(found, complete=table is not None) if is_path(data) else like(data, list(found))
 
     def _placed(self, data: Data) -> tuple[str, Json]:
         """A path, and the data options with which it is read."""
@@ -124,11 +152,19 @@ class Run:
         stored = store(data, self.material.shape.layout(self.material.options.model_dump(), self.tokenizer))
         return stored.spec, {p.removeprefix("data."): v for p, v in stored.settings.items() if p.startswith("data.")}
 
-    def pictures(self, data: str, *, columns: Mapping[str, object] | None = None, **options: Any) -> Iterator[Json]:
+    def pictures(
+        self,
+        data: str,
+        *,
+        columns: Columns | None = None,
+        settings: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> Iterator[Json]:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""
         if not isinstance(self.task, DrawnTask):
             raise UserError(f"a {self.task.name} run has no charts; leave --chart out")
-        return self.task.pictures(self.model, self.material.sources(data, **(columns or {})), **options)
+        how = self._options(data, columns, settings or {}, predict=True)
+        return self.task.pictures(self.model, self.material.shape.sources(data, how), **options)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.
@@ -178,6 +214,16 @@ class Run:
         prompts = [self._prompt(prompt)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
+
+    def _options(
+        self, data: str, columns: Columns | None, options: Mapping[str, object], predict: bool = False
+    ) -> DataOptions:
+        """How to read another file; says which columns were found where they have other names than in training."""
+        given = {**column_options(self.material.shape, columns or {}), **options}
+        how, found = self.material.options_for(data, self.tokenizer, given, predict)
+        if found:
+            self.say(f"columns: {', '.join(f'{role} = {name}' for role, name in found.items())}")
+        return how
 
     def _check_verb(self, verb: str) -> None:
         if verb != self.task.verb:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seqloom.core.rows import Row
+from seqloom.data.flat import flat
 from seqloom.data.memory.forms import Data, is_frame, package
 
 ACTUAL = "_actual"  # ending of a column of the data that has the name of a predicted one
@@ -18,6 +19,7 @@ def like(data: Data, rows: Sequence[Row]) -> Any:
     kind = package(data)
     if kind not in ("pandas", "polars", "datasets"):
         return rows
+    rows = [flat(row) for row in rows]
     if not is_frame(data) or len(rows) != len(data):  # a single column; forecasts, which have rows of their own
         return _made(kind, rows)
     own = list(data.column_names if kind == "datasets" else data.columns)

@@ -18,7 +18,10 @@ from seqloom.core.rows import Part, Row, Rows, Vocabulary
 from seqloom.data.findings import Finding
 from seqloom.data.memory import Layout
 from seqloom.data.options import DataOptions
+from seqloom.data.peek import lacking
 from seqloom.data.portions import Divisible, draw_rows, split_rows
+from seqloom.data.role_names import flag
+from seqloom.data.rows import Rows as TableRows
 from seqloom.data.stream import TokenStream, prepare
 from seqloom.data.text import Source
 from seqloom.tokenizers import Tokenizer, train_tokenizer
@@ -38,6 +41,10 @@ class Shape(ABC, Generic[O, T, P, R, V]):
 
     options: ClassVar[type[DataOptions]]
     tokenizer: ClassVar[type[Strict]] = NoTokenizer
+    columns: ClassVar[Mapping[str, str]] = {}  # role of a column, as the user names it: the data option that it sets
+    numbered: ClassVar[Mapping[str, str]] = {}  # option of a column's name: the option that is set by a number instead
+    echoes: ClassVar[Mapping[str, str]] = {}  # field of a prediction that repeats a column: its option, or name
+    inputs: ClassVar[frozenset[str]] = frozenset()  # options of columns that a prediction needs
     parts: ClassVar[tuple[str, ...]] = ()  # data options that name the columns of an example, the input first
 
     def layout(self, options: Mapping[str, object], vocabulary: V | None = None) -> Layout:
@@ -49,13 +56,42 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     def open(self, spec: str, options: O) -> P:
         """The data named by `spec`, read according to `options`."""
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
         """Columns and the like, found from the file, for data options that are not among those the user gave.
 
         None where the defaults fit; raises a question where several could be meant. What cannot be read at all is left
-        to `open`, which says why.
+        to `open`, which says why. `predict`: only what a prediction needs.
         """
         return []
+
+    def lacks(self, spec: str, names: Mapping[str, object]) -> set[str]:
+        """The options, of those that name these columns, whose column the file does not have."""
+        return lacking(spec, names)
+
+    def elsewhere(
+        self, spec: str, trained: O, given: Mapping[str, object], vocabulary: V, predict: bool = False
+    ) -> dict[str, object]:
+        """Data options for a file without some of the columns of training: those found in it by the rules of `roles`.
+
+        `given`: options that the user gave for this file; `predict`: only what a prediction needs.
+        """
+        before, own = trained.model_dump(), dict.fromkeys((*self.columns.values(), *self.numbered.values()))
+        names = {option: before[option] for option in own if option not in given and before[option] is not None}
+        gone = self.lacks(spec, names)
+        if not (gone & self.inputs if predict else gone):
+            return {}
+        fields = self.options.model_fields
+        kept = {o: v for o, v in names.items() if o not in gone and v != fields[o].default}
+        choices = self.roles(spec, {**kept, **given}, predict)
+        found = {choice.path.removeprefix("data."): choice.value for choice in choices}
+        if lost := [o for o in gone - found.keys() if fields[o].default is None]:
+            role = next(role for role, option in self.columns.items() if option == lost[0])
+            raise UserError(f"{spec}: no column {names[lost[0]]!r}, which the run reads; say which: {flag(role)}")
+        return {option: fields[option].default for option in names if option in gone} | found
+
+    def table(self, spec: str, options: O) -> TableRows | None:
+        """The rows of a table that `sources` reads row by row, with all columns; None: no such table."""
+        return None
 
     def holds(self, spec: str) -> bool:
         """Whether this is certainly data of this shape."""

@@ -223,7 +223,7 @@ class Classification(Task[Examples]):
             for n, row in enumerate(window):
                 shown = {"text": row["source"]} if "source" in row else {}
                 shown |= {"second": row["second"]} if "second" in row else {}
-                yield {"line": row["line"]} | shown | answers.get(n, {"label": None, "reason": "an empty text"})
+                yield {"line": row["line"]} | shown | answers.get(n, self._empty)
 
     def epoch_tokens(self, rows: Examples) -> int:
         return int(np.minimum(rows.lengths, self.config.longest).sum())
@@ -291,6 +291,11 @@ class Classification(Task[Examples]):
             return {"labels": [self.labels[n] for n in order if probabilities[n] >= 0.5], "probabilities": every}
         best = self.labels[order[0]]
         return {"label": best, "probability": every[best], "probabilities": every}
+
+    @property
+    def _empty(self) -> Row:
+        fields = ("labels", "probabilities") if self.multi else ("label", "probability", "probabilities")
+        return dict.fromkeys(fields) | {"reason": "an empty text"}
 
     def _balance(self, rows: Examples) -> Tensor:
         counts = torch.tensor(self.naive(rows)["counts"], dtype=torch.float32).clamp(min=1)

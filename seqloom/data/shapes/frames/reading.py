@@ -22,6 +22,7 @@ import numpy as np
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.data.files import check_file, suffix
+from seqloom.data.role_names import flag
 from seqloom.data.rows import READERS
 from seqloom.data.samples import SAMPLES, find_sample
 
@@ -124,8 +125,8 @@ def _read_npz(path: Path, label: str | None, column: str) -> Iterator[tuple[np.n
         raise UserError(f"{path}: not an NPZ file of plain arrays ({error})") from None
     name = column if column in arrays else FRAMES
     if name not in arrays or (label is not None and label not in arrays):
-        missing = name if name not in arrays else label
-        raise UserError(f"{path}: no array {missing!r}; available: {', '.join(arrays) or 'none'}")
+        missing, role = (name, "frames") if name not in arrays else (label, "label")
+        raise UserError(f"{path}: no array {missing!r}; available: {', '.join(arrays) or 'none'}; {flag(role)}")
     frames = _numbers(path, name, arrays[name])
     rows = _rows(path, name, frames, arrays)
     labels = [""] * len(rows) if label is None else [str(value) for value in arrays[label].tolist()]
@@ -165,12 +166,12 @@ def _numbers(path: Path, name: str, array: np.ndarray) -> np.ndarray:
 def _read_table(path: Path, label: str | None, row: str) -> Iterator[tuple[np.ndarray, str]]:
     """Lines of one sequence are contiguous and in time order."""
     done: set[str] = set()
-    for name, lines in groupby(_table_rows(path), key=lambda line: _cell(path, line, row)):
+    for name, lines in groupby(_table_rows(path), key=lambda line: _cell(path, line, row, "row")):
         steps = list(lines)
         if name in done:
             raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} is interrupted; sort the lines by {row!r}")
         done.add(name)
-        named = {""} if label is None else {_cell(path, step, label) for step in steps}
+        named = {""} if label is None else {_cell(path, step, label, "label") for step in steps}
         if len(named) > 1:
             raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} has several labels: {', '.join(sorted(named))}")
         frames = [[_number(path, n, key, value) for key, value in step.items() if key not in (row, label)]
@@ -190,10 +191,10 @@ def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
     return enumerate(batches, 1)
 
 
-def _cell(path: Path, line: tuple[int, Json], column: str) -> str:
+def _cell(path: Path, line: tuple[int, Json], column: str, role: str) -> str:
     number, row = line
     if column not in row:
-        raise UserError(f"{path}:{number}: no column {column!r}; available: {', '.join(row)}")
+        raise UserError(f"{path}:{number}: no column {column!r}; available: {', '.join(row)}; {flag(role)}")
     return str(row[column])
 
 

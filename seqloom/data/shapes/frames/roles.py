@@ -15,7 +15,7 @@ import numpy as np
 
 from seqloom.core.choice import Choice
 from seqloom.data.files import suffix
-from seqloom.data.peek import Peek
+from seqloom.data.peek import Peek, lacking
 from seqloom.data.role_names import names_a_label
 from seqloom.data.roles import Column, Table, ask, chosen, look, missing
 from seqloom.data.shapes.frames.reading import FRAMES, LENGTHS, OFFSETS
@@ -24,14 +24,26 @@ MOST = 5000  # labels looked at
 DEFAULTS = {"label": "label", "row": "id"}
 
 
-def frame_roles(spec: str, given: Mapping[str, object]) -> list[Choice]:
-    """Choices for what was not given; none where the default names are there. Raises a question if it is unclear."""
+def frame_roles(spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+    """Choices for what was not given; none where the default names are there. Raises a question if it is unclear.
+
+    `predict`: a label is not needed.
+    """
     if spec.startswith("sample:"):
         return []
-    return _in_arrays(Path(spec), given) if suffix(Path(spec)) == ".npz" else _in_table(spec, given)
+    return _in_arrays(Path(spec), given, predict) if suffix(Path(spec)) == ".npz" else _in_table(spec, given, predict)
 
 
-def _in_arrays(path: Path, given: Mapping[str, object]) -> list[Choice]:
+def lacks_frames(spec: str, names: Mapping[str, object]) -> set[str]:
+    """The options that name arrays or columns which are not there; measurements may also be called `frames`."""
+    if suffix(Path(spec)) != ".npz":
+        return lacking(spec, {option: name for option, name in names.items() if option != "column"})
+    there = _shapes(Path(spec)) if not spec.startswith("sample:") else {}
+    gone = {option for option in ("column", "label") if option in names and names[option] not in there}
+    return (gone - {"column"} if FRAMES in there else gone) if there else set()
+
+
+def _in_arrays(path: Path, given: Mapping[str, object], predict: bool) -> list[Choice]:
     shapes, found = _shapes(path), []
     if not shapes:
         return []
@@ -43,7 +55,7 @@ def _in_arrays(path: Path, given: Mapping[str, object]) -> list[Choice]:
             return []
         frames = deep[0]
         found.append(Choice("data.column", frames, f"the only array of {dimensions} dimensions"))
-    if given.get("label") is not None or "label" in shapes:
+    if predict or given.get("label") is not None or "label" in shapes:
         return found
     rows = shapes[OFFSETS][0] - 1 if OFFSETS in shapes else shapes[frames][0]
     columns = [name for name, shape in shapes.items() if shape == (rows,) and name not in (OFFSETS, LENGTHS)]
@@ -84,7 +96,7 @@ def _label(table: Table) -> Column:
     return best[0]
 
 
-def _in_table(spec: str, given: Mapping[str, object]) -> list[Choice]:
+def _in_table(spec: str, given: Mapping[str, object], predict: bool) -> list[Choice]:
     table = look(spec, given, tuple(DEFAULTS))
     if table is None or not table.header:
         return []
@@ -99,7 +111,7 @@ def _in_table(spec: str, given: Mapping[str, object]) -> list[Choice]:
         finest = max(inruns, key=lambda column: column.distinct)
         found["row"] = finest, f"{finest.distinct:,} runs of lines"
         row = finest.name
-    if "label" not in table.given and not table.has("label"):
+    if not predict and "label" not in table.given and not table.has("label"):
         sequences = next(column for column in table.columns if column.name == row)
         steady = [c for c in table.free(row) if not _is_measured(c) and _is_constant_in(c, sequences)]
         first = [n for n, cell in enumerate(sequences.cells) if n == 0 or cell != sequences.cells[n - 1]]

@@ -17,7 +17,7 @@ from seqloom.data.labels import check_labels
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.frames.doctor import examine_frames
 from seqloom.data.shapes.frames.reading import FrameSource, holds_frames, open_frames
-from seqloom.data.shapes.frames.roles import frame_roles
+from seqloom.data.shapes.frames.roles import frame_roles, lacks_frames
 from seqloom.data.shapes.frames.rows import FrameRows
 from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.shape import RowShape
@@ -35,6 +35,8 @@ class Options(DataOptions):
 class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScale]):
     options = Options
     parts = ("column", "label")
+    columns = {"frames": "column", "label": "label", "row": "row"}
+    inputs = frozenset({"column", "row"})
 
     def open(self, spec: str, options: Options) -> FrameSource:
         return open_frames(spec, options.label, options.row, options.column, options.separator)
@@ -42,8 +44,11 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
     def holds(self, spec: str) -> bool:
         return holds_frames(spec)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
-        return frame_roles(spec, given)
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+        return frame_roles(spec, given, predict)
+
+    def lacks(self, spec: str, names: Mapping[str, object]) -> set[str]:
+        return lacks_frames(spec, names)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         found = open_frames(spec, None, options.row, options.column)

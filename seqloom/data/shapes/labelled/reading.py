@@ -146,12 +146,12 @@ def _find(spec: str, columns: Sequence[str], label: str | None) -> Callable[[], 
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give one file: CSV, TSV or JSONL")
     texts = len(columns) - (label is not None)
-    roles = [*("column", "second")[:texts], "label"]
+    roles = [*("text", "second")[:texts], "label"]
     if read := find_columns(path, list(columns), loose=() if label is None else (label,), roles=roles):
         return read
     if label is None:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
     raise UserError(
         f"{path}: plain text has no labels; give CSV, TSV or JSONL, or number the columns of tab-separated text: "
-        "-o data.column=2 -o data.label=1"
+        "--columns text=2,label=1"
     )

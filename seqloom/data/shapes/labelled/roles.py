@@ -20,15 +20,18 @@ DEFAULTS = {"column": "text", "label": "label"}
 Found = dict[str, tuple[Column, str]]
 
 
-def labelled_roles(spec: str, given: Mapping[str, object]) -> list[Choice]:
-    """Choices for what was not given; none where the default names are there. Raises a question if it is unclear."""
+def labelled_roles(spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+    """Choices for what was not given; none where the default names are there. Raises a question if it is unclear.
+
+    `predict`: a label is not needed.
+    """
     table = look(spec, given, ROLES)
     if table is None:
         return []
     found: Found = {}
     if "column" not in table.given and not (table.has("text") and "text" not in table.given.values()):
         found |= _texts(table)
-    if "label" not in table.given and not table.has("label"):
+    if not predict and "label" not in table.given and not table.has("label"):
         label = _label(table, [column.name for column, _ in found.values()])
         found["label"] = label, _reason(label)
     return [*chosen(table, DEFAULTS, found), *_separator(table, given, found)]

@@ -11,10 +11,12 @@ from pydantic import Field
 from seqloom.core.choice import Choice
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
+from seqloom.data.columns import whole_rows
 from seqloom.data.documents import Documents
 from seqloom.data.findings import Finding
 from seqloom.data.labels import check_labels
 from seqloom.data.options import DataOptions
+from seqloom.data.rows import Rows as TableRows
 from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
 from seqloom.data.shapes.labelled.roles import labelled_roles
@@ -46,16 +48,23 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
     options = Options
     tokenizer = LabelledTokenizerOptions
     parts = ("column", "label")
+    columns = {"text": "column", "second": "second", "label": "label"}
+    echoes = {"text": "column", "source": "column", "second": "second"}
+    inputs = frozenset({"column", "second"})
 
     def open(self, spec: str, options: Options) -> LabelledSource:
         return open_labelled(spec, options.column, options.label, options.second, options.separator)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
-        return labelled_roles(spec, given)
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+        return labelled_roles(spec, given, predict)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         for line, texts in open_unlabelled(spec, options.column, options.second):
             yield {"line": line, "source": texts[0]} | ({"second": texts[1]} if len(texts) > 1 else {})
+
+    def table(self, spec: str, options: Options) -> TableRows | None:
+        columns = [options.column, options.second] if options.second else [options.column]
+        return None if spec.startswith("sample:") else whole_rows(Path(spec), columns)
 
     def examine(self, options: Options) -> list[Finding]:
         o = options

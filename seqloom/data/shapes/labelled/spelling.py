@@ -1,7 +1,7 @@
 """Whether the spelling of short texts says more about their labels than their words do.
 
 Names of two or three words may be told by their letters (which language is this?) or by the words themselves (is this a
-person or a place?); neither their length nor the share of rare words shows which. A naive Bayes classifier of each kind,
+person or a place?); neither their length nor the share of rare words shows which. Naive Bayes of each kind,
 fitted to some of the training rows and judged on others, does, in a second or two.
 """
 

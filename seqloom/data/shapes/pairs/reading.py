@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from seqloom.core.errors import UserError
-from seqloom.data.columns import Cells, clean, find_columns
+from seqloom.data.columns import Cells, clean, find_columns, whole_rows
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
+from seqloom.data.rows import Rows
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.pairs.catalogues import read_catalogue
 from seqloom.data.survey import TextSurvey, survey_texts
@@ -114,6 +115,14 @@ def open_sources(spec: str, source: str = "source", target: str | None = None) -
     if next(texts.rows(), None) is None:
         raise UserError(f"{spec}: contains no text")
     return texts
+
+
+def open_rows(spec: str, source: str) -> Rows | None:
+    """All columns of a table of sources; None: it is no table."""
+    if spec.startswith("sample:"):
+        return None
+    path, *others = _paths(spec)
+    return None if others or suffix(path) in CATALOGUES else whole_rows(path, [source])
 
 
 def _find(spec: str, columns: list[str], optional: str | None = None) -> Callable[[], Cells]:

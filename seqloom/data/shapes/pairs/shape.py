@@ -15,8 +15,9 @@ from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
+from seqloom.data.rows import Rows as TableRows
 from seqloom.data.shapes.pairs.doctor import examine_pairs
-from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_sources
+from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_rows, open_sources
 from seqloom.data.shapes.pairs.roles import pair_roles
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
@@ -50,16 +51,22 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
     options = Options
     tokenizer = PairTokenizerOptions
     parts = ("source", "target")
+    columns = {"source": "source", "target": "target"}
+    echoes = {"source": "source", "target": "target"}
+    inputs = frozenset({"source"})
 
     def open(self, spec: str, options: Options) -> PairSource:
         return open_pairs(spec, options.source, options.target)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
-        return pair_roles(spec, given)
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+        return pair_roles(spec, given, predict)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         rows = open_sources(spec, options.source, options.target).with_targets()
         return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
+
+    def table(self, spec: str, options: Options) -> TableRows | None:
+        return open_rows(spec, options.source)
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_pairs(options.train, options.source, options.target, options.valid)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.data.files import check_file, read_text, suffix
+from seqloom.data.role_names import flag
 from seqloom.data.rows import read_jsonl, text_of
 from seqloom.data.samples import find_sample
 
@@ -200,8 +201,8 @@ def _object(value: Any, place: str) -> Json:
     return value
 
 
-def _text(row: Json, role: str, place: str) -> str:
-    return text_of(row, role, place, option=role)
+def _text(row: Json, column: str, place: str) -> str:
+    return text_of(row, column, place, role="passage" if column == "context" else column)
 
 
 def _question(row: Json, line: int, place: str) -> Question:
@@ -238,7 +239,7 @@ def _given(row: Json, place: str) -> list[tuple[int, str]]:
             raise UserError(f'{place}: "answers" needs lists "text" and "answer_start" of the same length')
         given = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
     if not isinstance(given, list):
-        raise UserError(f'{place}: no "answers"; a row looks like {FORM}; for another name: -o data.answers=...')
+        raise UserError(f'{place}: no "answers"; a row looks like {FORM}; for another name: {flag("answers")}')
     return [_answer(one, place) for one in given]
 
 

@@ -31,6 +31,6 @@ def question_roles(spec: str, given: Mapping[str, object]) -> list[Choice]:
         if not usual and role == "answers":
             continue  # questions without answers can still be answered; reading them for training says what is missing
         if not usual:
-            raise missing(table, role, {"context": "a passage", "question": "a question"}[role])
+            raise missing(table, *{"context": ("passage", "a passage"), "question": ("question", "a question")}[role])
         found.append(Choice(f"data.{role}", usual[0].name, "by its name"))
     return found

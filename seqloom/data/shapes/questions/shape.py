@@ -11,10 +11,13 @@ from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
+from seqloom.data.files import suffix
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
+from seqloom.data.rows import Rows as TableRows
+from seqloom.data.rows import read_jsonl
 from seqloom.data.shapes.questions.doctor import examine_questions
-from seqloom.data.shapes.questions.reading import Names, QuestionSource, open_asked, open_questions
+from seqloom.data.shapes.questions.reading import LINES, Names, QuestionSource, open_asked, open_questions
 from seqloom.data.shapes.questions.roles import question_roles
 from seqloom.data.shapes.questions.rows import QuestionRows
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown
@@ -42,15 +45,21 @@ class QuestionTokenizerOptions(TokenizerOptions):
 class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows, Tokenizer]):
     options = Options
     tokenizer = QuestionTokenizerOptions
+    columns = {"question": "question", "passage": "context", "answers": "answers", "context": "context"}
+    echoes = {"question": "question", "id": "id"}
+    inputs = frozenset({"question", "context"})
 
     def open(self, spec: str, options: Options) -> QuestionSource:
         return open_questions(spec, options.names)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
         return question_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         return open_asked(spec, options.names)
+
+    def table(self, spec: str, options: Options) -> TableRows | None:
+        return read_jsonl(Path(spec)) if suffix(Path(spec)) in LINES and not spec.startswith("sample:") else None
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_questions(options.train, options.valid, options.names)

@@ -79,7 +79,7 @@ def _clock(whole: SeriesSource) -> Iterator[Finding]:
     rows = "times increase without duplicates" if whole.dated else "lines are counted, as there is no time column"
     yield Finding("ok", f"frequency: {clock}; {rows}")
     if facts.gaps:
-        advice = "gaps are not imputed; if time does not matter, -o data.time=line counts rows instead"
+        advice = "gaps are not imputed; if time does not matter, --columns time=line counts rows instead"
         yield Finding(
             "note", f"{facts.gaps:,} gaps, filled with {facts.filled:,} missing rows{_weekends(whole)}", advice
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.calendar import calendar_of
 from seqloom.data.shapes.series.clock import Clock, infer_clock
 from seqloom.data.shapes.series.options import Options
@@ -74,6 +75,7 @@ class SeriesSource:
     given: tuple[Season, ...] | None = None  # seasons, the main one first; None: not looked for yet
     texts: dict[str, list[str]] = field(default_factory=dict)  # columns of texts, coded: the text of each code
     levels: dict[str, list[str]] = field(default_factory=dict)  # columns of texts that became columns of 0 and 1
+    named: bool = False  # the targets were named, rather than all columns of numbers
 
     @property
     def seasons(self) -> list[int]:
@@ -146,11 +148,11 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     past, known = listed(data.past), listed(data.known)
     targets = listed(data.targets) or [name for name in table.columns if name not in (*past, *known)]
     if not targets:
-        raise UserError(f"{spec}: no column is left to forecast; set -o data.targets=NAME")
+        raise UserError(f"{spec}: no column is left to forecast; set {flag('targets')}")
     if taken := [name for name in targets if name in TAKEN]:
         raise UserError(
             f"{spec}: column {taken[0]!r} cannot be a target, as tables of forecasts have a column of that name; "
-            f"rename it, set its role (-o data.series={taken[0]}), or set the targets (-o data.targets=NAME)"
+            f"rename it, set its role ({flag('series', taken[0])}), or set the targets ({flag('targets')})"
         )
     order = np.argsort(table.series, kind="stable")
     values, which, lines = table.values[order], table.series[order], table.lines[order]
@@ -163,7 +165,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     ends = [one.ends for one in found]
     return SeriesSource(
         spec, table.columns, targets, past, known, clock, table.times is not None, found, [0] * len(found), ends, facts,
-        calendar, data.scale, seasons, table.texts,
+        calendar, data.scale, seasons, table.texts, named=bool(data.targets),
     )  # fmt: skip
 
 
@@ -197,7 +199,7 @@ def _check_order(table: Table, times: np.ndarray, which: np.ndarray, lines: np.n
     place, here, before = f"{table.name}:{lines[row + 1]}", _at(times[row + 1]), _at(times[row])
     others = f" ({len(rows):,} such lines)" if len(rows) > 1 else ""
     if times[row] == times[row + 1]:
-        way_out = "keep one" if len(table.names) > 1 else "keep one, or set the column that names series: data.series"
+        way_out = "keep one" if len(table.names) > 1 else f"keep one, or say which names the series: {flag('series')}"
         raise UserError(f"{place}: duplicate time {here} in {series}, also on line {lines[row]}{others}; {way_out}")
     raise UserError(f"{place}: {here} comes after {before} in {series}{others}; sort the lines by time")
 
@@ -237,7 +239,7 @@ def _check_gaps(table: Table, times: np.ndarray, which: np.ndarray, lines: np.nd
         raise UserError(
             f"{table.name}: filling the gaps at frequency {clock} would take {rows:,} rows, more than the "
             f"{len(times):,} there are; the longest gap ends on line {lines[lacking.argmax() + 1]}; resample, or count "
-            "rows instead of time with -o data.time=line"
+            "rows instead of time with --columns time=line"
         )
 
 

@@ -19,6 +19,7 @@ from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.data.files import check_file, suffix
+from seqloom.data.role_names import flag
 from seqloom.data.rows import find_delimiter, read_fields, read_jsonl
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.series.blocks import Block, csv_blocks, json_blocks, parquet_blocks
@@ -76,6 +77,11 @@ def find_roles(spec: str, data: Options) -> list[Choice]:
     return list(_long_roles(spec, _peek(spec, _blocks(spec, path, separator)()), data))
 
 
+def first_cells(spec: str) -> Json:
+    """The first lines of a long table, column by column."""
+    return _peek(spec, _blocks(spec, *_file(spec))())
+
+
 def _peek(spec: str, blocks: Iterator[Block]) -> Json:
     """The first lines: many of columns that may be times or names of series, some of the others."""
     first = next(blocks, None)
@@ -128,7 +134,7 @@ def _find_time(spec: str, cells: Json, there: Sequence[str]) -> Choice | None:
         return Choice("data.time", name, f"a column called {name}")
     dates = [name for name in there if name and _increases(cells[name])]
     if len(dates) > 1:
-        raise UserError(f"{spec}: {' and '.join(dates)} both hold dates; set -o data.time={dates[0]}, or the other")
+        raise UserError(f"{spec}: {' and '.join(dates)} both hold dates; set {flag('time', dates[0])}, or the other")
     return Choice("data.time", dates[0], f"{dates[0]} is the only column of dates") if dates else None
 
 
@@ -147,7 +153,8 @@ def _find_series(spec: str, cells: Json, times: np.ndarray) -> Iterator[Choice]:
     ways = {fitting[name].tobytes() for name in found}
     if len(ways) > 1:
         raise UserError(
-            f"{spec}: times repeat, and {' and '.join(found)} may both name the series; set -o data.series={found[0]}, "
+            f"{spec}: times repeat, and {' and '.join(found)} may both name the series; set "
+            f"{flag('series', found[0])}, "
             "or another"
         )
     if found:

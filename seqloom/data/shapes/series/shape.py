@@ -17,6 +17,7 @@ from seqloom.data.findings import Finding
 from seqloom.data.memory import Layout
 from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
+from seqloom.data.shapes.series.elsewhere import columns_elsewhere, renamed
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
 from seqloom.data.shapes.series.roles import resolved, roles_of
@@ -31,6 +32,7 @@ from seqloom.tokenizers.options import NoTokenizer
 
 class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, SeriesScale]):
     options = Options
+    columns = {"time": "time", "series": "series", "targets": "targets", "past": "past", "known": "known"}
 
     def layout(self, options: Mapping[str, object], vocabulary: SeriesScale | None = None) -> Layout:
         return Layout(vocabulary.targets if vocabulary else (), series=True)
@@ -38,9 +40,17 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
     def open(self, spec: str, options: Options) -> SeriesSource:
         return open_series(spec, options)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
         """What the file shows of its layout and of the roles of columns, beside the options `given`."""
         return roles_of(spec, given)
+
+    def lacks(self, spec: str, names: Mapping[str, object]) -> set[str]:
+        return set()  # `elsewhere` looks for itself: an option may name several columns
+
+    def elsewhere(
+        self, spec: str, trained: Options, given: Mapping[str, object], vocabulary: SeriesScale, predict: bool = False
+    ) -> dict[str, object]:
+        return columns_elsewhere(spec, trained, given, vocabulary)
 
     def open_parts(self, options: Options) -> dict[str, SeriesSource]:
         if options.examples:
@@ -90,7 +100,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
     ) -> SeriesRows:
         if talk and part.facts.apart:
             talk.say(f"{name}: {part.facts.apart:,} series begin too long after training to use it as history")
-        return SeriesRows(part, vocabulary)
+        return SeriesRows(renamed(part, vocabulary), vocabulary)
 
     def check(self, rows: Mapping[str, SeriesRows], vocabulary: SeriesScale) -> None:
         train = rows["train"]
@@ -121,6 +131,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
 
 def _history(source: SeriesSource, scale: SeriesScale) -> SeriesRows:
     """All points up to the last of the run's targets; the file may have other numeric columns."""
+    source = renamed(source, scale)
     there = ~np.isnan(source.series[0].values[:, source.places(scale.targets)]).all(1)
     if not there.any():
         raise UserError(f"{source.name}: {source.series[0].shown} has no values of {', '.join(scale.targets)}")

@@ -16,6 +16,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.blocks import Block
 from seqloom.data.shapes.series.cells import (
     STYLES,
@@ -221,8 +222,8 @@ def _when(spec: str, there: list[str], data: Options) -> list[str]:
         parts = listed(data.time)
         return [data.time] if data.time in there or len(parts) < 2 else parts
     raise UserError(
-        f"{spec}: no time column found; set -o data.time=NAME (available: {', '.join(there)}), or, if lines are evenly "
-        f"spaced and there is none, -o data.time={BY_LINE}"
+        f"{spec}: no time column found; set {flag('time')} (available: {', '.join(there)}), or, if lines are evenly "
+        f"spaced and there is none, {flag('time', BY_LINE)}"
     )
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.cells import is_missing, is_number, to_numbers
 from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.table import Table
@@ -47,7 +48,7 @@ def read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: Options) -
             continue
         if n == 0 and _are_years(fields[1:]):
             raise UserError(
-                f"{spec}:{line}: a header of years, or a series? For a header, set -o data.series={fields[0]}; for a "
+                f"{spec}:{line}: a header of years, or a series? For a header, set {flag('series', fields[0])}; for a "
                 "series, add a header above it"
             )
         name = fields.pop(place).strip()

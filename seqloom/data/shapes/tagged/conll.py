@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.data.files import read_lines
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.tagged.schemes import parse
 
 DOCUMENT = "-DOCSTART-"
@@ -81,7 +82,7 @@ def read_cells(path: Path) -> Iterator[tuple[int, list[str] | None]]:
 def _cell(path: Path, number: int, fields: list[str], column: int, what: str) -> str:
     place = column - 1 if column > 0 else len(fields) + column
     if not 0 <= place < len(fields) or column == 0:
-        way_out = f"set data.{what} to one of 1 to {len(fields)}, or -1 for the last"
+        way_out = f"give a number from 1 to {len(fields)}, or -1 for the last: {flag(f'{what}s', 'NUMBER')}"
         raise UserError(f"{path}:{number}: no column {column}; this line has {_columns(len(fields))}; {way_out}")
     if what == "tag" and len(fields) == 1:
         raise UserError(f"{path}:{number}: the word {fields[0]!r} has no tag; give two columns: word and tag")

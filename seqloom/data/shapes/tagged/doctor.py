@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged
 from seqloom.data.shapes.tagged.spans import USUAL, Fields
 
@@ -92,7 +93,7 @@ def _labels(source: TaggedSource, survey: Survey) -> Iterator[Finding]:
     shown = ", ".join(f"{label} {count:,}" for label, count in labels.most_common(12))
     if not labels or len(source.survey.tags) < 2:
         only = next(iter(source.survey.tags))
-        yield Finding("error", f"every word has the tag {only!r}: nothing to learn", "wrong column? see --tag")
+        yield Finding("error", f"every word has the tag {only!r}: nothing to learn", f"wrong column? {flag('tags')}")
         return
     yield Finding("ok", f"{what}: {shown}{', ...' if len(labels) > 12 else ''}")
     most, least = labels.most_common()[0], labels.most_common()[-1]
@@ -143,7 +144,11 @@ def _other(source: TaggedSource, survey: Survey, valid: TaggedSource) -> Iterato
         known.update(row.tags)
     new = {tag: count for tag, count in tags.items() if tag not in known}
     if source.entities != valid.entities:
-        yield Finding("error", f"{valid.name}: its tags are not of the same kind as in {source.name}", "see --tag")
+        yield Finding(
+            "error",
+            f"{valid.name}: its tags are not of the same kind as in {source.name}",
+            f"wrong column? {flag('tags')}",
+        )
     elif new:
         shown = ", ".join(list(new)[:10])
         message = f"{sum(new.values()):,} words in {valid.name} have tags that are not in {source.name}: {shown}"

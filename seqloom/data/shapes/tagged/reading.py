@@ -14,6 +14,7 @@ from pathlib import Path
 from seqloom.core.errors import UserError
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
+from seqloom.data.role_names import flag
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.tagged.conll import Sentence, looks_like_columns, read_columns
 from seqloom.data.shapes.tagged.schemes import TagSurvey, parse, to_bio
@@ -117,7 +118,7 @@ def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text", f
         line, example = source.survey.first_lines[bare[0]], next(t for t in source.survey.tags if parse(t)[1])
         raise UserError(
             f"{spec}:{line}: tag {bare[0]!r} has no prefix, but others have, like {example!r}; "
-            "fix it, or choose another column with data.tag"
+            f"fix it, or choose another column: {flag('tags', 'NUMBER')}"
         )
     return source
 
@@ -151,12 +152,20 @@ def _find(spec: str, word: int, tag: int | None, column: str, fields: Fields) ->
     return lambda: read_columns(path, word, tag)
 
 
+def in_columns(spec: str) -> bool:
+    """Whether it is a CoNLL file, rather than plain text, JSONL or a sample."""
+    path = Path(spec)
+    if spec.startswith("sample:") or suffix(path) in JSON or not path.is_file():
+        return False
+    return suffix(path) in COLUMNS or looks_like_columns(path)
+
+
 def _find_any(spec: str, word: int, tag: int, column: str, fields: Fields) -> Read:
     read = _find(spec, word, None, column, fields)
     path = Path(spec)
     if spec.startswith("sample:") or suffix(path) in JSON:
         return read
-    if suffix(path) in COLUMNS or looks_like_columns(path):
+    if in_columns(spec):
         return lambda: _columns_or_words(path, word, tag)
     return lambda: (untagged(number, line.strip()) for number, line in enumerate(read_lines(path), 1))
 

@@ -16,8 +16,8 @@ from typing import Any
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.data.files import suffix
-from seqloom.data.role_names import names_a_text, plain
-from seqloom.data.roles import UNSEEN, look
+from seqloom.data.role_names import flag, names_a_text, plain
+from seqloom.data.roles import UNSEEN, chosen, look, the_text
 from seqloom.data.shapes.tagged.conll import CONLLU, read_cells
 from seqloom.data.shapes.tagged.schemes import parse
 
@@ -31,18 +31,39 @@ SPANS = {"spans", "entities", "entity", "label", "labels", "ner", "annotations",
 Lines = list[list[str] | None]  # the cells of each line; None between sentences
 
 
-def tagged_roles(spec: str, given: Mapping[str, object]) -> list[Choice]:
-    """Choices for what was not given; none where the defaults fit. Raises a question if it is unclear."""
+def tagged_roles(spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+    """Choices for what was not given; none where the defaults fit. Raises a question if it is unclear.
+
+    `predict`: tags are not needed.
+    """
     path = Path(spec)
     if spec.startswith("sample:") or not path.is_file():
         return []
     if suffix(path) in (".jsonl", ".ndjson"):
-        return _in_lists(spec, given)
+        if any(given.get(option) is not None for option in ("word", "tag")):
+            raise UserError(
+                f"{spec}: the lists of a JSONL file have names, not numbers: --columns words=NAME,tags=NAME"
+            )
+        return _in_lists(spec, given, predict)
+    if any(given.get(option) is not None for option in ("words", "tags")):
+        raise UserError(f"{spec}: the columns of a CoNLL file have numbers, not names: --columns words=1,tags=-1")
     try:
         lines = [cells for _, cells in islice(read_cells(path), LINES)]
     except UserError:
         return []
-    return _in_columns(spec, lines, given)
+    return _in_columns(spec, lines, given, predict)
+
+
+def lacks_columns(spec: str, names: Mapping[str, object]) -> set[str]:
+    """Of a CoNLL file: what has a name, and both numbers if they are the usual ones, which may not fit, or if one is
+    not there."""
+    try:
+        first = next((cells for _, cells in read_cells(Path(spec)) if cells), [])
+    except UserError:
+        return set()
+    numbers = [number for option in ("word", "tag") if isinstance(number := names.get(option), int)]
+    there = numbers != [1, -1] and all(1 <= abs(number) <= len(first) for number in numbers)
+    return names.keys() - {"word", "tag"} if there else set(names)
 
 
 class _Cells:
@@ -84,7 +105,7 @@ class _Cells:
         return self.total < ENOUGH or single <= UNSEEN * self.total / 2
 
 
-def _in_columns(spec: str, lines: Lines, given: Mapping[str, object]) -> list[Choice]:
+def _in_columns(spec: str, lines: Lines, given: Mapping[str, object], predict: bool) -> list[Choice]:
     width = len(next((cells for cells in lines if cells), []))
     if width < 2:
         return []
@@ -97,23 +118,25 @@ def _in_columns(spec: str, lines: Lines, given: Mapping[str, object]) -> list[Ch
         fit = [c for c in columns if not (c.counting or c.idle or c.entities) and c.number != tag]
         found = [Choice("data.word", c.number, "the column with most distinct values") for c in _most_distinct(fit)]
         word = found[0].value if found else None
-    return [*found, *(_tag(spec, columns, word or 1) if tag is None else ())]
+    return [*found, *(_tag(spec, columns, word or 1, predict) if tag is None else ())]
 
 
 def _most_distinct(columns: Sequence[_Cells]) -> list[_Cells]:
     return sorted(columns, key=lambda column: -len(column.counts))[:1]
 
 
-def _tag(spec: str, columns: Sequence[_Cells], word: object) -> list[Choice]:
+def _tag(spec: str, columns: Sequence[_Cells], word: object, predict: bool) -> list[Choice]:
     """Another tag column than the last, if that one cannot be it."""
     last = columns[-1]
     if not (last.number == word or last.counting or last.idle or not last.recurs):
         return []
     others = [c for c in columns if c.number != word and not (c.counting or c.idle) and c.recurs]
     fit = [column for column in others if column.entities][-1:] or others
+    if len(fit) > 1 and predict:
+        return []
     if len(fit) > 1:
         shown = ", ".join(f"{column.number} ({len(column.counts):,} values)" for column in fit)
-        which = f"say which: -o data.tag={fit[-1].number}"
+        which = f"say which: {flag('tags', str(fit[-1].number))}"
         raise UserError(f"{spec}: {len(fit)} columns could be the tags: {shown}; {which}")
     return [Choice("data.tag", column.number, f"{len(column.counts):,} values that recur") for column in fit]
 
@@ -125,15 +148,17 @@ def _no_words(columns: Sequence[_Cells]) -> bool:
     return first.counting or first.idle or (first.entities and not last.entities) or swapped
 
 
-def _in_lists(spec: str, given: Mapping[str, object]) -> list[Choice]:
+def _in_lists(spec: str, given: Mapping[str, object], predict: bool) -> list[Choice]:
     table = look(spec, given, ("column", "words", "tags", "spans"))
     if table is None or table.has("words", "tags") or (table.has("text", "spans") and not table.has("words")):
         return []
     lists = {column.name: column.cells for column in table.columns if _all(column.cells, list)}
     words = table.given.get("words") or _pick(lists, WORDS, lambda cell: all(isinstance(item, str) for item in cell))
     if words in lists:
-        return _tags(spec, table.given, lists, words)
+        return _tags(spec, table.given, lists, words, predict)
     spans = table.given.get("spans") or _pick(lists, SPANS, lambda cell: all(isinstance(i, list | dict) for i in cell))
+    if spans is None and predict and "column" not in table.given and not table.has("text"):
+        return chosen(table, {"column": "text"}, {"column": the_text(table, table.free())})
     if spans is None:
         return []  # perhaps sentences to tag: opening it says what is missing
     found = [] if spans == "spans" or "spans" in table.given else [Choice("data.spans", spans, "a list of entities")]
@@ -144,16 +169,20 @@ def _in_lists(spec: str, given: Mapping[str, object]) -> list[Choice]:
     return [*found, Choice("data.column", best[0].name, "the text")] if len(best) == 1 else found
 
 
-def _tags(spec: str, given: Mapping[str, str], lists: Mapping[str, Sequence[Any]], words: str) -> list[Choice]:
+def _tags(
+    spec: str, given: Mapping[str, str], lists: Mapping[str, Sequence[Any]], words: str, predict: bool
+) -> list[Choice]:
     found = [] if words == "words" or "words" in given else [Choice("data.words", words, "a list of words")]
     if "tags" in given or "tags" in lists:
         return found
     fit = [name for name, cells in lists.items() if name != words and _same_lengths(cells, lists[words])]
     best = fit if len(fit) < 2 else [name for name in fit if plain(name) in ("labels", "标签")] or fit
+    if len(best) > 1 and predict:
+        return found
     if len(best) > 1:
         which = next((name for name in best if "ner" in name), best[0])
         raise UserError(
-            f"{spec}: {len(best)} lists could be the tags: {', '.join(best)}; say which: -o data.tags={which}"
+            f"{spec}: {len(best)} lists could be the tags: {', '.join(best)}; say which: {flag('tags', which)}"
         )
     return [*found, *(Choice("data.tags", name, "a list with one tag per word") for name in best)]
 

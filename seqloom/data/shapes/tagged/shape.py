@@ -14,13 +14,16 @@ from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
+from seqloom.data.files import suffix
 from seqloom.data.findings import Finding
 from seqloom.data.memory import Layout
 from seqloom.data.options import DataOptions
+from seqloom.data.rows import Rows as TableRows
+from seqloom.data.rows import read_jsonl
 from seqloom.data.shapes.shape import RowShape
 from seqloom.data.shapes.tagged.doctor import examine_tagged
-from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_untagged
-from seqloom.data.shapes.tagged.roles import tagged_roles
+from seqloom.data.shapes.tagged.reading import JSON, TaggedSource, in_columns, open_tagged, open_untagged
+from seqloom.data.shapes.tagged.roles import lacks_columns, tagged_roles
 from seqloom.data.shapes.tagged.rows import TaggedRows
 from seqloom.data.shapes.tagged.spans import Fields
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary, training_text
@@ -55,11 +58,22 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     def layout(self, options: Mapping[str, object], vocabulary: TagVocabulary | None = None) -> Layout:
         return replace(super().layout(options, vocabulary), words=str(options.get("column") or "text"))
 
+    columns = {"words": "words", "tags": "tags", "text": "column", "spans": "spans", "word": "words", "tag": "tags"}
+    numbered = {"words": "word", "tags": "tag"}  # of CoNLL files
+    echoes = {"words": "words", "wanted": "tags"}
+    inputs = frozenset({"words", "column", "word"})
+
     def open(self, spec: str, options: Options) -> TaggedSource:
         return open_tagged(spec, options.word, options.tag, options.column, options.fields)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
-        return tagged_roles(spec, given)
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
+        return tagged_roles(spec, given, predict)
+
+    def lacks(self, spec: str, names: Mapping[str, object]) -> set[str]:
+        return lacks_columns(spec, names) if in_columns(spec) else super().lacks(spec, names)
+
+    def table(self, spec: str, options: Options) -> TableRows | None:
+        return read_jsonl(Path(spec)) if suffix(Path(spec)) in JSON and not spec.startswith("sample:") else None
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         return (row._asdict() for row in open_untagged(spec, options.word, options.tag, options.column, options.fields))

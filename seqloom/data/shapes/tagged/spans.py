@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.core.words import cut_words
+from seqloom.data.role_names import flag
 from seqloom.data.rows import read_jsonl, text_of
 from seqloom.data.shapes.tagged.conll import Sentence
 from seqloom.data.shapes.tagged.schemes import spans_to_bio
@@ -83,7 +84,7 @@ def _listed(row: Json, number: int, place: str, tagged: bool) -> Sentence:
     words = _texts(row, "words", place)
     if "tags" not in row:
         if tagged:
-            raise UserError(f'{place}: words without tags; give "tags", a list with one per word, or -o data.tags=...')
+            raise UserError(f'{place}: words without tags; give "tags", a list with one per word, or {flag("tags")}')
         return Sentence(number, words, [])
     tags = _texts(row, "tags", place)
     if len(tags) != len(words):
@@ -105,10 +106,10 @@ def _texts(row: Json, column: str, place: str) -> list[str]:
 
 
 def _spanned(row: Json, number: int, place: str, column: str, tagged: bool) -> Sentence:
-    text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"', "column")
+    text = text_of(row, column, place, '; a line has "text" and "spans", or "words" and "tags"', "text")
     if "spans" not in row:
         if tagged:
-            way_out = 'give "spans", an empty list if there are no entities, or -o data.spans=...'
+            way_out = f'give "spans", an empty list if there are no entities, or {flag("spans")}'
             raise UserError(f"{place}: a text without spans; {way_out}")
         return untagged(number, text)
     if not isinstance(row["spans"], list):

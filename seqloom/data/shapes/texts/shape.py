@@ -31,11 +31,13 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
     options = Options
     tokenizer = TokenizerOptions
     parts = ("column",)
+    columns = {"text": "column"}
+    inputs = frozenset({"column"})
 
     def open(self, spec: str, options: Options) -> Source:
         return open_text(spec, options.column)
 
-    def roles(self, spec: str, given: Mapping[str, object]) -> list[Choice]:
+    def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
         return text_roles(spec, given)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:

@@ -1,0 +1,53 @@
+"""Predictions beside the rows that they are for: the file's own columns, then those of the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from seqloom.core.rows import Row
+from seqloom.data.rows import Rows
+
+RESERVED = frozenset({"line", "reason", "cut"})  # fields that only some predictions have, and the line number
+ACTUAL = "_actual"  # of a column of the file that has the name of a field
+EMPTY = "an empty text"
+
+
+class Predictions(Iterator[Row]):
+    """One row after the other; `complete`: every row of a table is there, in order, with all its columns."""
+
+    def __init__(self, rows: Iterator[Row], complete: bool = False) -> None:
+        self._rows, self.complete = rows, complete
+
+    def __next__(self) -> Row:
+        return next(self._rows)
+
+
+def beside(rows: Rows, predictions: Iterator[Row], echoes: Mapping[str, str]) -> Iterator[Row]:
+    """Each row of a file with its prediction, which has the same line number; both are read as they are taken.
+
+    `echoes`: fields of a prediction that repeat a column of the file, and its name. A row without a prediction stays,
+    with empty fields and the reason.
+    """
+    pending = next(predictions, None)
+    repeated: set[str] | None = None
+    fields: list[str] = []
+    for line, row in rows:
+        if repeated is None:
+            repeated = {field for field, column in echoes.items() if column in row}
+            fields = [field for field in pending or () if field not in repeated | RESERVED]
+        own = {"line": line} | _own(row, {*fields, *RESERVED})
+        if pending is None or pending["line"] != line:
+            yield own | dict.fromkeys(fields) | {"reason": EMPTY}
+            continue
+        yield own | {field: value for field, value in pending.items() if field not in repeated}
+        pending = next(predictions, None)
+
+
+def _own(row: Row, taken: Collection[str]) -> Row:
+    """The columns of a row; one whose name is taken gets another."""
+    found: Row = {}
+    for name, value in row.items():
+        while name in taken or name in found:
+            name += ACTUAL
+        found[name] = value
+    return found
