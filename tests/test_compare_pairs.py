@@ -16,7 +16,7 @@ from toys import translation
 
 import seqloom
 from seqloom.compare.advice.recommend import recommend
-from seqloom.compare.comparing import Comparison
+from seqloom.compare.comparison import Comparison
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan
 from seqloom.compare.report.content import document

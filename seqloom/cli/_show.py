@@ -59,10 +59,10 @@ def main_scores(score: Json, names: Sequence[str]) -> Json:
 def print_comparison(result: Json, report: Path) -> None:
     from rich.console import Console
 
-    from seqloom.compare.report.table import lines, recommendation
+    from seqloom.compare.report.table import lines, recommendation, use
 
     width = min(120, Console().width)
-    print("\n".join([*lines(result, width), "", *recommendation(result, width), "", f"Report: {report}"]))
+    print("\n".join([*lines(result, width), "", *recommendation(result, width), *use(result), f"Report: {report}"]))
 
 
 def print_texts(prompt: str, texts: list[str]) -> None:

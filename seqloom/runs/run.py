@@ -24,6 +24,7 @@ from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import model_config
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.winner import run_of
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -168,8 +169,10 @@ class Run:
 
 
 def load(folder: str | Path, *, int8: bool = False) -> Run:
-    """Load a trained run after verifying its files. `int8`: quantise linear layers to one byte per weight."""
-    place = RunFolder(Path(folder))
+    """Load a trained run after verifying its files; from the folder of a comparison, the model that it recommends.
+
+    `int8`: quantise linear layers to one byte per weight."""
+    place = RunFolder(run_of(Path(folder)))
     config = place.config()
     files = place.model_files()
     material = Material(config)

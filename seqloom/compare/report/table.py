@@ -56,6 +56,12 @@ def recommendation(result: Result, width: int = 80) -> list[str]:
     return text
 
 
+def use(result: Result) -> list[str]:
+    """The command that uses the recommended model, on a line of its own, so that it can be copied."""
+    found = facts.use(result)
+    return [f"{speaker('en')(found[0], name=found[1])}:", f"  {found[2]}"] if found else []
+
+
 def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[str, str]:
     name, verdict = str(entry.get("name")), facts.verdict(entry)
     if facts.mean(entry) is None:
