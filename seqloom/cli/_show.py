@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqloom.cli._table import print_table
 from seqloom.core.rows import Json
-
-_WORD = 24  # longest word, in characters, that is never broken
 
 
 def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
@@ -74,34 +73,3 @@ def print_findings(found: Json) -> None:
     for finding in found["findings"]:
         advice = f" -> {finding['advice']}" if finding["advice"] else ""
         print(f"{finding['level']:>7}  {finding['message']}{advice}")
-
-
-def print_table(rows: list[Json]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    if not rows:
-        print("nothing found")
-        return
-    table, console = Table(box=None, header_style="bold", pad_edge=False), Console()
-    texts = [[_cell(value) for value in row.values()] for row in rows]
-    numeric = [any(isinstance(row[name], int | float) for row in rows) for name in rows[0]]
-    least = [_longest_word([*column, name] if number else column)
-             for name, number, column in zip(rows[0], numeric, zip(*texts, strict=True), strict=True)]  # fmt: skip
-    shown = len(least)
-    while sum(least[:shown]) + 2 * shown - 1 > console.width and numeric[shown - 1]:
-        shown -= 1  # narrow terminal: drop the last columns rather than truncate numbers
-    for name, number, wide in list(zip(rows[0], numeric, least, strict=True))[:shown]:
-        title = name.replace("_", " ")
-        table.add_column(title, justify="right" if number else "left", overflow="fold", min_width=wide)
-    for row in texts:
-        table.add_row(*row[:shown])
-    console.print(table, markup=False)
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _longest_word(texts: Iterable[str]) -> int:
-    return min(_WORD, max((len(word) for text in texts for word in text.split()), default=1))
