@@ -13,6 +13,7 @@ import typer
 
 from seqloom.core.errors import UserError
 from seqloom.core.version import VERSION
+from seqloom.core.waiting import clear
 
 COMMANDS = sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
 
@@ -73,5 +74,6 @@ def _explain(error: Exception) -> int:
 
 
 def _complain(text: str, code: int) -> int:
+    clear()
     print(f"seqloom: {' '.join(text.split())}", file=sys.stderr)
     return code

@@ -9,10 +9,12 @@ from typing import Any
 
 from seqloom.cli._table import print_table
 from seqloom.core.rows import Json
+from seqloom.core.waiting import clear
 
 
 def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
     """Print one JSON object, or the readable form."""
+    clear()
     if as_json:
         print(json.dumps(value, ensure_ascii=False, default=str))
     else:

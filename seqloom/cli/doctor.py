@@ -10,6 +10,7 @@ import typer
 from seqloom.cli._options import JsonOutput, data_settings
 from seqloom.cli._show import print_findings, show
 from seqloom.core.rows import Json
+from seqloom.core.waiting import before_imports
 
 
 def command(
@@ -28,6 +29,7 @@ def command(
     as_json: JsonOutput = False,
 ) -> None:
     """Check data for problems before training. The exit code is 2 if something must be fixed."""
+    before_imports(f"examining {data}")
     from seqloom.runs.doctor import doctor
 
     columns: Json = {

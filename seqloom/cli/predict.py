@@ -6,7 +6,8 @@ import csv
 import io
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -14,6 +15,7 @@ import typer
 
 from seqloom.cli._files import check_out
 from seqloom.cli._options import DataOverride, Int8, JsonOutput, RunPath, SourceColumn, data_settings
+from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Row
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
@@ -80,9 +82,7 @@ def command(
     _check_flags(data, text, passage, chart)
     check_out(out, data)
     check_out(chart, data)
-    from seqloom.runs.run import load
-
-    loaded = load(run, int8=int8)
+    loaded = load_run(run, int8=int8)
     columns = ({"source": source} if source else {}) | data_settings("predict", override or ())
     how = {name: value for name, value in given.items() if value is not None}
     if chart is not None and data is not None:
@@ -91,13 +91,16 @@ def command(
         drawn = page(loaded.pictures(data, columns=columns, **how), loaded)
         make_folder(chart.parent)
         write_file(chart, drawn.encode())
-    predictions = loaded.predict(data, texts=[] if text is None else [text.strip()], columns=columns, **how)
+    sources = partial(loaded.sources, data, columns=columns) if data is not None else None
+    pace = _Pace(sources)
+    texts = [] if text is None else [text.strip()]
+    predictions = pace.told(loaded.predict(data, texts=texts, columns=columns, through=pace.counted, **how))
     if out is None:
-        _print_lines(_watched(predictions))
+        _print_lines(predictions)
         return
     make_folder(out.parent)
     with new_file(out) as file:
-        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(_watched(predictions), file)
+        count, cut = (_write_table if out.suffix == ".csv" else _write_lines)(predictions, file)
     if as_json:
         print(to_json({"out": str(out), "predictions": count, "cut": cut}).decode())
     else:
@@ -115,15 +118,35 @@ def _check_flags(data: str | None, text: str | None, passage: str | None, chart:
         raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
 
 
-def _watched(predictions: Iterable[Row]) -> Iterator[Row]:
-    """The same predictions, with a progress line on standard error now and then."""
-    started = reported = time.monotonic()
-    for done, row in enumerate(predictions, 1):
-        yield row
-        now = time.monotonic()
-        if now - reported >= _PATIENCE:
-            reported = now
-            print(f"{done:,} predictions, {done / (now - started):,.1f} per second", file=sys.stderr, flush=True)
+class _Pace:
+    """Progress lines on standard error now and then, with the time left."""
+
+    def __init__(self, sources: Callable[[], Iterable[Row]] | None) -> None:
+        """`sources`: reads all rows again; they are counted once predicting turns out to take long."""
+        self.sources, self.read, self.total = sources, 0, 0
+
+    def counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.read += 1
+            yield row
+
+    def told(self, predictions: Iterable[Row]) -> Iterator[Row]:
+        started = reported = time.monotonic()
+        for done, row in enumerate(predictions, 1):
+            yield row
+            now = time.monotonic()
+            if now - reported >= _PATIENCE:
+                reported = now
+                print(self.line(done, now - started), file=sys.stderr, flush=True)
+
+    def line(self, done: int, seconds: float) -> str:
+        from seqloom.train.pace import told_time
+
+        if self.sources and not self.total:
+            self.total = sum(1 for _ in self.sources())
+        rest = seconds * (self.total - self.read) / max(1, self.read)
+        left = f", about {told_time(rest)} left" if self.read < self.total else ""
+        return f"{done:,} predictions, {done / seconds:,.1f} per second{left}"
 
 
 def _print_lines(predictions: Iterable[Row]) -> None:

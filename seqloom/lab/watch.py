@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.rows import Json
+from seqloom.core.waiting import clear
 from seqloom.lab.job import Job, Result
 from seqloom.runs.log import read_lines
 
@@ -92,10 +93,12 @@ class Table(Watch):
 
     def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
         super().plan(names, planned, amount, jobs)
+        clear()
         self.live.start()
         self.shown = True
 
     def say(self, text: str) -> None:
+        clear()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show_end(self, job: Job, result: Result, kept: bool) -> None:

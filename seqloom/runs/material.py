@@ -10,6 +10,7 @@ from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Row, Rows, Vocabulary
 from seqloom.core.task import AnyTask
+from seqloom.data.fingerprint import fingerprint
 from seqloom.data.options import DataOptions
 from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
 from seqloom.runs.settings import RunConfig
@@ -43,8 +44,13 @@ class Material:
 
     def read(self, spec: str, vocabulary: Vocabulary, **columns: object) -> Rows:
         """Another file of the same shape, ready for evaluation."""
-        rows: Rows = self.shape.prepare(self.shape.open(spec, self._with(columns)), vocabulary)
+        rows: Rows = self.shape.prepare(self.part(spec, **columns), vocabulary)
         return rows
+
+    def part(self, spec: str, **columns: object) -> Part:
+        """Another file of the same shape, as opened."""
+        found: Part = self.shape.open(spec, self._with(columns))
+        return found
 
     def sources(self, spec: str, **columns: object) -> Iterator[Row]:
         """Another file, as rows to predict from."""
@@ -57,5 +63,10 @@ class Material:
         return options
 
     def facts(self) -> Json:
-        """Name, size and hash of each part."""
-        return {name: {"name": p.name, "bytes": p.bytes, "hash": p.hash} for name, p in self.parts.items()}
+        """Name, size and hash of each part, and the fingerprint of the file that it is or was split off from."""
+        whole, own = fingerprint(self.options.train), self.options.held_out
+        return {
+            name: {"name": part.name, "bytes": part.bytes, "hash": part.hash}
+            | {"file": fingerprint(own[name]) if name in own else whole}
+            for name, part in self.parts.items()
+        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -23,6 +23,7 @@ from seqloom.layers.int8 import to_int8
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import model_config
+from seqloom.runs.seen import Seen, seen_in
 from seqloom.runs.settings import RunConfig
 from seqloom.runs.winner import run_of
 from seqloom.train.checkpoint import load_weights
@@ -59,24 +60,34 @@ class Run:
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         return self.task.evaluate(self.model, self.material.read(data, self.tokenizer, **columns), naive=naive)
 
+    def seen(self, data: str, **columns: object) -> Seen | None:
+        """Whether this file was used to train the run ("train") or to select its checkpoint ("valid")."""
+        return seen_in(self.folder.record(), self.material, data, **columns)
+
     def predict(
         self,
         data: str | None = None,
         *,
         texts: Iterable[str] = (),
         columns: Mapping[str, object] | None = None,
+        through: Callable[[Iterable[Row]], Iterable[Row]] = iter,
         **options: Any,
     ) -> Iterator[Row]:
         """A dict with the prediction for each source in a file or in `texts`, in order; evaluated lazily.
 
         Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
-        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"}.
+        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns` of the data section: {"source": "a"};
+        `through` is applied to the rows that are read, for example to count them.
         """
         self._check_verb("predict")
         rows: Iterable[Row] = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
         if data is not None:
-            rows = self.material.sources(data, **(columns or {}))
-        return self.task.predict(self.model, rows, **options)
+            rows = self.sources(data, columns=columns)
+        return self.task.predict(self.model, through(rows), **options)
+
+    def sources(self, data: str, *, columns: Mapping[str, object] | None = None) -> Iterator[Row]:
+        """The rows of a file to predict from."""
+        return self.material.sources(data, **(columns or {}))
 
     def pictures(self, data: str, *, columns: Mapping[str, object] | None = None, **options: Any) -> Iterator[Json]:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
+from seqloom.core.waiting import clear
 
 
 class Plain:
@@ -45,10 +46,12 @@ class Live:
         self.started = False
 
     def say(self, text: str) -> None:
+        clear()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def update(self, share: float, facts: Json) -> None:
         if not self.started:
+            clear()
             self.bar.start()
             self.started = True
         self.bar.update(self.task, completed=min(1.0, share), description=describe(share, facts))
