@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
     rows = []
     names = [name for name in names if any(name in score for score in scores.values())]
     for part, score in scores.items():
-        print(f"{part}: {score['protocol']}")
+        _print_sentence(f"{part}: {score['protocol']}")
         main = {name: score.get(name) for name in names}
         rows += [{"part": part, "who": "this model", **main}]
         if whole := score.get("float32"):
@@ -50,6 +52,15 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
         if types := score.get("types"):
             print()
             print_table([{"part": part, "type": label, **values} for label, values in types.items()])
+
+
+def _print_sentence(text: str) -> None:
+    """In a terminal, wrapped between words."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        text = "\n".join(textwrap.wrap(text, Console().width, subsequent_indent="  "))
+    print(text)
 
 
 def main_scores(score: Json, names: Sequence[str]) -> Json:

@@ -43,7 +43,7 @@ def table_lines(rows: list[Json], width: int) -> list[str]:
         cells = [_wrap(text, size) for text, size in zip(row[:shown], widths, strict=True)]
         for n in range(max(map(len, cells))):
             line = [cell[n] if n < len(cell) else "" for cell in cells]
-            padded = (_pad(text, *how) for text, *how in zip(line, widths, numeric, strict=False))
+            padded = map(_pad, line, widths, numeric)
             drawn.append(_GAP.join(padded).rstrip())
     return _one_head(drawn, max(len(_wrap(head, size)) for head, size in zip(heads, widths, strict=False)))
 
@@ -72,6 +72,7 @@ def _wrap(text: str, width: int) -> list[str]:
         lines[-1] += piece
         while _size(lines[-1].rstrip()) > width:
             cut = next(n for n in range(len(lines[-1]), 0, -1) if _size(lines[-1][:n]) <= max(2, width))
+            cut = max((place.end() for place in re.finditer(r"[/,_-]", lines[-1][:cut])), default=cut)
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return [line.rstrip() for line in lines]
 

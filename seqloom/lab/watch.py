@@ -135,11 +135,11 @@ def watcher(quiet: bool) -> Watch:
 
 
 def describe(job: Job, result: Result) -> str:
-    """`trial 2 of 4: valid 1.5312, 34 s`"""
+    """`trial 2 of 4: valid loss 1.5312, 34 s`"""
     if result["state"] in ("failed", "interrupted"):
         return f"{job['title']}: {result['state']}: {result['error']}"
     scores = [point["valid"] for point in result.get("curve") or ()]
-    score = f" valid {scores[-1]:.4f}," if scores else ""
+    score = f" valid {job['metric'].replace('_', ' ')} {scores[-1]:.4f}," if scores else ""
     pruned = " pruned," if result["state"] == "pruned" else ""
     return f"{job['title']}:{pruned}{score} {result['wall']:.0f} s"
 

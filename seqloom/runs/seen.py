@@ -24,7 +24,7 @@ def seen_in(record: Json, material: Material, data: str, **columns: object) -> S
         else:
             same = known == fingerprint(data)
         if same:
-            return part  # type: ignore[return-value]
+            return part
     return None
 
 

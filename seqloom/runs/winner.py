@@ -52,9 +52,9 @@ def winner(folder: Path) -> Winner:
 def chosen(result: Json) -> str | None:
     """The name of the model to use; None if no model finished, or none meets the constraints."""
     advice = result.get("recommendation") or {}
-    if "use" in advice:
-        return advice["use"]
-    return advice.get("choice") or result.get("best")  # recorded before `use` was
+    before = advice.get("choice") or result.get("best")  # what an older version recorded
+    name: str | None = advice.get("use", before)
+    return name
 
 
 def _best_run(result: Json, name: str, folder: Path) -> str:
@@ -64,7 +64,7 @@ def _best_run(result: Json, name: str, folder: Path) -> str:
     if runs:
         best = max if result.get("protocol", {}).get("higher_is_better") else min
         return str(best(runs, key=lambda run: run["valid"])["folder"])
-    fitted = next((each for each in result.get("baselines", []) if each.get("model") == name), {})
+    fitted: Json = next((each for each in result.get("baselines", []) if each.get("model") == name), {})
     if "folder" in fitted:
         return str(fitted["folder"])
     places = sorted((folder / "runs" / re.sub(r"[^\w.-]+", "-", name)).glob("seed-*"))
