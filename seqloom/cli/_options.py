@@ -18,7 +18,9 @@ SourceColumn = Annotated[
     typer.Option(help="Pairs: source column, or its number without a header; default: as in training."),
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends.")]
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends.")
+]
 DataOverride = Annotated[
     list[str] | None,
     typer.Option("-o", help="Any data setting, e.g. -o data.label=stars; default: as in training."),
