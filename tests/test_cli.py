@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from support import small_fit, text
 
+import seqloom
 from seqloom import cli
-from seqloom.cli import _show as cli_print
+from seqloom.cli import _table as cli_print
 from seqloom.runs.folder import RunFolder
 
 TINY = ["-o", "model.width=8", "-o", "train.steps=3", "-o", "train.threads=1", "-o", "task.length=8"]
@@ -55,6 +56,17 @@ def test_help_is_quick_and_loads_no_torch():
     )
     assert done.returncode == 0, done.stderr
     assert all(command in done.stdout for command in ("fit", "eval", "generate", "list", "doctor"))
+
+
+def test_without_a_command_help_is_shown_and_the_version_on_request(run):
+    code, out, _ = run()
+    assert code == 0 and "Usage" in out and "compare" in out
+    assert run("--version")[:2] == (0, f"seqloom {seqloom.__version__}\n")
+
+
+def test_list_alone_tells_what_can_be_listed(run):
+    code, out, _ = run("list")
+    assert code == 0 and all(what in out for what in ("models", "tasks", "samples", "runs"))
 
 
 def test_fit_prints_scores_with_their_protocol(run, book, tmp_path):

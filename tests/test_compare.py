@@ -14,7 +14,8 @@ from support import text
 from toys import language_models
 
 import seqloom
-from seqloom.compare.comparing import Comparison, compare
+from seqloom.compare.comparing import compare
+from seqloom.compare.comparison import Comparison
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError

@@ -16,7 +16,7 @@ from toys import translation
 
 import seqloom
 from seqloom.compare.advice.recommend import recommend
-from seqloom.compare.comparing import Comparison
+from seqloom.compare.comparison import Comparison
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan
 from seqloom.compare.report.content import document
@@ -144,7 +144,7 @@ def test_the_report_opens_and_draws_what_is_forgotten(done: Comparison) -> None:
 
 def test_the_terminal_shows_what_is_read_beside_the_score(done: Comparison) -> None:
     head, *shown = lines(done.result, 120)
-    assert head.split()[:5] == ["model", "score", "BLEU", "chrF", "Exact"]
+    assert head.split()[:5] == ["model", "loss", "bleu", "chrf", "exact"]
     assert any(line.split()[0] == "nearest" for line in shown)
 
 

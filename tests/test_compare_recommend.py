@@ -343,7 +343,7 @@ def test_a_choice_that_every_preference_shares_is_said_to_be_so() -> None:
 def test_the_object_is_plain_json_with_as_many_sentences_in_both_languages(prefer: str, limits: Result) -> None:
     found = recommend(THREE, prefer, **limits)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert set(found) == {"prefer", "constraints", "choice", "reasons", "would_change"}
+    assert set(found) == {"prefer", "constraints", "choice", "among", "use", "reasons", "would_change"}
     assert set(found["constraints"]) == {"max_params", "max_latency_ms", "streaming"}
     for part in ("reasons", "would_change"):
         assert len(found[part]["en"]) == len(found[part]["zh"])
@@ -361,3 +361,17 @@ def test_a_sentence_has_the_same_values_in_both_languages(key: str) -> None:
 def test_an_unknown_preference_is_refused() -> None:
     with pytest.raises(UserError, match="did you mean 'latency'"):
         recommend(THREE, "latencies")
+
+
+def test_a_baseline_that_is_only_a_line_comes_with_the_command_that_fits_it() -> None:
+    result = compared(GPT, LSTM, baseline=1.4)
+    result["protocol"]["fit"] = {"ngram": "seqloom fit --model ngram --data book.txt"}
+    assert "can be fitted as a model of its own: seqloom fit --model ngram --data book.txt" in said(recommend(result))
+
+
+def test_there_is_a_model_to_use_even_without_a_choice() -> None:
+    gru = entry("gru", 1.552, spread=0.01)
+    assert recommend(compared(LSTM, gru, RNN))["use"] == "lstm"  # a tie
+    assert recommend(compared(LSTM, RNN, baseline=1.4))["use"] == "lstm"  # behind a baseline that is no model
+    assert recommend(THREE, max_latency_ms=0.11)["use"] == "rnn"
+    assert recommend(THREE, max_latency_ms=0.05)["use"] is None  # nothing fits

@@ -382,7 +382,12 @@ def test_the_terminal_table_keeps_to_its_width(width: int) -> None:
     result["entries"][1]["name"] = "一个很长很长的名字，比一列还要长"
     lines = table.lines(result, width) + table.recommendation(result, width)
     assert max(table._width(line) for line in lines) <= width
-    assert "verdict" in lines[0] if width >= 80 else "score" in lines[0]
+    assert "verdict" in lines[0] if width >= 80 else "loss" in lines[0]
+
+
+def test_the_terminal_table_names_scores_as_json_does() -> None:
+    head = table.lines(example(), 120)[0]
+    assert " loss " in head and "bits per byte" in head and "score" not in head
 
 
 def test_a_report_loads_no_torch() -> None:

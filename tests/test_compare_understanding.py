@@ -11,7 +11,7 @@ from compare_example import example
 from test_compare_report import Page
 
 import seqloom
-from seqloom.compare.comparing import Comparison
+from seqloom.compare.comparison import Comparison
 from seqloom.compare.report import html, markdown
 from seqloom.compare.report.content import document
 from seqloom.core.errors import UserError

@@ -97,6 +97,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Pa
     (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")
     (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
     pairs_file(tmp_path / "pairs.tsv", 40)
+    pairs_file(tmp_path / "new.tsv", 20, seed=1)
     (tmp_path / "sources.txt").write_text("the cat sees a dog\na house\n")
     rows = [f"{word} {n},{n % 2},{word} film,{n % 3}" for n, word in enumerate(["good", "bad", "fine", "poor"] * 20)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label,review,stars", *rows]) + "\n")
@@ -104,12 +105,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Pa
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in pairs))
     (tmp_path / "sentences.txt").write_text("Ada sees Rome.\nIt rains.\n")
     (tmp_path / "names.conll").write_text("".join(f"Ada{n} B-PER\nsees O\nRome B-LOC\n\n" for n in range(40)))
+    (tmp_path / "new.conll").write_text("".join(f"Ada{n} B-PER\nsees O\nRome B-LOC\n\n" for n in range(40, 60)))
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     names = [{"text": f"Ada sees {n} dogs.", "spans": spans} for n in range(40)]
     (tmp_path / "names.jsonl").write_text("".join(json.dumps(row) + "\n" for row in names))
     rows = [{"context": f"Box {n} holds a {n % 5}-pound stone.", "question": f"What is in box {n}?"} for n in range(60)]
     asked = [row | {"answer": "stone", "answer_start": row["context"].index("stone")} for row in rows]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked[::2]))
     load = [f"2024-01-{1 + n // 24:02} {n % 24:02}:00,{town},{n % 24},{n % 5},0" for town in "AB" for n in range(240)]
     (tmp_path / "load.csv").write_text("\n".join(["time,town,load,wind,holiday", *load]) + "\n")
     (tmp_path / "novels").mkdir()

@@ -1,7 +1,7 @@
 """What a user's editor and type checker see: every public verb, with mypy's strict mode."""
 
 import seqloom
-from seqloom.compare.comparing import Comparison
+from seqloom.compare.comparison import Comparison
 from seqloom.data.findings import Finding
 from seqloom.runs.run import Run
 

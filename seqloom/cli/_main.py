@@ -7,10 +7,13 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Annotated
 
 import typer
 
 from seqloom.core.errors import UserError
+from seqloom.core.version import VERSION
+from seqloom.core.waiting import clear
 
 COMMANDS = sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
 
@@ -31,14 +34,25 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="seqloom",
         help="Train, evaluate and use sequence models, from the n-gram to the Transformer, on your own data.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback(invoke_without_command=True)(_without_command)
     for name in COMMANDS:
         app.command(name)(import_module(f"seqloom.cli.{name}").command)
     return app
+
+
+def _without_command(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"seqloom {VERSION}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:
@@ -79,5 +93,6 @@ def _renamed(error: Exception) -> str:
 
 
 def _complain(text: str, code: int) -> int:
+    clear()
     print(f"seqloom: {' '.join(text.split())}", file=sys.stderr)
     return code

@@ -22,7 +22,9 @@ ColumnNames = Annotated[
     ),
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder created by `seqloom fit`.")]
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends.")
+]
 DataOverride = Annotated[
     list[str] | None,
     typer.Option("-o", help="Any data setting, e.g. -o data.separator='|'; default: as in training."),

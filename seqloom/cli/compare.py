@@ -11,6 +11,7 @@ import typer
 
 from seqloom.cli._options import ColumnNames, JsonOutput
 from seqloom.cli._show import print_comparison, show
+from seqloom.core.waiting import before_imports
 
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
 Models = Annotated[
@@ -91,6 +92,7 @@ def command(
     as_json: JsonOutput = False,
 ) -> None:
     """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it."""
+    before_imports("preparing the comparison")
     from seqloom.compare.comparing import compare
     from seqloom.data.shapes.columns import parse_columns
 

@@ -9,6 +9,7 @@ import typer
 
 from seqloom.cli._options import ColumnNames, JsonOutput, data_settings
 from seqloom.cli._show import print_findings, show
+from seqloom.core.waiting import before_imports
 
 
 def command(
@@ -20,6 +21,7 @@ def command(
     as_json: JsonOutput = False,
 ) -> None:
     """Check data for problems before training. The exit code is 2 if something must be fixed."""
+    before_imports(f"examining {data}")
     from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.doctor import doctor
 

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from seqloom.cli._options import ColumnNames, DataOverride, Int8, JsonOutput, RunPath, data_settings
+from seqloom.cli._run import load_run
 from seqloom.cli._show import main_scores, print_scores, show
+from seqloom.core.waiting import during
 
 
 def command(
@@ -20,14 +22,14 @@ def command(
 ) -> None:
     """Score a run on held-out data, next to naive baselines, and state the protocol."""
     from seqloom.data.shapes.columns import parse_columns
-    from seqloom.runs.run import load
 
     named, options = parse_columns(columns or ()), data_settings("eval", override or ())
-    loaded = load(run, int8=int8)
+    loaded = load_run(run, int8=int8)
     names = [score.name for score in loaded.task.scores]
-    scores = loaded.evaluate(data, columns=named, **options)
-    if int8:
-        whole = load(run)
-        whole.say = lambda text: None  # the columns were told once
-        scores["float32"] = main_scores(whole.evaluate(data, columns=named, **options), names)
+    with during(f"scoring {data}"):
+        scores = loaded.evaluate(data, columns=named, **options)
+        if int8:
+            whole = load_run(loaded.folder.path)
+            whole.say = lambda text: None  # it was told once
+            scores["float32"] = main_scores(whole.evaluate(data, columns=named, **options), names)
     show(scores, as_json, lambda found: print_scores({data: found}, names))

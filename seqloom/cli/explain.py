@@ -10,6 +10,7 @@ import typer
 
 from seqloom.cli._files import check_out
 from seqloom.cli._options import JsonOutput, RunPath
+from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.runs.durable import make_folder, to_json, write_file
@@ -31,12 +32,12 @@ def command(
         raise UserError("--text: empty; there is nothing to explain")
     for path in (out, data_out):
         check_out(path)
+    loaded = load_run(run)
     from seqloom.explain.alignments import explain_alignment, read_gold
     from seqloom.explain.page import page
-    from seqloom.runs.run import load
 
     links = read_gold(gold) if gold else None
-    found = explain_alignment(load(run), text.strip(), target, links)
+    found = explain_alignment(loaded, text.strip(), target, links)
     for path, content in ((out, lambda: page(found).encode()), (data_out, lambda: to_json(found) + b"\n")):
         if path is not None:
             make_folder(path.parent)

@@ -12,6 +12,7 @@ import typer
 
 from seqloom.cli._options import ColumnNames, JsonOutput
 from seqloom.cli._show import print_summary, show
+from seqloom.core.waiting import before_imports
 
 
 def command(
@@ -43,6 +44,8 @@ def command(
 
         with RunFolder(out).lock():
             pass  # report a run in use by another process before loading torch
+    if os.environ.get("RANK", "0") == "0":
+        before_imports("preparing")
     from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.fit import fit
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli._options import Int8, JsonOutput, RunPath
+from seqloom.cli._run import load_run
 from seqloom.cli._show import print_texts, show
 from seqloom.core.rows import Json
 
@@ -33,9 +34,7 @@ def command(
     as_json: JsonOutput = False,
 ) -> None:
     """Continue a text, token by token."""
-    from seqloom.runs.run import load
-
-    loaded = load(run, int8=int8)
+    loaded = load_run(run, int8=int8)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     how: Json = {"max_new": max_new} | ({"beams": beams} if beams > 1 else sampling)
     if beams == count == 1 and not as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,7 @@ import typer
 
 from seqloom.cli._files import check_out
 from seqloom.cli._options import ColumnNames, DataOverride, Int8, JsonOutput, RunPath, data_settings
+from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json, Row
 from seqloom.runs.durable import make_folder, to_json, write_file
@@ -89,14 +90,13 @@ def command(
     from seqloom.data.piped import spooled
     from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.outputs import check_output
-    from seqloom.runs.run import load
 
     if out is not None:
         check_output(out)
     named = parse_columns(columns or ())
     how: Json = {name: value for name, value in given.items() if value is not None}
     how |= {"columns": named, "settings": data_settings("predict", override or ())}
-    loaded = load(run, int8=int8)
+    loaded = load_run(run, int8=int8)
     numbered = any(name.isdecimal() for name in named.values())
     with spooled(sys.stdin.buffer, numbered) if data == "-" else nullcontext(data) as place:
         if chart is not None and place is not None:
@@ -139,7 +139,7 @@ def _check_flags(data: str | None, text: str | None, passage: str | None, chart:
         raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
 
 
-def _watched(predictions: Iterable[Row]) -> Iterator[Row]:
+def _watched(predictions: Predictions) -> Iterator[Row]:
     """The same predictions, with a progress line on standard error now and then."""
     started = reported = time.monotonic()
     for done, row in enumerate(predictions, 1):
@@ -147,4 +147,13 @@ def _watched(predictions: Iterable[Row]) -> Iterator[Row]:
         now = time.monotonic()
         if now - reported >= _PATIENCE:
             reported = now
-            print(f"{done:,} predictions, {done / (now - started):,.1f} per second", file=sys.stderr, flush=True)
+            print(_progress(predictions, done, now - started), file=sys.stderr, flush=True)
+
+
+def _progress(predictions: Predictions, done: int, seconds: float) -> str:
+    from seqloom.train.pace import told_time
+
+    read, total = predictions.read, predictions.total
+    rest = seconds * (total - read) / max(1, read)
+    left = f", about {told_time(rest)} left" if read < total else ""
+    return f"{done:,} predictions, {done / seconds:,.1f} per second{left}"

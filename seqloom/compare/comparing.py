@@ -19,16 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from seqloom.compare import record, results
 from seqloom.compare.advice.recommend import PREFERENCES
+from seqloom.compare.comparison import Comparison, use_command
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
-from seqloom.compare.report import report_files, table
+from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
@@ -54,22 +54,7 @@ from seqloom.train.loop import Interrupted
 PLACES = ("local", "ray")
 EXAMPLES = "100,400,1600"  # numbers of labelled rows at which transfer is measured
 COUNTS = ("all", "backbone")
-_WIDTH = 100  # characters of a comparison printed in Python
 _MEASURING = 0.01  # time limit per measurement, as a share of the training time
-
-
-class Comparison:
-    """A finished comparison: `result` holds all results, `report` is the path of the HTML report."""
-
-    def __init__(self, folder: Path, result: Json) -> None:
-        self.folder, self.result, self.report = folder, result, folder / "report.html"
-
-    def __repr__(self) -> str:
-        lines = [*table.lines(self.result, _WIDTH), "", *table.recommendation(self.result, _WIDTH)]
-        return "\n".join([*lines, "", f"Report: {self.report}"])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def compare(
@@ -189,6 +174,7 @@ def conduct(
                 "versions": versions(),
                 "command": command,
                 "started": comparing.began,
+                "use": use_command(field.task.verb, out, plan.data["train"]),
             }
             result = results.assemble(found, protocol, wishes, timing)
             record.write(out, "result.json", result)
@@ -255,7 +241,8 @@ class _Comparing:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
-        found.baselines = dict(zip([sized.entry.name for sized in baselines], self._wait(fitted), strict=True))
+        names, found.closed = [sized.entry.name for sized in baselines], baselines
+        found.baselines = dict(zip(names, self._wait(fitted), strict=True))
         for done in self._wait(measuring):
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found

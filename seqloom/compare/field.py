@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 from seqloom.compare.defaults import allot, per_run
@@ -83,6 +84,18 @@ class Field:
             "threads": plan.threads,
             "device": choose_device(train.device).type,
             "shared": shared,
+            "fit": self._commands(),
+        }
+
+    def _commands(self) -> dict[str, str]:
+        """The command that fits a naive baseline as a model, for those that are one with other options."""
+        plan = self.plan
+        given = [word for option in plan.overrides for word in ("-o", option) if not option.startswith("model.")]
+        fit = ["seqloom", "fit", "--task", plan.task, "--data", plan.data["train"], *given]
+        return {
+            name: shlex.join([*fit, "--model", sized.entry.model, *_options(options)])
+            for sized in self.baselines
+            for name, options in sized.model.replaces.items()
         }
 
     def _value(self, path: str) -> Any:
@@ -182,6 +195,10 @@ class Field:
         others = [Entry(name, name) for name in names("models") if name not in known and self._accepted(name)]
         sized = [self._at_own_size(entry, self._config(entry, self._plain)) for entry in others]
         return named + [each for each in sized if each.counts]
+
+
+def _options(model: Json) -> list[str]:
+    return [word for name, value in model.items() for word in ("-o", f"model.{name}={value}")]
 
 
 def _absolute(data: Json) -> Json:

@@ -28,7 +28,8 @@ class Found:
     search: dict[str, list[Json]] = field(default_factory=dict)
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
     runs: dict[str, list[Result]] = field(default_factory=dict)
-    baselines: dict[str, Result] = field(default_factory=dict)
+    closed: list[Sized] = field(default_factory=list)  # fitted by counting or in closed form
+    baselines: dict[str, Result] = field(default_factory=dict)  # of these
     probes: dict[str, Result] = field(default_factory=dict)
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
@@ -186,8 +187,13 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
         "curve": result["curve"],
-        "folder": f"runs/{sized.entry.folder}/seed-{seed}",
+        "folder": _folder(sized, seed),
     }
+
+
+def _folder(sized: Sized, seed: int) -> str:
+    """A final run, relative to the folder of the comparison."""
+    return f"runs/{sized.entry.folder}/seed-{seed}"
 
 
 def _test(result: Result) -> Json | None:
@@ -211,9 +217,12 @@ def _baselines(found: Found) -> list[Json]:
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
     fitted = {name for name, result in found.baselines.items() if result["state"] == "done"}
     rows = [row for row in rows if row["name"] not in fitted]  # a model says the same, and can be used
+    folders = {sized.entry.name: _folder(sized, found.seeds[0]) for sized in found.closed}
     for name, result in found.baselines.items():
         failure = {} if result["state"] == "done" else {"error": result["error"]}
-        rows.append(_baseline(found.task, name, _test(result) or {}) | {"model": name} | failure)
+        rows.append(
+            _baseline(found.task, name, _test(result) or {}) | {"model": name, "folder": folders[name]} | failure
+        )
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
@@ -31,6 +32,7 @@ class ModelConfig(Strict):
     knobs: ClassVar[tuple[str, ...]] = ("width",)  # options adjusted to reach a parameter count, coarsest first
     tables: ClassVar[float | None] = None  # standard deviation of embedding initialisation; None: torch's default, 1
     variants: ClassVar[tuple[Json, ...]] = ({},)  # extra settings covered by the contract tests
+    replaces: ClassVar[Mapping[str, Json]] = {}  # naive baselines that this model is, and with which options
 
     @classmethod
     def suit(cls, demand: Demand) -> list[Choice]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.rows import Json
+from seqloom.core.waiting import clear
 from seqloom.lab.job import Job, Result
 from seqloom.runs.log import read_lines
 
@@ -92,10 +93,12 @@ class Table(Watch):
 
     def plan(self, names: list[str], planned: int, amount: float, jobs: int) -> None:
         super().plan(names, planned, amount, jobs)
+        clear()
         self.live.start()
         self.shown = True
 
     def say(self, text: str) -> None:
+        clear()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show_end(self, job: Job, result: Result, kept: bool) -> None:
@@ -132,11 +135,11 @@ def watcher(quiet: bool) -> Watch:
 
 
 def describe(job: Job, result: Result) -> str:
-    """`trial 2 of 4: valid 1.5312, 34 s`"""
+    """`trial 2 of 4: valid loss 1.5312, 34 s`"""
     if result["state"] in ("failed", "interrupted"):
         return f"{job['title']}: {result['state']}: {result['error']}"
     scores = [point["valid"] for point in result.get("curve") or ()]
-    score = f" valid {scores[-1]:.4f}," if scores else ""
+    score = f" valid {job['metric'].replace('_', ' ')} {scores[-1]:.4f}," if scores else ""
     pruned = " pruned," if result["state"] == "pruned" else ""
     return f"{job['title']}:{pruned}{score} {result['wall']:.0f} s"
 

@@ -12,7 +12,7 @@ Sizes: B rows, T steps, N values at each step, H steps of the forecast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
@@ -49,6 +49,12 @@ class Config(ModelConfig):
         {"rule": "drift"},
         {"rule": "average", "season": 2},
     )
+    replaces: ClassVar[Mapping[str, Json]] = {
+        "last value": {"rule": "last"},
+        "seasonal naive": {"rule": "seasonal"},
+        "drift": {"rule": "drift"},
+        "moving average": {"rule": "average"},
+    }
 
     def build(self) -> Backbone:
         return Naive(self.width, False, 1, self._rule(), self.season or 1)

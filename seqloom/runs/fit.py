@@ -187,6 +187,7 @@ class _Fit:
         self.config = self._reconcile(with_task(config, free))
         self.material = Material(self.config)
         self.progress = Progress()
+        self.metric = ""  # of the task, which is built from the data
 
     def finished(self) -> bool:
         return bool(self.before and self.folder.summary() and plain(self.before) == plain(self.config))
@@ -197,6 +198,7 @@ class _Fit:
         vocabulary = self._vocabulary()
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
+        self.metric = task.metric
         model = self._model(task)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
@@ -366,6 +368,7 @@ class _Fit:
             "device": str(self.engine.device),
             "processes": self.engine.world,
             "parameters": count_parameters(model),
+            "metric": self.metric,
             "data": self.material.facts(),
             "tokenizer": {"kind": vocabulary.kind, "size": vocabulary.size, "hash": vocabulary.hash},
         }

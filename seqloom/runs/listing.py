@@ -28,29 +28,19 @@ def samples(name: str | None = None) -> Rows:
 
 
 def runs(name: str | None = None) -> Rows:
-    from seqloom.core.errors import UserError
-    from seqloom.runs.folder import RunFolder
+    from seqloom.runs.past import listed
 
-    rows = []
-    for record in sorted(Path(name or "runs").glob("*/run.json")):
-        folder = RunFolder(record.parent)
-        try:
-            config, summary = folder.config(), folder.summary()
-        except UserError:
-            rows.append({"run": str(folder.path), "task": None, "model": None, "state": "damaged", "valid": None})
-            continue
-        valid = (summary or {}).get("scores", {}).get("valid", {}).get("loss")
-        state = "finished" if summary else "unfinished"
-        rows.append(
-            {
-                "run": str(folder.path),
-                "task": config.task["name"],
-                "model": config.model["name"],
-                "state": state,
-                "valid": valid,
-            }
-        )
-    return rows
+    return listed(Path(name or "runs"))
+
+
+def kinds() -> Rows:
+    """What can be listed."""
+    return [
+        {"list": "models", "what": "architectures; with a name, its options"},
+        {"list": "tasks", "what": "what a model can learn; with a name, its options"},
+        {"list": "samples", "what": "built-in data to try things on"},
+        {"list": "runs", "what": "trained models and comparisons in runs/, or in another folder"},
+    ]
 
 
 LISTS: dict[str, Callable[[str | None], Rows]] = {"models": models, "tasks": tasks, "samples": samples, "runs": runs}

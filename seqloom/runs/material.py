@@ -10,6 +10,7 @@ from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask
+from seqloom.data.fingerprint import fingerprint
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.columns import role_of
 from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
@@ -44,8 +45,12 @@ class Material:
 
     def read(self, spec: str, vocabulary: Vocabulary, options: DataOptions) -> Rows:
         """Another file of the same shape, ready for evaluation."""
-        rows: Rows = self.shape.prepare(self.shape.open(spec, options), vocabulary)
+        rows: Rows = self.shape.prepare(self.open(spec, options), vocabulary)
         return rows
+
+    def open(self, spec: str, options: DataOptions) -> Part:
+        found: Part = self.shape.open(spec, options)
+        return found
 
     def options_for(
         self, spec: str, vocabulary: Vocabulary, given: Mapping[str, object], predict: bool = False
@@ -60,5 +65,10 @@ class Material:
         return options, {role_of(self.shape, o) or o: name for o, name in new.items() if o not in gone}
 
     def facts(self) -> Json:
-        """Name, size and hash of each part."""
-        return {name: {"name": p.name, "bytes": p.bytes, "hash": p.hash} for name, p in self.parts.items()}
+        """Name, size and hash of each part, and the fingerprint of the file that it is or was split off from."""
+        whole, own = fingerprint(self.options.train), self.options.held_out
+        return {
+            name: {"name": part.name, "bytes": part.bytes, "hash": part.hash}
+            | {"file": fingerprint(own[name]) if name in own else whole}
+            for name, part in self.parts.items()
+        }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 
 from seqloom.core.rows import Row
 from seqloom.data.rows import Rows
@@ -12,14 +13,41 @@ ACTUAL = "_actual"  # of a column of the file that has the name of a field
 EMPTY = "an empty text"
 
 
+class Sources(Iterator[Row]):
+    """Rows to predict from, counted as they are read."""
+
+    def __init__(self, read: Callable[[], Iterator[Row]]) -> None:
+        self._read, self._rows, self.count = read, read(), 0
+
+    def __next__(self) -> Row:
+        row = next(self._rows)
+        self.count += 1
+        return row
+
+    @cached_property
+    def total(self) -> int:
+        """Of all rows; reads them once more."""
+        return sum(1 for _ in self._read())
+
+
 class Predictions(Iterator[Row]):
     """One row after the other; `complete`: every row of a table is there, in order, with all its columns."""
 
-    def __init__(self, rows: Iterator[Row], complete: bool = False) -> None:
-        self._rows, self.complete = rows, complete
+    def __init__(self, rows: Iterator[Row], sources: Sources | None = None, complete: bool = False) -> None:
+        self._rows, self._sources, self.complete = rows, sources, complete
 
     def __next__(self) -> Row:
         return next(self._rows)
+
+    @property
+    def read(self) -> int:
+        """How many sources were read so far."""
+        return self._sources.count if self._sources else 0
+
+    @property
+    def total(self) -> int:
+        """How many there are; 0 if they are not from a file."""
+        return self._sources.total if self._sources else 0
 
 
 def beside(rows: Rows, predictions: Iterator[Row], echoes: Mapping[str, str]) -> Iterator[Row]:

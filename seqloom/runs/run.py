@@ -15,7 +15,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.task import AnyTask
-from seqloom.data.memory import Data, is_path, like, store
+from seqloom.data.memory import Data, is_path, like, store, title
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.decode.beam import beam_search
@@ -25,11 +25,13 @@ from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
-from seqloom.runs.predicting import Predictions, beside
+from seqloom.runs.predicting import Predictions, Sources, beside
 from seqloom.runs.registry import model_config
+from seqloom.runs.seen import WARNINGS, seen_in
 from seqloom.runs.settings import RunConfig, Say
 from seqloom.runs.shown import as_html, as_text
 from seqloom.runs.terminal import Plain
+from seqloom.runs.winner import run_of
 from seqloom.train.checkpoint import load_weights
 from seqloom.train.engine import choose_device
 
@@ -80,8 +82,12 @@ class Run:
         """
         naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
         spec, needed = self._placed(data)
-        rows = self.material.read(spec, self.tokenizer, self._options(spec, columns, needed | options))
-        return self.task.evaluate(self.model, rows, naive=naive)
+        how = self._options(spec, columns, needed | options)
+        seen = seen_in(self.folder.record(), self.material, spec, how)
+        if seen is not None:
+            self.say(WARNINGS[seen].format(data=title(spec)))
+        scores = self.task.evaluate(self.model, self.material.read(spec, self.tokenizer, how), naive=naive)
+        return scores | {"trained_on": seen == "train", "selected_on": seen == "valid"}
 
     @overload
     def predict(
@@ -138,12 +144,13 @@ class Run:
             return Predictions(self.task.predict(self.model, rows, **options))
         spec, needed = self._placed(data)
         how, shape = self._options(spec, columns, {**needed, **(settings or {})}, predict=True), self.material.shape
-        found = self.task.predict(self.model, shape.sources(spec, how), **options)
+        sources = Sources(lambda: shape.sources(spec, how))
+        found = self.task.predict(self.model, sources, **options)
         table = shape.table(spec, how)
         if table is not None:
             echoes = {field: getattr(how, option, option) for field, option in shape.echoes.items()}
             found = beside(table, found, echoes)
-        return Predictions(found, complete=table is not None) if is_path(data) else like(data, list(found))
+        return Predictions(found, sources, table is not None) if is_path(data) else like(data, list(found))
 
     def _placed(self, data: Data) -> tuple[str, Json]:
         """A path, and the data options with which it is read."""
@@ -261,8 +268,10 @@ class Run:
 
 
 def load(folder: str | Path, *, int8: bool = False) -> Run:
-    """Load a trained run after verifying its files. `int8`: quantise linear layers to one byte per weight."""
-    place = RunFolder(Path(folder))
+    """Load a trained run after verifying its files; from the folder of a comparison, the model that it recommends.
+
+    `int8`: quantise linear layers to one byte per weight."""
+    place = RunFolder(run_of(Path(folder)))
     config = place.config()
     files = place.model_files()
     material = Material(config)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
+from seqloom.core.waiting import clear
 
 
 class Plain:
@@ -45,10 +46,12 @@ class Live:
         self.started = False
 
     def say(self, text: str) -> None:
+        clear()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def update(self, share: float, facts: Json) -> None:
         if not self.started:
+            clear()
             self.bar.start()
             self.started = True
         self.bar.update(self.task, completed=min(1.0, share), description=describe(share, facts))
@@ -65,7 +68,7 @@ def reporter() -> Reporter:
 
 
 def describe(share: float, facts: Json) -> str:
-    """`step 1,200  loss 1.71  perplexity 5.53  2.41 bits/byte  31,000 tokens/s  0:42 left`"""
+    """`40%  step 1,200  loss 1.71  perplexity 5.53  2.41 bits/byte  valid loss 1.80  31,000 tokens/s  0:42 left`"""
     share = min(1.0, share)
     if "preparing" in facts:
         return f"{share:4.0%}  preparing the {facts['preparing']} text, {facts['bytes'] / 1e6:,.0f} MB done"
@@ -75,7 +78,7 @@ def describe(share: float, facts: Json) -> str:
     if "bits_per_byte" in facts:
         parts.append(f"{facts['bits_per_byte']:.3f} bits/byte")
     if facts.get("valid") is not None:
-        parts.append(f"valid {facts['valid']:.4f}")
+        parts.append(f"valid {facts['metric'].replace('_', ' ')} {facts['valid']:.4f}")
     parts.append(f"{facts['tokens_per_second']:,.0f} tokens/s")
     left = facts["seconds"] * (1 - share) / share if share > 0 else 0.0
     parts.append(f"{int(left) // 60}:{int(left) % 60:02d} left")

@@ -185,6 +185,8 @@ class Trainer:
             self.progress.best, self.progress.best_step, self.progress.stale = value, self.progress.step, 0
         elif value != self.progress.best:  # a score that stays at its lowest says nothing yet
             self.progress.stale += 1
+        if self.valid is None and "protocol" in scores:
+            self.reporter.say(f"valid, during training: {scores['protocol']}")
         self.valid = score
         self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
         if self.judge and not self.judge(self.share(), score):
@@ -272,7 +274,12 @@ class Trainer:
             shown["perplexity"] = math.exp(min(loss, 700))
         if self.bytes_per_token:
             shown["bits_per_byte"] = loss / math.log(2) / self.bytes_per_token
-        shown |= {"valid": self.valid, "seconds": p.seconds, "tokens_per_second": p.tokens / p.seconds}
+        shown |= {
+            "valid": self.valid,
+            "metric": self.task.metric,
+            "seconds": p.seconds,
+            "tokens_per_second": p.tokens / p.seconds,
+        }
         self.reporter.update(self.share(), shown)
 
     def _log(self, entry: Json) -> None:

@@ -58,12 +58,14 @@ def recommend(
     latency_unit = facts.latency_unit(result)
     breaches = {model.name: _breaches(model, limits, latency_unit) for model in everyone}
     race = Race(result, [model for model in everyone if not breaches[model.name]], everyone)
+    use = None
     if race.models:
         decision = _decide(race, prefer)
         if limits != Limits() and decision.choice and not race.find(decision.choice):
             decision.reasons.append(say("unchecked", name=decision.choice))
         decision.reasons.extend(_unbeaten(race, *found) for found in race.unbeaten())
         changes = _would_change(race, prefer, decision)
+        use = _to_use(race, decision)
     else:
         decision = Decision(None, [say("nothing fits" if everyone else "nothing finished")])
         changes = _relaxed(race, breaches)
@@ -73,9 +75,20 @@ def recommend(
         "prefer": prefer,
         "constraints": asdict(limits),
         "choice": decision.choice,
+        "among": decision.among,
+        "use": use,
         "reasons": in_both(decision.reasons + left_out),
         "would_change": in_both(changes),
     }
+
+
+def _to_use(race: Race, decision: Decision) -> str:
+    """The model that commands load from the comparison: the choice or, without one, the one that the reasons name
+    first."""
+    if decision.choice or decision.among:
+        return decision.choice or decision.among[0]
+    beating = any(race.beats_baseline(model) for model in race.models)
+    return (race.models[0] if beating else race.nearest_to_baseline()).name
 
 
 def _failed(entry: Json) -> Pair:
@@ -138,6 +151,8 @@ def _no_better(race: Race) -> Decision:
     values = {"who": who, "name": best.name, "score": race.shared_score_words(best), **_baseline_values(race)}
     reasons = [say("no better", **values)]
     if race.baseline.get("model") or not (usable := race.usable_baseline()):
+        if command := facts.dig(race.result, "protocol", "fit", race.baseline["name"]):
+            reasons.append(say("fit baseline", baseline=_baseline_values(race)["baseline"], command=command))
         return Decision(race.baseline.get("model"), reasons)
     title = facts.baseline_title(race.result, usable["name"])
     reasons.append(say("usable baseline", baseline=title, value=race.shared_number(usable["value"])))

@@ -99,6 +99,10 @@ SENTENCES: dict[str, Pair] = {
         "{who}胜过基线“{baseline}”（{value}）；最好的是 {name}：{score}。"
         "就本次结果而言，不值得使用比“{baseline}”更复杂的模型。",
     ),
+    "fit baseline": (
+        "{baseline} can be fitted as a model of its own: {command}",
+        "“{baseline}”可以作为模型单独训练：{command}",
+    ),
     "usable baseline": (
         "Of the baselines that are saved as a model, {baseline} is the best: {value}.",
         "在保存为模型的基线中，“{baseline}”最好：{value}。",

@@ -9,7 +9,7 @@ from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
 from seqloom.pages import formats
-from seqloom.pages.blocks import Answer, Block, Cell, Column, Document, Row, Section, Table, Text
+from seqloom.pages.blocks import Answer, Block, Cell, Code, Column, Document, Row, Section, Table, Text
 from seqloom.pages.words import Speaker
 
 
@@ -18,7 +18,7 @@ def document(result: Result, language: str) -> Document:
     protocol = result.get("protocol") or {}
     data = str(facts.dig(protocol, "data", "train", "name") or "").removesuffix(" (train)")
     sections: dict[str, list[Any]] = {
-        "answer": [answer(result, say)],
+        "answer": [answer(result, say), use(result, say)],
         "results": results(result, say),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
@@ -73,6 +73,12 @@ def answer(result: Result, say: Speaker) -> Answer:
         [(title, items) for title, items in groups if items],
         number,
     )
+
+
+def use(result: Result, say: Speaker) -> Code | None:
+    """The command that uses the recommended model."""
+    found = facts.use(result)
+    return Code([(say(found[0], name=found[1]), found[2])]) if found else None
 
 
 def results(result: Result, say: Speaker) -> list[Block | None]:

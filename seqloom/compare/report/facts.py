@@ -218,6 +218,14 @@ def by_length(entry: Entry) -> list[Json]:
     return points[:1] + points[-1:] if len(points) > 1 else points
 
 
+def use(result: Result) -> tuple[str, str, str] | None:
+    """The words for it, the name of the model to use, and the command that uses it; None if there is no such model."""
+    name, command = dig(result, "recommendation", "use"), dig(result, "protocol", "use")
+    if not name or not command:
+        return None
+    return "use" if dig(result, "recommendation", "choice") else "use first", str(name), str(command)
+
+
 def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:
     """The Pareto front of (cost, score), cheapest first."""
     kept: list[int] = []

@@ -34,11 +34,12 @@ def lines(result: Result, width: int = 80) -> list[str]:
     """The table, at most `width` wide: the last columns are dropped first."""
     shown = [{key: _cut(value, NAME) for key, value in row.items()} for row in rows(result)]
     every = shown[0] if shown else _empty()
-    widths = {key: max([_width(key), *(_width(row[key]) for row in shown)]) for key in every}
+    heads = {key: key for key in every} | {"score": _name(str(facts.dig(result, "protocol", "metric") or "score"))}
+    widths = {key: max([_width(heads[key]), *(_width(row[key]) for row in shown)]) for key in every}
     keys = [key for key in widths if any(row[key] for row in shown)]
     while sum(widths[key] for key in keys) + 2 * (len(keys) - 1) > width and len(keys) > 3:
         keys.pop()
-    table = [dict(zip(keys, keys, strict=True)), *shown]
+    table = [heads, *shown]
     drawn = ["  ".join(_pad(row[key], widths[key], key) for key in keys).rstrip() for row in table]
     failed = [entry for _, entry in facts.ranked(result) if facts.mean(entry) is None] + facts.failed_baselines(result)
     return drawn + [line for entry in failed for line in _failure(entry, width)]
@@ -54,6 +55,12 @@ def recommendation(result: Result, width: int = 80) -> list[str]:
     if changes:
         text += [say("would change") + ":", *(line for change in changes for line in _bullet(change, width))]
     return text
+
+
+def use(result: Result) -> list[str]:
+    """The command that uses the recommended model, on a line of its own, so that it can be copied."""
+    found = facts.use(result)
+    return [f"{speaker('en')(found[0], name=found[1])}:", f"  {found[2]}"] if found else []
 
 
 def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[str, str]:
@@ -80,17 +87,23 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
 
 def _with_scores(result: Result, row: dict[str, str], scored: Json) -> dict[str, str]:
     """Add the additional scores: after the main one where baselines have no main score, else last."""
-    say = speaker("en")
-    beside = {}
+    beside, metric = {}, facts.dig(result, "protocol", "metric")
     for name, decimals in facts.shown_places(result).items():
+        if name == metric:
+            continue
         value = facts.dig(scored, "scores", name)
         value = value.get("mean") if isinstance(value, dict) else value
-        beside[say.pick(facts.score_title(result, name))] = "" if value is None else formats.fixed(value, decimals)
+        beside[_name(name)] = "" if value is None else formats.fixed(value, decimals)
     if facts.yardstick(result) is None:
         return row | beside
     names = list(row)
     cut = names.index("score") + 1
     return {key: row[key] for key in names[:cut]} | beside | {key: row[key] for key in names[cut:]}
+
+
+def _name(score: str) -> str:
+    """As in the tables of `fit` and `eval`."""
+    return score.replace("_", " ")
 
 
 def _empty() -> dict[str, str]:

@@ -27,6 +27,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "commands": ("Commands to reproduce the results", "复现命令"),
     # the answer
     "recommended": ("Recommended", "推荐使用"),
+    "use": ("Use the recommended model", "使用推荐的模型"),
+    "use first": ("Use the model with the best score ({name})", "使用分数最好的模型（{name}）"),
     "no recommendation": ("No recommendation", "不作推荐"),
     "preferred": ("Priority: {what}", "优先考虑：{what}"),
     "reasons": ("Why", "理由"),
