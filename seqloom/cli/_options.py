@@ -17,6 +17,10 @@ SourceColumn = Annotated[
     str | None,
     typer.Option(help="Pairs: source column, or its number without a header; default: as in training."),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Encoding of the data, such as gb18030; default: UTF-8, or that of its byte order mark."),
+]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder created by `seqloom fit`.")]
 DataOverride = Annotated[

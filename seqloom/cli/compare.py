@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import JsonOutput
+from seqloom.cli._options import Encoding, JsonOutput
 from seqloom.cli._show import print_comparison, show
 
 DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
@@ -70,6 +70,7 @@ def command(
     task: Task = None,
     valid: Valid = None,
     test: Test = None,
+    encoding: Encoding = None,
     params: Params = None,
     count: Count = "all",
     budget: Budget = "minutes=20",
@@ -93,8 +94,8 @@ def command(
     from seqloom.compare.comparing import compare
 
     found = compare(
-        data=data, models=models, out=out, task=task, valid=valid, test=test, params=params, count=count, budget=budget,
-        trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
+        data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
+        count=count, budget=budget, trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
         pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
         max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, overrides=override or (),
         command=shlex.join(["seqloom", *sys.argv[1:]]),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import JsonOutput, data_settings
+from seqloom.cli._options import Encoding, JsonOutput, data_settings
 from seqloom.cli._show import print_findings, show
 from seqloom.core.rows import Json
 
@@ -24,6 +24,7 @@ def command(
     word: Annotated[int | None, typer.Option(help="CoNLL: word column; -1: the last.")] = None,
     tag: Annotated[int | None, typer.Option(help="CoNLL: tag column; -1: the last.")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation data, to look for overlap with --data.")] = None,
+    encoding: Encoding = None,
     override: Annotated[list[str] | None, typer.Option("-o", help="Any data setting, e.g. -o data.time=date.")] = None,
     as_json: JsonOutput = False,
 ) -> None:
@@ -32,7 +33,7 @@ def command(
 
     columns: Json = {
         "column": column, "source": source, "target": target, "label": label, "second": second,
-        "separator": separator, "word": word, "tag": tag,
+        "separator": separator, "word": word, "tag": tag, "encoding": encoding,
     }  # fmt: skip
     given = {name: value for name, value in columns.items() if value is not None} | data_settings(
         "the doctor", override or ()

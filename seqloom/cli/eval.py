@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import DataOverride, Int8, JsonOutput, RunPath, SourceColumn, data_settings
+from seqloom.cli._options import DataOverride, Encoding, Int8, JsonOutput, RunPath, SourceColumn, data_settings
 from seqloom.cli._show import main_scores, print_scores, show
 
 
@@ -16,6 +16,7 @@ def command(
     column: Annotated[str | None, typer.Option(help="Text column; default: as in training.")] = None,
     source: SourceColumn = None,
     target: Annotated[str | None, typer.Option(help="Pairs: target column; default: as in training.")] = None,
+    encoding: Encoding = None,
     override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
@@ -23,7 +24,7 @@ def command(
     """Score a run on held-out data, next to naive baselines, and state the protocol."""
     from seqloom.runs.run import load
 
-    given = (("column", column), ("source", source), ("target", target))
+    given = (("column", column), ("source", source), ("target", target), ("encoding", encoding))
     columns = {name: value for name, value in given if value} | data_settings("eval", override or ())
     loaded = load(run, int8=int8)
     names = [score.name for score in loaded.task.scores]

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import DataOverride, Int8, JsonOutput, RunPath, SourceColumn, data_settings
+from seqloom.cli._options import DataOverride, Encoding, Int8, JsonOutput, RunPath, SourceColumn, data_settings
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Row
 from seqloom.runs.durable import make_folder, new_file, to_json, write_file
@@ -67,6 +67,7 @@ def command(
     alignments: Alignments = False,
     back: Back = None,
     chart: Chart = None,
+    encoding: Encoding = None,
     override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
@@ -83,7 +84,8 @@ def command(
     from seqloom.runs.run import load
 
     loaded = load(run, int8=int8)
-    columns = ({"source": source} if source else {}) | data_settings("predict", override or ())
+    named = {"source": source, "encoding": encoding}
+    columns = {name: value for name, value in named.items() if value} | data_settings("predict", override or ())
     how = {name: value for name, value in given.items() if value is not None}
     if chart is not None and data is not None:
         from seqloom.explain.forecasts import page

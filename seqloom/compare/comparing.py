@@ -33,6 +33,7 @@ from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
+from seqloom.data.files import declare
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
@@ -69,6 +70,7 @@ def compare(
     task: str | None = None,
     valid: str | None = None,
     test: str | None = None,
+    encoding: str | None = None,
     params: str | int | None = None,
     count: str = "all",
     budget: str = BUDGET,
@@ -91,12 +93,11 @@ def compare(
 ) -> Comparison:
     """Compare several models fairly on one dataset. Options as in `seqloom compare`.
 
-    Without `task`, it is guessed from the data; without `models`, those that suit the task are compared; without `out`,
-    the folder is named after the data.
+    The default `task` is guessed from the data, the default `models` suit it, and `out` is named after the data.
     """
     _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
-    task = task or _guessed(data, watch)
+    task = task or _guessed(data, encoding, watch)
     models = default_models(task) if models is None else models
     plan = Plan(
         task=task,
@@ -109,7 +110,7 @@ def compare(
         trial_share=trial_share,
         seeds=seeds,
         seed=seed,
-        overrides=tuple(overrides),
+        overrides=(*overrides, *([f"data.encoding={encoding}"] if encoding else [])),
         threads=max(1, _cores() // jobs),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )
@@ -119,8 +120,8 @@ def compare(
         "max_latency_ms": max_latency_ms,
         "streaming": streaming,
     }
-    folder = Path(out) if out else _named_after(data)
-    return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
+    out = Path(out) if out else _named_after(data)
+    return conduct(plan, out, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 
 def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:
@@ -135,8 +136,9 @@ def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: fl
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
 
 
-def _guessed(data: str, watch: Watch) -> str:
+def _guessed(data: str, encoding: str | None, watch: Watch) -> str:
     """The task that suits the data best."""
+    declare(data, encoding)
     found = guess_task(data)
     if not found:
         raise UserError(f"{data}: it does not show what is to be learned from it; say so with --task")

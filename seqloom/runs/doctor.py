@@ -10,6 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
+from seqloom.data.files import declare
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes import find_shape
@@ -42,6 +43,8 @@ def doctor(
     such as `label="stars"`.
     """
     config = find_config("tasks", task)
+    for spec in (data, valid):
+        declare(spec, None if columns.get("encoding") is None else str(columns["encoding"]))
     shape = _shape(config, data)
     try:
         chosen = shape.roles(data, columns)

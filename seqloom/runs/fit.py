@@ -60,6 +60,7 @@ def fit(
     data: str | None = None,
     valid: str | None = None,
     test: str | None = None,
+    encoding: str | None = None,
     model: str | None = None,
     start: str | Path | None = None,
     out: str | Path | None = None,
@@ -70,14 +71,14 @@ def fit(
 ) -> Run:
     """Train a model, or continue training it.
 
-    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `overrides`: any other setting, like "train.steps=200"; `choose`: settings that are not given are
-    chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`: recorded with
-    the run.
+    `recipe`: settings in a TOML file; `encoding`: of data that is not UTF-8, like "gb18030"; `start`: a run to start
+    from (--from); `out`: the run folder, by default a new one under runs/; `overrides`: any other setting, like
+    "train.steps=200"; `choose`: settings that are not given are chosen from the data (with a recipe, only the columns),
+    else their listed defaults hold; `command`: recorded with the run.
     """
     flags = {
         "task.name": task, "model.name": model, "data.train": data, "data.valid": valid, "data.test": test,
-        "train.start": None if start is None else str(start),
+        "data.encoding": encoding, "train.start": None if start is None else str(start),
     }  # fmt: skip
     main = int(os.environ.get("RANK", 0)) == 0
     talk: Reporter = Silent() if quiet or not main else reporter()

@@ -10,6 +10,7 @@ from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Row, Rows, Vocabulary
 from seqloom.core.task import AnyTask
+from seqloom.data.files import declare
 from seqloom.data.options import DataOptions
 from seqloom.runs.registry import data_options, shape_of, task_config, tokenizer_options
 from seqloom.runs.settings import RunConfig
@@ -19,6 +20,8 @@ from seqloom.tokenizers import Tokenizer
 class Material:
     def __init__(self, config: RunConfig) -> None:
         self.config, self.shape, self.options = config, shape_of(config), data_options(config)
+        for spec in (self.options.train, *self.options.held_out.values()):
+            declare(spec, self.options.encoding)
 
     @cached_property
     def parts(self) -> dict[str, Part]:
@@ -43,17 +46,19 @@ class Material:
 
     def read(self, spec: str, vocabulary: Vocabulary, **columns: object) -> Rows:
         """Another file of the same shape, ready for evaluation."""
-        rows: Rows = self.shape.prepare(self.shape.open(spec, self._with(columns)), vocabulary)
+        rows: Rows = self.shape.prepare(self.shape.open(spec, self._with(spec, columns)), vocabulary)
         return rows
 
     def sources(self, spec: str, **columns: object) -> Iterator[Row]:
         """Another file, as rows to predict from."""
-        return self.shape.sources(spec, self._with(columns))
+        return self.shape.sources(spec, self._with(spec, columns))
 
-    def _with(self, columns: Mapping[str, object]) -> DataOptions:
-        """The options that the run recorded, with others for a file whose columns have other names."""
-        changed = {**self.options.model_dump(), **columns}
+    def _with(self, spec: str, columns: Mapping[str, object]) -> DataOptions:
+        """The options that the run recorded, with others for a file whose columns have other names; its encoding is its
+        own."""
+        changed = {**self.options.model_dump(), "encoding": None, **columns}
         options: DataOptions = validate({"data": self.shape.options}, {"data": changed})["data"]
+        declare(spec, options.encoding)
         return options
 
     def facts(self) -> Json:
