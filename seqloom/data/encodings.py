@@ -54,7 +54,8 @@ class Encoding:
     limit: float  # nats per character that is not ASCII, which a text of this language does not exceed
     groups: tuple[tuple[str, float], ...] = ()  # characters and their share of those that are not ASCII
     usual: tuple[str, int, int, float] | None = None  # codec, lead bytes from and to, and the share of those characters
-    odd: str = ""  # pattern of improbable neighbours
+    odd: str = "[a-z](?=[^\x00-\x7f][a-z])"  # pattern of improbable neighbours
+    least: int = 1  # characters that are not ASCII
 
     def __str__(self) -> str:
         return f"{self.title} ({self.language})"
@@ -70,7 +71,7 @@ _LATIN = (
     ("«»¿¡°€’‘“”–—…·£§\xa0", 0.14),
     ("ÿšžŠŽŸÐðÞþÝý²³¹ºª½¼¾±×÷®©™¢¥µ¶¬¦¨¯´¸¤•†‡‰‹›„‚ƒˆ˜", 0.0002),
 )
-_LATIN_ODD = r"[^\W\d_a-zA-Zß](?=[^\W\d_a-zA-Zß])|€(?=[a-z])|[a-zß-ÿ](?=[A-ZÀ-ÞŠŽŸŒ«¿¡°€“„‚£§†‡ˆ‰‹•–—…](?:[a-zß-ÿ]))"
+_LATIN_ODD = r"[^\W\d_a-zA-Zß](?=[^\W\d_a-zA-Zß])|€(?=[a-z])|[a-zß-ÿ](?=[A-ZÀ-ÞŠŽŸŒ«¿¡°€“”„‚£§†‡ˆ‰‹•–—…](?:[a-zß-ÿ]))"
 
 CANDIDATES = (
     Encoding(
@@ -100,7 +101,7 @@ CANDIDATES = (
     Encoding(
         "windows-1251", "cp1251", "Windows-1251", "Cyrillic", 4.3,
         ((common.CYRILLIC[:10], 0.6), (common.CYRILLIC[10:], 0.32), (common.CYRILLIC.upper(), 0.05), ("«»—–№…", 0.02)),
-        odd="[а-я](?=[А-Я])|[a-zA-Z](?=[а-яА-Я])|[а-яА-Я](?=[a-zA-Z])",
+        odd="[а-я](?=[А-Я])|[a-zA-Z](?=[а-яА-Я])|[а-яА-Я](?=[a-zA-Z])", least=4,
     ),
 )  # fmt: skip
 
@@ -138,12 +139,10 @@ def _scored(sample: bytes) -> Iterator[tuple[float, float, Encoding]]:
         counts = Counter(text)
         foreign = {character: count for character, count in counts.items() if character > "\x7f"}
         nats = sum(count * costs.get(character, _OTHER) for character, count in foreign.items())
-        if encoding.odd:
-            nats += _NEXT * len(re.findall(encoding.odd, text))
-        per = nats / max(1, sum(foreign.values()))
-        controls = len(_CONTROLS.findall(text))
-        ascii_letters = counts.total() - sum(foreign.values()) - controls
-        yield nats + _ASCII * ascii_letters + _CONTROL * controls, per, encoding
+        nats += _NEXT * len(re.findall(encoding.odd, text))
+        many, controls = sum(foreign.values()), len(_CONTROLS.findall(text))
+        per = nats / many if many >= encoding.least else math.inf
+        yield nats + _ASCII * (counts.total() - many - controls) + _CONTROL * controls, per, encoding
 
 
 @lru_cache(maxsize=16)
@@ -161,10 +160,10 @@ def _costs(encoding: Encoding) -> dict[str, float]:
 
 
 def recognise_wide(sample: bytes) -> str | None:
-    """`utf-16le` or `utf-16be` without a byte order mark: the NUL bytes of ASCII characters are all on one side."""
+    """`utf-16le` or `utf-16be` without a byte order mark: the NUL bytes of ASCII characters are on one side."""
     zeros = {"utf-16be": sample[::2].count(0), "utf-16le": sample[1::2].count(0)}
     name = max(zeros, key=lambda name: zeros[name])
-    if len(sample) < 8 or not zeros[name] or 20 * min(zeros.values()) > zeros[name]:
+    if len(sample) < 8 or not zeros[name] or 4 * min(zeros.values()) > zeros[name]:
         return None
     try:
         text = codecs.getincrementaldecoder(name)().decode(sample)  # the last character may be cut

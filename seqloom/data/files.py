@@ -109,13 +109,14 @@ def _in_utf8(path: Path, blocks: Iterator[bytes], name: str, codec: str) -> Iter
         for block in chain(blocks, [b""]):
             text = decoder.decode(block, final=not block)
             if "\0" in text:
-                raise not_as_declared(path, lines + _line_ends(text.partition("\0")[0]), name, read_blocks(path))
+                before = text.partition("\0")[0]
+                raise not_as_declared(path, lines + _line_ends(before), name, codec, read_blocks(path))
             lines += _line_ends(text)
             if data := text.encode():
                 yield data
     except UnicodeDecodeError as error:
         before = bytes(error.object[: error.start]).decode(codec, "ignore")
-        raise not_as_declared(path, lines + _line_ends(before), name, read_blocks(path)) from None
+        raise not_as_declared(path, lines + _line_ends(before), name, codec, read_blocks(path)) from None
 
 
 def _line_ends(text: str) -> int:
@@ -161,7 +162,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def looks_binary(path: Path) -> bool:
     """Whether it is no text in any encoding."""
     block = next(read_blocks(path), b"")
-    return b"\0" in block and not (block.startswith(tuple(BOMS)) or declared(path) or recognise_wide(block))
+    return b"\0" in block and not (block.startswith(tuple(BOMS)) or recognise_wide(block))
 
 
 def _without_bom(block: bytes) -> bytes:

@@ -50,19 +50,17 @@ def not_utf8(path: Path, line: int, place: str, blocks: Iterable[bytes]) -> User
     return UserError(f"{path}:{line}: not UTF-8; it looks like {verdict.best}: {_way_out(path, verdict.best.name)}")
 
 
-def not_as_declared(path: Path, line: int, name: str, blocks: Iterable[bytes]) -> UserError:
-    """`name`: the encoding that the user gave, or that the byte order mark says."""
+def not_as_declared(path: Path, line: int, name: str, codec: str, blocks: Iterable[bytes]) -> UserError:
+    """`name`: the encoding that the user gave, or that the byte order mark says; `codec`: what it was read as."""
     sample, _ = _sampled(blocks)
     if known := _format(path, sample):
         return known
     if is_surely_utf8(sample):
         return UserError(f"{path}:{line}: not {name}; it is UTF-8: leave --encoding out")
-    if wide := recognise_wide(sample):
+    if not codec.startswith(("utf-16", "utf-32")) and (wide := recognise_wide(sample)):
         return UserError(f"{path}:{line}: not {name}; it looks like {wide.upper()}: use --encoding {wide}")
-    if (at := sample.find(b"\0")) >= 0:
-        return not_text(path, sample, at)
     best = recognise(sample).best
-    if best is None or name.lower() in (best.name, best.codec):
+    if best is None or best.codec == codec:
         return UserError(f"{path}:{line}: not {name}, or damaged; repair this line, or give another --encoding")
     return UserError(f"{path}:{line}: not {name}; it looks like {best}: use --encoding {best.name}")
 
