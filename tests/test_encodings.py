@@ -14,11 +14,15 @@ from seqloom.data import files, refusals
 from seqloom.data.encodings import recognise
 from seqloom.data.files import declare, read_lines, read_text
 from seqloom.data.rows import READERS
+from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.labelled.reading import open_labelled
 from seqloom.data.shapes.tagged.reading import open_tagged
 from seqloom.data.text import open_text
+from seqloom.runs.configure import configure
 from seqloom.runs.doctor import doctor
 from seqloom.runs.guess import guess_task
+from seqloom.runs.material import Material
+from seqloom.runs.settings import RunConfig
 
 CHINESE = ["房间很大，服务也好", "早餐太少，等了很久", "下次还会再来，推荐", "价格不便宜，质量一般"]
 TRADITIONAL = ["房間很大，服務也好", "早餐太少，等了很久", "下次還會再來，推薦", "價格不便宜，品質一般"]
@@ -42,7 +46,6 @@ FRENCH = [
 ]
 CURLY = ["It’s a “great” room", "Breakfast wasn’t warm…", "We’ll be back – soon", "Price: 80 € a night"]
 RARE = ["€𠀀" + text for text in CHINESE]  # not in GBK
-LABELS = ["好", "差", "好", "差"]
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +54,7 @@ def nothing_declared(monkeypatch):
 
 
 def csv(texts: list[str], between: str = ",", end: str = "\n") -> str:
-    labels = LABELS if texts in (CHINESE, TRADITIONAL) else list("abab")
+    labels = list("abab") * (len(texts) // 4)
     return end.join(between.join(row) for row in [("text", "label"), *zip(texts, labels, strict=True)]) + end
 
 
@@ -343,3 +346,59 @@ def test_a_later_declaration_replaces_an_earlier_one(tmp_path):
     declare(str(path), None)
     with pytest.raises(UserError, match="GB18030"):
         rows_of(path)
+
+
+def test_a_run_is_trained_on_a_declared_encoding_and_judges_new_files_by_themselves(tmp_path):
+    data, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    data.write_bytes(csv(CHINESE * 20).encode("gbk"))
+    other.write_text(csv(CHINESE))
+    settings = ["train.steps=2", "train.threads=1", "model.width=8", "data.valid_fraction=0.2"]
+    how = {"task": "classification", "data": str(data), "out": tmp_path / "run", "overrides": settings, "quiet": True}
+    with pytest.raises(UserError, match="add --encoding gb18030"):
+        seqloom.fit(**how)
+    run = seqloom.fit(**how, encoding="gb18030")
+    assert run.folder.config().data["encoding"] == "gb18030"
+    assert run.evaluate(str(other))["accuracy"] == run.evaluate(str(other), encoding="gb18030")["accuracy"]
+    with pytest.raises(UserError, match="add --encoding gb18030"):
+        run.evaluate(str(data))
+    (first, *_) = run.predict(str(data), columns={"encoding": "gbk"})
+    assert first["text"] == CHINESE[0]
+
+
+def test_another_process_reads_the_data_as_the_run_recorded_it(tmp_path):
+    data = tmp_path / "a.csv"
+    data.write_bytes(csv(CHINESE).encode("gbk"))
+    config = configure(None, {"task.name": "classification", "data.train": str(data), "data.encoding": "gbk"})
+    worker = RunConfig.model_validate_json(config.model_dump_json())
+    assert Material(worker).parts["train"].labels.total() > 0
+
+
+def test_the_doctor_reads_a_declared_encoding(tmp_path):
+    data = tmp_path / "a.csv"
+    data.write_bytes(csv(CHINESE).encode("gbk"))
+    assert [f for f in doctor(str(data), task="classification") if f.level == "error"]
+    assert not [f for f in doctor(str(data), task="classification", encoding="gbk") if f.level == "error"]
+
+
+@pytest.mark.parametrize("between, name", [(",", "a.csv"), (";", "a.csv"), ("\t", "a.csv"), ("\t", "a.tsv")])
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_columns_of_a_table_without_a_header_are_found_in_any_encoding(tmp_path, between, name, encoding, end):
+    path, same = tmp_path / name, tmp_path / "same.csv"
+    path.write_bytes(csv(CHINESE * 9, between, end).partition(end)[2].encode(encoding))
+    same.write_text(csv(CHINESE * 9).partition("\n")[2])
+    declare(str(path), "gbk")
+    roles = [find_shape("labelled").roles(str(each), {}) for each in (path, same)]
+    assert roles[0] == roles[1] and {choice.path: choice.value for choice in roles[0]}["data.label"] == "2"
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_series_is_read_in_any_encoding_and_with_any_line_ends(tmp_path, encoding, end):
+    path = tmp_path / "a.csv"
+    lines = ["日期,温度,湿度", *(f"2024-01-{day:02},{day}.5,{day * 2}" for day in range(1, 29))]
+    path.write_bytes(end.join(lines).encode(encoding))
+    declare(str(path), "gbk")
+    shape = find_shape("series")
+    (series,) = shape.open(str(path), shape.options(train=str(path), time="日期")).series
+    assert series.values.shape == (28, 2) and series.values[2].tolist() == [3.5, 6]
