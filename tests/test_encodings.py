@@ -338,6 +338,14 @@ def test_an_unknown_encoding_is_one_line_with_a_suggestion(tmp_path):
             verb("gb1803")
 
 
+def test_the_latest_declaration_counts_for_a_file_and_for_its_folder(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(csv(CHINESE).encode("gbk"))
+    for spec, encoding in ((path, None), (tmp_path, "gbk"), (path, None), (path, "gb18030")):
+        declare(str(spec), encoding)
+        assert (files.declared(path) or (None,))[0] == encoding
+
+
 def test_a_later_declaration_replaces_an_earlier_one(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(csv(CHINESE).encode("gbk"))

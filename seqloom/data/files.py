@@ -26,7 +26,7 @@ from seqloom.data.refusals import not_as_declared, not_text, not_utf8
 BLOCK = 1 << 18
 COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
 
-_declared: dict[str, tuple[str, str]] = {}  # encodings by absolute path: as typed, and Python's name
+_declared: dict[str, tuple[str, str] | None] = {}  # encodings by absolute path: as typed, and Python's name
 
 
 def check_file(path: Path) -> None:
@@ -62,24 +62,24 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
         raise UserError(f"{path}: {_reason(error)}") from None
 
 
-def declare(spec: str | None, encoding: str | None) -> None:
+def declare(spec: str | None, encoding: object) -> None:
     """Say in which encoding a file is, all files of a folder are, or two parallel files are; None: to be found from it.
 
     Kept here by path, rather than passed on, because data is read again and again, by some forty functions that have a
     path and no options. It is said wherever data is named together with its options, and the latest counts.
     """
-    codec = find_codec(encoding) if encoding else None
-    for name in () if spec is None or spec.startswith("sample:") else {spec, *map(str.strip, spec.split(","))}:
+    codec = find_codec(str(encoding)) if encoding else None  # -o gives 1252 as a number
+    if spec is None or spec.startswith("sample:"):
+        return
+    for name in filter(None, {spec, *map(str.strip, spec.split(","))}):
         place = os.path.abspath(name)
-        _declared.pop(place, None)
-        if codec:
-            _declared[place] = (str(encoding), codec)
+        for known in [known for known in _declared if known.startswith(place + os.sep)]:
+            del _declared[known]
+        _declared[place] = (str(encoding), codec) if codec else None
 
 
 def declared(path: Path) -> tuple[str, str] | None:
     """The encoding that was declared, as typed, and Python's name of it."""
-    if not _declared:
-        return None
     whole = Path(os.path.abspath(path))
     return next((_declared[name] for name in map(str, (whole, *whole.parents)) if name in _declared), None)
 

@@ -44,7 +44,7 @@ def doctor(
     """
     config = find_config("tasks", task)
     for spec in (data, valid):
-        declare(spec, None if columns.get("encoding") is None else str(columns["encoding"]))
+        declare(spec, columns.get("encoding"))
     shape = _shape(config, data)
     try:
         chosen = shape.roles(data, columns)
