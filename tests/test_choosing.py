@@ -14,6 +14,7 @@ import seqloom
 from seqloom.core.choice import Choice
 from seqloom.runs.choosing import choose, recorded, told
 from seqloom.runs.configure import read_request
+from seqloom.runs.material import Material
 from seqloom.runs.run import Run
 from seqloom.train.pace import Estimate, told_time
 
@@ -160,3 +161,37 @@ def test_choices_with_one_reason_share_a_line_and_a_counted_model_has_no_trainin
     choices = [Choice("task.longest", 9, "short"), Choice("train.rate", 0.004, "few"), Choice("train.batch", 8, "few")]
     assert told(choices)[1:] == ["  task.longest=9: short", "  train.rate=0.004, train.batch=8: few"]
     assert told(choices, trained=False)[1:] == ["  task.longest=9: short"]
+
+
+PLACES = [("张三", "北京"), ("李小明", "上海市"), ("王芳", "广州")]
+WHEN = ("昨天", "今年", "上周", "去年", "前天", "早上", "晚上", "春天", "夏天", "秋天")
+SAID = [f"{who}{when}去了{place}，住得很好" for who, place in PLACES for when in WHEN]
+
+
+def chinese(folder: Path) -> dict[str, Path]:
+    """Data of every task in Chinese, without spaces."""
+    spans = [{"text": text, "spans": [{"start": 0, "end": 2, "label": "PER"}]} for text in SAID]
+    asked = [{"context": t, "question": "谁去了？", "answers": {"text": [t[:2]], "answer_start": [0]}} for t in SAID]
+    content = {
+        "language_model": ("a.txt", "\n".join(SAID * 9)),
+        "masked_lm": ("a.txt", "\n".join(SAID * 9)),
+        "classification": ("a.csv", "text,label\n" + "".join(f"{t},{'好差'[n % 2]}\n" for n, t in enumerate(SAID * 4))),
+        "tagging": ("a.jsonl", "\n".join(json.dumps(row) for row in spans)),
+        "translation": ("a.tsv", "zh\ten\n" + "".join(f"{text}\tthey went home {n}\n" for n, text in enumerate(SAID))),
+        "question_answering": ("a.jsonl", "\n".join(json.dumps(row) for row in asked)),
+    }  # fmt: skip
+    paths = {task: folder / f"{task}-{name}" for task, (name, _) in content.items()}
+    for task, path in paths.items():
+        path.write_text(content[task][1], encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize(
+    "task", ["language_model", "masked_lm", "classification", "tagging", "translation", "question_answering"]
+)
+def test_chinese_without_spaces_is_read_by_characters_or_sub_words_in_every_task(tmp_path: Path, task: str) -> None:
+    request = read_request(None, {"task.name": task, "data.train": str(chinese(tmp_path)[task])})
+    config = request.settle({choice.path: choice.value for choice in choose(request)})
+    assert config.tokenizer["kind"] == ("bpe" if task == "masked_lm" else "characters")
+    material = Material(config)
+    material.rows(material.new_vocabulary())  # no shape refuses it, and few tokens are unknown

@@ -116,11 +116,11 @@ BAD_FILES = {
     "empty": ("a.txt", b"", "a.txt: the file is empty"),
     "only a mark": ("a.txt", b"\xef\xbb\xbf", "a.txt: the file is empty"),
     "binary": ("a.txt", b"abc\0def", "a.txt: a binary file (NUL byte at offset 3)"),
-    "utf-16": ("a.txt", "hallo".encode("utf-16"), "iconv -f utf-16 -t utf-8"),
+    "utf-16 without a mark": ("a.txt", "hallo".encode("utf-16-le"), "a.txt: UTF-16LE text without a byte order mark"),
     "latin1": (
         "a.txt",
         "Zeile\nschöner".encode("latin1"),
-        "a.txt:2: not UTF-8 (byte 0xf6 at column 4); save it as UTF-8",
+        "a.txt:2: not UTF-8; it looks like Latin-1 (Western European): add --encoding latin1",
     ),
     "cut off": ("a.txt", "天".encode()[:2], "a.txt:1: not UTF-8 (byte 0xe5 at column 1)"),
     "not gzip": ("a.txt.gz", b"plain", "a.txt.gz: damaged compressed file"),

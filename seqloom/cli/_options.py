@@ -21,6 +21,10 @@ ColumnNames = Annotated[
         help="Which column is what, e.g. text=review,label=stars; a number if there is no header; default: found.",
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Encoding of the data, such as gb18030; default: UTF-8, or that of its byte order mark."),
+]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
 RunPath = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends.")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import ColumnNames, JsonOutput
+from seqloom.cli._options import ColumnNames, Encoding, JsonOutput
 from seqloom.cli._show import print_comparison, show
 from seqloom.core.waiting import before_imports
 
@@ -71,6 +71,7 @@ def command(
     task: Task = None,
     valid: Valid = None,
     test: Test = None,
+    encoding: Encoding = None,
     params: Params = None,
     count: Count = "all",
     budget: Budget = "minutes=20",
@@ -97,11 +98,11 @@ def command(
     from seqloom.data.shapes.columns import parse_columns
 
     found = compare(
-        data=data, models=models, out=out, task=task, valid=valid, test=test, params=params, count=count, budget=budget,
-        trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
+        data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
+        count=count, budget=budget, trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
         pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
         max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()),
-        overrides=override or (),        command=shlex.join(["seqloom", *sys.argv[1:]]),
+        overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
     show(shown, as_json, lambda result: print_comparison(result, found.report))

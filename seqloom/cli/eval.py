@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import ColumnNames, DataOverride, Int8, JsonOutput, RunPath, data_settings
+from seqloom.cli._options import ColumnNames, DataOverride, Encoding, Int8, JsonOutput, RunPath, data_settings
 from seqloom.cli._run import load_run
 from seqloom.cli._show import main_scores, print_scores, show
 from seqloom.core.waiting import during
@@ -16,6 +16,7 @@ def command(
     run: RunPath,
     data: Annotated[str, typer.Option(help="File, folder or sample:NAME to score on.")],
     columns: ColumnNames = None,
+    encoding: Encoding = None,
     override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
@@ -23,7 +24,7 @@ def command(
     """Score a run on held-out data, next to naive baselines, and state the protocol."""
     from seqloom.data.shapes.columns import parse_columns
 
-    named, options = parse_columns(columns or ()), data_settings("eval", override or ())
+    named, options = parse_columns(columns or ()), {"encoding": encoding} | data_settings("eval", override or ())
     loaded = load_run(run, int8=int8)
     names = [score.name for score in loaded.task.scores]
     with during(f"scoring {data}"):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seqloom.cli._options import ColumnNames, JsonOutput
+from seqloom.cli._options import ColumnNames, Encoding, JsonOutput
 from seqloom.cli._show import print_summary, show
 from seqloom.core.waiting import before_imports
 
@@ -21,6 +21,7 @@ def command(
     data: Annotated[str | None, typer.Option(help="File, folder or sample:NAME to train on.")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation data; default: a part of --data.")] = None,
     test: Annotated[str | None, typer.Option(help="Test data; scored once, at the end.")] = None,
+    encoding: Encoding = None,
     model: Annotated[str | None, typer.Option(help="Model to train (see `seqloom list models`).")] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="Run to start from: its encoder and tokenizer are reused.")
@@ -50,7 +51,7 @@ def command(
     from seqloom.runs.fit import fit
 
     run = fit(
-        recipe, task=task, data=data, valid=valid, test=test, model=model, start=start, out=out,
+        recipe, task=task, data=data, valid=valid, test=test, encoding=encoding, model=model, start=start, out=out,
         columns=parse_columns(columns or ()), overrides=override or (), choose=choose,
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli._files import check_out
-from seqloom.cli._options import ColumnNames, DataOverride, Int8, JsonOutput, RunPath, data_settings
+from seqloom.cli._options import ColumnNames, DataOverride, Encoding, Int8, JsonOutput, RunPath, data_settings
 from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json, Row
@@ -74,6 +74,7 @@ def command(
     back: Back = None,
     chart: Chart = None,
     columns: ColumnNames = None,
+    encoding: Encoding = None,
     override: DataOverride = None,
     int8: Int8 = False,
     as_json: JsonOutput = False,
@@ -95,7 +96,7 @@ def command(
         check_output(out)
     named = parse_columns(columns or ())
     how: Json = {name: value for name, value in given.items() if value is not None}
-    how |= {"columns": named, "settings": data_settings("predict", override or ())}
+    how |= {"columns": named, "settings": {"encoding": encoding} | data_settings("predict", override or ())}
     loaded = load_run(run, int8=int8)
     numbered = any(name.isdecimal() for name in named.values())
     with spooled(sys.stdin.buffer, numbered) if data == "-" else nullcontext(data) as place:

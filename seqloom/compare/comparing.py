@@ -34,6 +34,7 @@ from seqloom.compare.transfer import Transfer
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
+from seqloom.data.files import declare
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
@@ -65,6 +66,7 @@ def compare(
     task: Named = None,
     valid: Data = None,
     test: Data = None,
+    encoding: str | None = None,
     params: str | int | None = None,
     count: str = "all",
     budget: str = BUDGET,
@@ -92,14 +94,15 @@ def compare(
     """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
     (`train`, `tokenizer`, `options`), as in `seqloom.fit`.
 
-    `columns`: names by role, like {"label": "stars"}. Without `task`, it is guessed from the data; without `models`,
-    those that suit the task are compared; without `out`, the folder is named after the data.
+    `columns`: names by role, like {"label": "stars"}. The default `task` is guessed from the data, the default `models`
+    suit it, and `out` is named after the data.
     """
     _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
+    overrides = [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
     names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
-    specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], columns or {}, watch)
+    specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], columns or {}, encoding, watch)
     models = default_models(name) if models is None else models
     plan = Plan(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
@@ -128,8 +131,9 @@ def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: fl
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
 
 
-def _guessed(data: str, columns: Columns, watch: Watch) -> str:
+def _guessed(data: str, columns: Columns, encoding: str | None, watch: Watch) -> str:
     """The task that suits the data best."""
+    declare(data, encoding)
     found = guesses(data, columns)
     if not found:
         raise UserError(f"{data}: it does not show what is to be learned from it; say so with --task")

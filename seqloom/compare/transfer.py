@@ -82,6 +82,7 @@ class Transfer:
         own = {option: sized.config.tokenizer[option] for option in TokenizerOptions.model_fields}
         length = min(limit or task.model_fields["length"].default, task.model_fields["length"].default)
         flags: Json = {"task.name": teacher, "task.length": length, "data.train": self.pretraining.text}
+        flags["data.encoding"] = sized.config.data["encoding"]
         flags |= {f"model.{option}": value for option, value in sized.config.model.items()}
         flags |= {f"tokenizer.{option}": value for option, value in own.items()}
         config = configure(None, merge(task.shared, flags))

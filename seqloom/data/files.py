@@ -1,4 +1,8 @@
-"""Reading text files, compressed or not, by blocks or lines; every way they can be invalid is reported."""
+"""Reading text files, compressed or not, by blocks or lines; every way they can be invalid is reported.
+
+Text is UTF-8, unless a byte order mark or the user (`declare`) says otherwise; it is then turned into UTF-8 block by
+block, so that everything after `read_utf8` knows of no other encoding.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,18 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.data.encodings import BOMS, find_codec, is_surely_utf8, recognise_wide
+from seqloom.data.refusals import not_as_declared, not_text, not_utf8
 
 BLOCK = 1 << 18
 COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
-WIDE_BOMS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+
+_declared: dict[str, tuple[str, str] | None] = {}  # encodings by absolute path: as typed, and Python's name
 
 
 def check_file(path: Path) -> None:
@@ -54,16 +62,76 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
         raise UserError(f"{path}: {_reason(error)}") from None
 
 
+def declare(spec: str | None, encoding: object) -> None:
+    """Say in which encoding a file is, all files of a folder are, or two parallel files are; None: to be found from it.
+
+    Kept here by path, rather than passed on, because data is read again and again, by some forty functions that have a
+    path and no options. It is said wherever data is named together with its options, and the latest counts.
+    """
+    codec = find_codec(str(encoding)) if encoding else None  # -o gives 1252 as a number
+    if spec is None or spec.startswith("sample:"):
+        return
+    for name in filter(None, {spec, *map(str.strip, spec.split(","))}):
+        place = os.path.abspath(name)
+        for known in [known for known in _declared if known.startswith(place + os.sep)]:
+            del _declared[known]
+        _declared[place] = (str(encoding), codec) if codec else None
+
+
+def declared(path: Path) -> tuple[str, str] | None:
+    """The encoding that was declared, as typed, and Python's name of it."""
+    whole = Path(os.path.abspath(path))
+    return next((_declared[name] for name in map(str, (whole, *whole.parents)) if name in _declared), None)
+
+
+def read_utf8(path: Path, size: int | None = None) -> Iterator[bytes]:
+    """The content in UTF-8, whatever its encoding; what is not text is refused. A UTF-8 file is unchanged, and not
+    checked to be valid."""
+    blocks = read_blocks(path, size) if size else read_blocks(path)
+    first = next(blocks, b"")
+    mark = next((bom for bom in BOMS if first.startswith(bom)), b"")
+    name, codec = (BOMS[mark], BOMS[mark]) if mark else declared(path) or ("utf-8", "utf-8")
+    if codec != "utf-8" and (mark or not is_surely_utf8(first)):  # beside GBK files there may be one in UTF-8
+        yield from _in_utf8(path, chain([first[len(mark) :]], blocks), name, codec)
+        return
+    offset = 0
+    for block in chain([first] if first else [], blocks):
+        if (at := block.find(b"\0")) >= 0:
+            raise not_text(path, first, offset + at)
+        yield block
+        offset += len(block)
+
+
+def _in_utf8(path: Path, blocks: Iterator[bytes], name: str, codec: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(codec)()
+    lines, text = 1, ""
+    try:
+        for block in chain(blocks, [b""]):
+            text = decoder.decode(block, final=not block)
+            if "\0" in text:
+                before = text.partition("\0")[0]
+                raise not_as_declared(path, lines + _line_ends(before), name, codec, read_blocks(path))
+            lines += _line_ends(text)
+            if data := text.encode():
+                yield data
+    except UnicodeDecodeError as error:
+        before = bytes(error.object[: error.start]).decode(codec, "ignore")
+        raise not_as_declared(path, lines + _line_ends(before), name, codec, read_blocks(path)) from None
+
+
+def _line_ends(text: str) -> int:
+    return text.count("\n") or text.count("\r")
+
+
 def read_text(path: Path) -> Iterator[str]:
     """The content as text, without a byte order mark and with every line ending as \\n."""
     utf8 = codecs.getincrementaldecoder("utf-8")()
     decoder = io.IncrementalNewlineDecoder(utf8, translate=True)
-    offset = 0
+    first = True
     try:
-        for block in read_blocks(path):
-            check_block(path, block, offset)
-            text = decoder.decode(_without_bom(block) if offset == 0 else block)
-            offset += len(block)
+        for block in read_utf8(path):
+            text = decoder.decode(_without_bom(block) if first else block)
+            first = False
             if text:
                 yield text
         if text := decoder.decode(b"", final=True):
@@ -73,13 +141,15 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Line by line, line endings kept, for formats whose errors name a line."""
+    """Line by line, line endings kept, for formats whose errors name a line. In a file whose lines end with \\r only,
+    as on early Macs, they end with \\n."""
     pending: list[bytes] = []  # pieces of a line longer than a block
-    number, offset = 1, 0
-    for block in read_blocks(path):
-        check_block(path, block, offset)
-        first, *lines = (_without_bom(block) if offset == 0 else block).split(b"\n")
-        offset += len(block)
+    number, mac = 0, False
+    for block in read_utf8(path):
+        if not number:
+            number, block = 1, _without_bom(block)
+            mac = b"\r" in block[:-1] and b"\n" not in block
+        first, *lines = (block.replace(b"\r", b"\n") if mac else block).split(b"\n")
         pending.append(first)
         for line in lines:
             yield _decode_line(path, number, b"".join(pending)) + "\n"
@@ -89,19 +159,10 @@ def read_lines(path: Path) -> Iterator[str]:
         yield _decode_line(path, number, rest)
 
 
-def check_block(path: Path, block: bytes, offset: int) -> None:
-    if offset == 0:
-        for bom, name in WIDE_BOMS.items():
-            if block.startswith(bom):
-                way_out = f"iconv -f {name.lower()} -t utf-8 {path} > utf8.txt"
-                raise UserError(f"{path}: {name} text; save it as UTF-8, for example: {way_out}")
-    if (at := block.find(b"\0")) >= 0:
-        raise UserError(f"{path}: a binary file (NUL byte at offset {offset + at}); give a text file in UTF-8")
-
-
 def looks_binary(path: Path) -> bool:
+    """Whether it is no text in any encoding."""
     block = next(read_blocks(path), b"")
-    return b"\0" in block and not block.startswith(tuple(WIDE_BOMS))
+    return b"\0" in block and not (block.startswith(tuple(BOMS)) or recognise_wide(block))
 
 
 def _without_bom(block: bytes) -> bytes:
@@ -117,10 +178,8 @@ def _decode_line(path: Path, number: int, line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode()) + 1
-        raise UserError(
-            f"{path}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {column}); "
-            "save it as UTF-8, or iconv -f latin1 -t utf-8"
-        ) from None
+        place = f"(byte 0x{line[error.start]:02x} at column {column})"
+        raise not_utf8(path, number, place, read_blocks(path)) from None
 
 
 def _not_utf8(path: Path) -> UserError:
@@ -130,4 +189,4 @@ def _not_utf8(path: Path) -> UserError:
             pass
     except UserError as error:
         return error
-    return UserError(f"{path}: not UTF-8; save it as UTF-8, or iconv -f latin1 -t utf-8")
+    return UserError(f"{path}: the file has changed while it was read")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from seqloom.core.config import Strict
+from seqloom.data.encodings import find_codec
 
 
 class DataOptions(Strict):
@@ -20,7 +21,17 @@ class DataOptions(Strict):
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="share of train held out if valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="share of train held out if test is not given")
     examples: int = Field(0, ge=0, description="train on this many randomly drawn rows only; 0: all")
+    encoding: str | None = Field(
+        None, description="encoding of the files, such as gb18030; default: UTF-8, or that of the byte order mark"
+    )
     draw: int = Field(0, ge=0, description="random seed for drawing examples")
+
+    @field_validator("encoding")
+    @classmethod
+    def _is_an_encoding(cls, name: str | None) -> str | None:
+        if name is not None:
+            find_codec(name)
+        return name
 
     @model_validator(mode="after")
     def _leave_something_to_learn_from(self) -> Self:

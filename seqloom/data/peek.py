@@ -16,7 +16,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.columns import TABLES
 from seqloom.data.files import read_lines, suffix
 from seqloom.data.header import is_header
-from seqloom.data.rows import READERS, find_delimiter, read_fields, read_tabbed
+from seqloom.data.rows import READERS, check_tabs, find_delimiter, read_fields, read_tabbed
 
 FIRST = 1000  # rows read
 EVERY = 25  # after those, one in so many, when looking far
@@ -73,6 +73,8 @@ def _fields(path: Path, kind: str) -> Iterator[tuple[int, list[str]]]:
     """As the file will be read: quotes in a TSV file group cells, unless rows then differ in length."""
     if kind == ".csv":
         return read_fields(path, find_delimiter(path))
+    if kind == ".tsv":
+        check_tabs(path)
     try:
         lengths = {len(fields) for _, fields in islice(read_fields(path, "\t"), FIRST)} if kind == ".tsv" else set()
     except UserError:

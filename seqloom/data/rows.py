@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import difflib
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -16,12 +17,13 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
-from seqloom.data.files import read_lines
+from seqloom.data.files import declared, read_lines
 from seqloom.data.role_names import flag
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
 
 _FIRST = 50  # lines that the delimiter is found from
+_SEPARATORS = {",": "commas", ";": "semicolons", "|": "vertical bars"}
 _LONGEST_NAME = 60  # characters of a column name
 
 Rows = Iterator[tuple[int, Json]]
@@ -50,18 +52,39 @@ def read_csv(path: Path) -> Rows:
 
 
 def find_delimiter(path: Path) -> str:
-    """A comma, unless the first lines have equally many cells only with semicolons or tabs, under a line that may be
-    a header: short and distinct names, or numbers."""
-    lines = [line for line in islice(read_lines(path), _FIRST) if not line.isspace()]
+    """A comma, unless the first lines have equally many cells only with semicolons or tabs."""
+    lines = _first_lines(path)
     if len(lines) < 2 or len(widths := _widths(lines, ",")) == 1 < max(widths):
         return ","  # also for a single line, which shows nothing
-    for delimiter in (";", "\t"):
-        widths = _widths(lines, delimiter)
-        header = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter), [])] if widths else []
-        named = len(set(header)) == len(header) or all(set(name) <= set("0123456789.,-") for name in header)
-        if len(widths) == 1 and len(header) > 1 and named and max(map(len, header)) <= _LONGEST_NAME:
-            return delimiter
+    if found := next((delimiter for delimiter in (";", "\t") if _separates(delimiter, lines)), None):
+        return found
+    if _separates("|", lines):
+        way_out = f"tr '|' '\\t' < {shlex.quote(str(path))} > {shlex.quote(path.stem)}.tsv"
+        raise UserError(f"{path}:1: vertical bars separate its cells; use commas, semicolons or tabs: {way_out}")
     return ","
+
+
+def check_tabs(path: Path) -> None:
+    """Refuse a .tsv file whose cells are separated by something else."""
+    lines = _first_lines(path)
+    if len(lines) < 2 or any("\t" in line for line in lines):
+        return
+    if found := next((name for delimiter, name in _SEPARATORS.items() if _separates(delimiter, lines)), None):
+        way_out = "use tabs" if found == "vertical bars" else f"rename it to {path.stem}.csv"
+        raise UserError(f"{path}:1: {found} separate its cells, not tabs; {way_out}")
+
+
+def _first_lines(path: Path) -> list[str]:
+    return [line for line in islice(read_lines(path), _FIRST) if not line.isspace()]
+
+
+def _separates(delimiter: str, lines: list[str]) -> bool:
+    """Whether all lines have equally many cells, under one that may be a header: short and distinct names, or
+    numbers."""
+    widths = _widths(lines, delimiter)
+    header = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter), [])] if widths else []
+    named = len(set(header)) == len(header) or all(set(name) <= set("0123456789.,-") for name in header)
+    return len(widths) == 1 and len(header) > 1 and named and max(map(len, header)) <= _LONGEST_NAME
 
 
 def _widths(lines: list[str], delimiter: str) -> set[int]:
@@ -76,8 +99,9 @@ def _widths(lines: list[str], delimiter: str) -> set[int]:
 
 def read_tsv(path: Path) -> Rows:
     """Quotes group cells as in CSV, unless rows then differ in length: in that case they are ordinary characters."""
+    check_tabs(path)
     known = path.stat()
-    quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns)
+    quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns, declared(path))
     return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path))
 
 
@@ -114,8 +138,8 @@ def read_tabbed(path: Path) -> Fields:
 
 
 @lru_cache(maxsize=64)
-def _reads_as_quoted(path: Path, size: int, changed: int) -> bool:
-    """Whether every row has as many cells as the header; cached until the file's size or time changes."""
+def _reads_as_quoted(path: Path, size: int, changed: int, encoding: object) -> bool:
+    """Whether every row has as many cells as the header; cached until the file's size, time or encoding changes."""
     try:
         return len({len(fields) for _, fields in read_fields(path, "\t")}) < 2
     except UserError:
@@ -160,6 +184,8 @@ def _short(name: str) -> str:
 def _explained(message: str) -> str:
     if "unexpected end of data" in message:
         return "a quote is opened here and never closed"
+    if "new-line character" in message:
+        return "a carriage return (\\r) in a cell without quotes; remove it, or put the cell in quotes"
     if "field limit" in message:
         return "a field of more than 16 million characters, most likely a quote that is never closed"
     return message

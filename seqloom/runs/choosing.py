@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from seqloom.core.choice import Choice
 from seqloom.core.config import validate
 from seqloom.core.rows import Json
+from seqloom.data.files import declare
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes import find_shape
 from seqloom.runs.configure import Request
@@ -31,6 +32,8 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     """Settings for what the user leaves open, in the order of the rules; `columns`: only which column is what."""
     found = _Choices(request)
     shape, data = request.shape, request.given["data"]
+    for part in ("train", "valid", "test"):
+        declare(data.get(part), data.get("encoding"))
     found.add(shape.roles(data["train"], data))
     if columns:
         return found.choices

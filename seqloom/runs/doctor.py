@@ -10,6 +10,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
+from seqloom.data.files import declare
 from seqloom.data.findings import Finding
 from seqloom.data.memory import Data
 from seqloom.data.options import DataOptions
@@ -55,6 +56,8 @@ def doctor(
     options = placed.data_options | options
     data, valid = placed.specs["train"], placed.specs.get("valid")
     config = find_config("tasks", placed.task or "language_model")
+    for spec in (data, valid):
+        declare(spec, options.get("encoding"))
     shape = _shape(config, data)
     given = {**column_options(shape, columns or {}), **options}
     try:

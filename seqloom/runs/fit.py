@@ -64,6 +64,7 @@ def fit(
     model: Named = None,
     valid: Data = None,
     test: Data = None,
+    encoding: str | None = None,
     start: str | Path | None = None,
     out: str | Path | None = None,
     columns: Columns | None = None,
@@ -79,12 +80,12 @@ def fit(
 
     `data`, `valid`, `test`: paths, or data in memory: a list of texts, `(X, y)`, a list of pairs or of dicts, a pandas
     or polars data frame, a Hugging Face dataset, an array of numbers; without `task`, its form shows the task.
-    `task`, `model`: a name, or a dict of options with a "name"; `train`, `tokenizer`: dicts of options, like
-    {"steps": 200}; `columns`: names by role, like {"label": "stars"}; `options`: any setting by its path, like
-    {"data.season": 24}; `overrides`: the same as texts, as after -o. `recipe`: settings in a TOML file; `start`: a run
-    to start from (--from); `out`: the run folder, by default a new one under runs/; `choose`: settings that are not
-    given are chosen from the data (with a recipe, only the columns), else their listed defaults hold; `command`:
-    recorded with the run.
+    `encoding`: of files that are not UTF-8, like "gb18030"; `task`, `model`: a name, or a dict of options with a
+    "name"; `train`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like {"label":
+    "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: the same as texts, as after -o.
+    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
+    one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the columns),
+    else their listed defaults hold; `command`: recorded with the run.
     """
     names, overrides = settings(overrides, options, task=task, model=model, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)
@@ -92,7 +93,7 @@ def fit(
     flags = {
         "task.name": placed.task, "model.name": names.get("model"),
         **{f"data.{part}": spec for part, spec in placed.specs.items()},
-        "train.start": None if start is None else str(start),
+        "data.encoding": encoding, "train.start": None if start is None else str(start),
     }  # fmt: skip
     main = int(os.environ.get("RANK", 0)) == 0
     talk: Reporter = Silent() if quiet or not main else reporter()

@@ -10,6 +10,7 @@ from seqloom.core.config import validate
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask
+from seqloom.data.files import declare
 from seqloom.data.fingerprint import fingerprint
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.columns import role_of
@@ -21,6 +22,8 @@ from seqloom.tokenizers import Tokenizer
 class Material:
     def __init__(self, config: RunConfig) -> None:
         self.config, self.shape, self.options = config, shape_of(config), data_options(config)
+        for spec in (self.options.train, *self.options.held_out.values()):
+            declare(spec, self.options.encoding)
 
     @cached_property
     def parts(self) -> dict[str, Part]:
@@ -57,7 +60,8 @@ class Material:
     ) -> tuple[DataOptions, dict[str, object]]:
         """The options that the run recorded, with those given for another file and those found in it where its columns
         have other names; and the columns found, by their roles. `predict`: only what a prediction needs."""
-        before = self.options.model_dump()
+        declare(spec, given.get("encoding"))
+        before = self.options.model_dump() | {"encoding": None}  # a new file is judged by itself
         found = self.shape.elsewhere(spec, self.options, given, vocabulary, predict)
         options: DataOptions = validate({"data": self.shape.options}, {"data": {**before, **found, **given}})["data"]
         new = {option: name for option, name in found.items() if name is not None and name != before[option]}

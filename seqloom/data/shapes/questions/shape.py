@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -21,8 +23,11 @@ from seqloom.data.shapes.questions.reading import LINES, Names, QuestionSource, 
 from seqloom.data.shapes.questions.roles import question_roles
 from seqloom.data.shapes.questions.rows import QuestionRows
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown
+from seqloom.data.survey import survey_texts
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
+
+_SURVEYED = 2000  # passages and questions that show the script
 
 
 class Options(DataOptions):
@@ -63,6 +68,11 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_questions(options.train, options.valid, options.names)
+
+    def choose(self, train: QuestionSource, given: Mapping[str, Any]) -> list[Choice]:
+        survey = survey_texts(islice(train.texts(), _SURVEYED))
+        reason = f"{survey.script}, and a sub-word may reach beyond an answer"
+        return [Choice("tokenizer.kind", "characters", reason)] if survey.unspaced else []
 
     def make_vocabulary(
         self, options: TokenizerOptions, train: QuestionSource, known: Tokenizer | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from seqloom.core.errors import UserError
-from seqloom.data.files import read_blocks, suffix
+from seqloom.data.files import read_utf8, suffix
 from seqloom.data.findings import Finding, Level, Lines, concluded
 from seqloom.data.rows import READERS
 from seqloom.data.text import Source, open_text
@@ -159,7 +159,7 @@ def _mixed_line_endings(path: Path) -> list[Finding]:
         return []
     windows = unix = old = 0
     last = b""
-    for block in read_blocks(path):
+    for block in read_utf8(path):
         both = block.count(b"\r\n") + (last == b"\r" and block[:1] == b"\n")
         windows, unix, old = windows + both, unix + block.count(b"\n") - both, old + block.count(b"\r") - both
         last = block[-1:]
