@@ -19,7 +19,7 @@ if __name__ == "__main__":  # a comparison starts processes of its own, which im
         found = seqloom.compare(
             data=(texts, labels),
             models=["tfidf", "bag", "gru"],
-            budget="tokens=60k",  # the same for all that are trained
+            budget="tokens=40k",  # the same for all that are trained
             trials=0,  # settings tried per model before the comparison; a real one tries several
             params="100k",  # the same size for those that have a size
             seeds=2,

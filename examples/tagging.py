@@ -14,7 +14,7 @@ BOTH = ["play", "walk", "look", "rest", "drive", "call", "answer", "show"]  # no
 def sentence() -> tuple[list[str], list[str]]:
     """`the long walk`, `they often walk`, in any order and number."""
     words, tags = [], []
-    for _ in range(draw.randint(1, 3)):
+    for _ in range(draw.randint(2, 3)):
         if draw.random() < 0.5:
             words += [draw.choice(["the", "a", "this"]), draw.choice(["long", "good", "short"]), draw.choice(BOTH)]
             tags += ["DET", "ADJ", "NOUN"]

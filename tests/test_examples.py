@@ -34,7 +34,7 @@ def shares(text: str) -> list[int]:
 
 def output(name: str) -> str:
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return done.stdout
@@ -78,6 +78,6 @@ def test_every_script_is_tried() -> None:
 def test_the_notebook_runs_and_is_stored_without_outputs() -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert not [cell for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
     shown = [out["data"] for cell in notebook.cells for out in cell.get("outputs", ()) if "data" in out]
     assert sum("text/html" in data for data in shown) >= 5  # data frames, runs and the comparison
