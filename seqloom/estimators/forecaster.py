@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -147,6 +148,5 @@ def _joined(before: Data, after: Data) -> Data:
         return np.concatenate((before, after))
     if isinstance(before, np.ndarray) or isinstance(after, np.ndarray):
         raise InputError("X: an index of times must be there in fit and in score, or in neither")
-    import pandas
-
+    pandas: Any = sys.modules["pandas"]  # whoever made the series has imported it
     return pandas.concat([before, after])

@@ -66,12 +66,11 @@ def _sentences(X: Any) -> list[list[str]]:
         raise InputError(f"X: {type(X).__name__}; give a list of sentences, each a list of words")
     sentences = []
     for n, words in enumerate(X):
-        listed = [] if isinstance(words, str) or not hasattr(words, "__iter__") else list(words)
-        if not listed and (isinstance(words, str) or not hasattr(words, "__iter__")):
+        if isinstance(words, str) or not hasattr(words, "__iter__"):
             raise InputError(f"X[{n}]: {words!r} is not a list of words; for a text, give text.split()")
-        if wrong := [word for word in listed if not isinstance(word, str)]:
+        if wrong := [word for word in words if not isinstance(word, str)]:
             raise InputError(f"X[{n}]: {wrong[0]!r} is not a word; give texts")
-        sentences.append([str(word) for word in listed])
+        sentences.append([str(word) for word in words])
     return sentences
 
 
