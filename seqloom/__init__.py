@@ -5,7 +5,8 @@
     print(run.generate("Once upon a time", max_new=200))
     print(seqloom.compare(data="book.txt", models="lstm,gpt", out="runs/compare").report)
 
-Importing the package is cheap: torch is loaded by the first call that needs it.
+`SequenceClassifier`, `SequenceTagger` and `Forecaster` are scikit-learn estimators over the same runs.
+Importing the package is cheap: torch and scikit-learn are loaded by the first use that needs them.
 """
 
 import os
@@ -17,13 +18,17 @@ from seqloom.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from seqloom.compare.comparing import compare as compare
+    from seqloom.estimators import Forecaster as Forecaster
+    from seqloom.estimators import SequenceClassifier as SequenceClassifier
+    from seqloom.estimators import SequenceTagger as SequenceTagger
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
     from seqloom.runs.run import load as load
 
-__all__ = ["__version__", "compare", "doctor", "fit", "load"]
+__all__ = ["Forecaster", "SequenceClassifier", "SequenceTagger", "__version__", "compare", "doctor", "fit", "load"]
 
-_VERBS = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}  # imported on first use
+_ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
+_PLACES = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"} | _ESTIMATORS  # imported on first use
 
 
 def _avoid_unusable_amx() -> None:
@@ -39,9 +44,9 @@ _avoid_unusable_amx()
 def __getattr__(name: str) -> Any:
     if name == "compare":
         return import_module("seqloom.compare")  # callable: the package and the function share a name
-    if name not in _VERBS:
+    if name not in _PLACES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
-    return getattr(import_module(f"seqloom.{_VERBS[name]}"), name)
+    return getattr(import_module(f"seqloom.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

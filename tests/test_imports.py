@@ -29,8 +29,9 @@ BELOW["pages"] = set()
 BELOW["compare"] = BELOW["lab"] | {"lab", "pages", "compare.report"}
 BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
+BELOW["estimators"] = BELOW["runs"] | {"runs"}
 BELOW["cli"] = BELOW["compare"] | {"compare", "explain"}
-BELOW[""] = {"core", "cli", "compare", "runs"}  # __init__.py and __main__.py
+BELOW[""] = {"core", "cli", "compare", "estimators", "runs"}  # __init__.py and __main__.py
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}

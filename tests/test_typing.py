@@ -10,6 +10,7 @@ import pytest
 import seqloom
 
 VERBS = ["compare", "doctor", "fit", "load"]
+ESTIMATORS = ["Forecaster", "SequenceClassifier", "SequenceTagger"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -19,6 +20,16 @@ def test_a_verb_is_listed_and_every_parameter_has_a_type(verb: str) -> None:
     assert signature.return_annotation not in (inspect.Signature.empty, "Any")
     for name, parameter in signature.parameters.items():
         assert parameter.annotation not in (inspect.Parameter.empty, "Any"), name
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_listed_and_its_methods_are_typed(name: str) -> None:
+    assert name in dir(seqloom)
+    estimator = getattr(seqloom, name)
+    for method in (estimator.__init__, estimator.fit, estimator.predict):
+        signature = inspect.signature(method)
+        assert signature.return_annotation is not inspect.Signature.empty
+        assert all(p.annotation is not p.empty for p in signature.parameters.values() if p.name != "self")
 
 
 def test_the_package_says_that_it_is_typed() -> None:
