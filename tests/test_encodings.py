@@ -369,7 +369,7 @@ def test_a_run_is_trained_on_a_declared_encoding_and_judges_new_files_by_themsel
     assert run.evaluate(str(other))["accuracy"] == run.evaluate(str(other), encoding="gb18030")["accuracy"]
     with pytest.raises(UserError, match="add --encoding gb18030"):
         run.evaluate(str(data))
-    (first, *_) = run.predict(str(data), columns={"encoding": "gbk"})
+    (first, *_) = run.predict(str(data), settings={"encoding": "gbk"})
     assert first["text"] == CHINESE[0]
 
 

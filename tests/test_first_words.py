@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from support import small_fit, text
 
-from seqloom.cli.predict import _Pace
+from seqloom.cli.predict import _progress
 from seqloom.core import waiting
+from seqloom.runs.predicting import Predictions, Sources
 
 
 class Screen(io.StringIO):
@@ -60,9 +61,9 @@ def test_a_log_mentions_only_what_takes_long(
 
 def test_predictions_that_take_long_tell_the_time_left() -> None:
     rows = [{"line": n} for n in range(300)]
-    pace = _Pace(lambda: rows)
-    reading = pace.counted(rows)
+    sources = Sources(lambda: iter(rows))
+    predictions = Predictions(sources, sources)
     for _ in range(100):
-        next(reading)
-    assert pace.line(100, 10.0) == "100 predictions, 10.0 per second, about 20 s left"
-    assert _Pace(None).line(5, 1.0) == "5 predictions, 5.0 per second"
+        next(predictions)
+    assert _progress(predictions, 100, 10.0) == "100 predictions, 10.0 per second, about 20 s left"
+    assert _progress(Predictions(iter([])), 5, 1.0) == "5 predictions, 5.0 per second"

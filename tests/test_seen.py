@@ -72,9 +72,11 @@ def test_a_run_that_recorded_no_fingerprints_knows_its_files_by_path_or_content(
         del part["file"]
     old.write_record(record)
     run = load(old.path)
-    assert run.seen(str(folder / "book.txt")) == "train" and run.seen(str(folder / "other.txt")) == "valid"
     shutil.copy(folder / "book.txt", tmp_path / "same.txt")
-    assert run.seen(str(tmp_path / "same.txt")) == "train" and run.seen(str(folder / "new.txt")) is None
+    files = [folder / "book.txt", folder / "other.txt", tmp_path / "same.txt", folder / "new.txt"]
+    found = [run.evaluate(str(file)) for file in files]
+    assert [scores["trained_on"] for scores in found] == [True, False, True, False]
+    assert [scores["selected_on"] for scores in found] == [False, True, False, False]
 
 
 def test_a_fingerprint_is_that_of_the_bytes(folder: Path, tmp_path: Path) -> None:
