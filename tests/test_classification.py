@@ -241,7 +241,7 @@ def test_two_texts_and_several_labels(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_measurements(tmp_path: Path) -> None:
-    run = small(tmp_path, "sample:waves", "gru", "task.input=measurements", "task.longest=20")
+    run = small(tmp_path, "sample:waves", "gru", "task.longest=20")
     assert run.summary["scores"]["valid"]["baselines"].keys() == {"majority", "mean and deviation"}
     assert [row["line"] for row in islice(run.predict("sample:waves"), 3)] == [1, 2, 3]
     np.savez(tmp_path / "b.npz", frames=np.ones((2, 5, 3)), label=[1, 2])

@@ -101,6 +101,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Pa
     (tmp_path / "sources.txt").write_text("the cat sees a dog\na house\n")
     rows = [f"{word} {n},{n % 2},{word} film,{n % 3}" for n, word in enumerate(["good", "bad", "fine", "poor"] * 20)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label,review,stars", *rows]) + "\n")
+    (tmp_path / "new.csv").write_text("text\ngood day\nbad day\n")
     reviews = "".join(f"房间{n}很{'好' if n % 2 else '小'}，服务{'好' if n % 2 else '差'},{n % 2}\n" for n in range(80))
     (tmp_path / "reviews-gbk.csv").write_bytes(f"text,label\n{reviews}".encode("gbk"))
     pairs = [(letters, letters[::-1].upper()) for letters in ENGLISH.split() * 4]

@@ -88,6 +88,11 @@ class TaskConfig(Strict):
         """The shape of data that the task reads with these options."""
         return cls.shapes[0]
 
+    @classmethod
+    def reading(cls, shape: str) -> Json:
+        """The options with which the task reads this shape of data, where it is not the default one."""
+        return {}
+
     @property
     def tokens_per_row(self) -> int:
         """Maximum tokens per row in one training step."""

@@ -103,6 +103,7 @@ def read_request(
         "model": given.setdefault("model", {}).pop("name", "lstm"),
     }
     task, model = find_config("tasks", chosen["task"]), find_config("models", chosen["model"])
+    given["task"] = _read_as(task, given) | given["task"]
     shape = find_shape(task.shape(given["task"]))
     own = {f"data.{option}": name for option, name in column_options(shape, columns).items()}
     given = merge(given, {path: name for path, name in own.items() if path not in typed})
@@ -114,6 +115,13 @@ def read_request(
     request = Request(given, chosen, kinds)
     request.settle()
     return request
+
+
+def _read_as(task: type[TaskConfig], given: Mapping[str, Json]) -> Json:
+    """The task's options for data that is certainly not of its default shape."""
+    train = given.get("data", {}).get("train")
+    others = [name for name in task.shapes[1:] if isinstance(train, str) and find_shape(name).holds(train)]
+    return task.reading(others[0]) if others else {}
 
 
 def _drop_foreign(section: str, given: Json, own: type[Strict], task: str, say: Say) -> Json:

@@ -157,7 +157,7 @@ class Run:
         if is_path(data):
             return str(data), {}
         stored = store(data, self.material.shape.layout(self.material.options.model_dump(), self.tokenizer))
-        return stored.spec, {p.removeprefix("data."): v for p, v in stored.settings.items() if p.startswith("data.")}
+        return stored.spec, {path.removeprefix("data."): value for path, value in stored.settings.items()}
 
     def pictures(
         self,

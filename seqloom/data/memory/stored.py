@@ -42,7 +42,7 @@ def store(data: Data, layout: Layout) -> Stored:
     found = None if layout.series else measurements(data)
     if found is not None:
         label = layout.parts[1] if len(layout.parts) > 1 else "label"
-        return Stored(_written(".npz", [_npz(*found, label)]), {"task.input": "measurements"})
+        return Stored(_written(".npz", [_npz(*found, label)]))
     columns, settings = to_columns(data, layout)
     return Stored(_written(".jsonl", _lines(columns)), settings)
 

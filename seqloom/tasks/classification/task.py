@@ -69,6 +69,10 @@ class Config(TaskConfig):
         return "frames" if options.get("input") == "measurements" else "labelled"
 
     @classmethod
+    def reading(cls, shape: str) -> Json:
+        return {"input": "measurements"} if shape == "frames" else {}
+
+    @classmethod
     def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
         return choices.choose(train, given)
 
