@@ -31,6 +31,6 @@ frequent = SequenceTagger("frequent").fit(*train)  # the most frequent tag of ea
 gru = SequenceTagger({"name": "gru", "width": 32}, train={"steps": 80}, random_state=0).fit(*train)
 
 print(f"most frequent tag of each word: {frequent.score(*test):.0%} of the words right")
-print(f"GRU, which has read what came before: {gru.score(*test):.0%}")
+print(f"GRU, which has read the words before: {gru.score(*test):.0%}")
 example = ["they", "often", "walk", "the", "long", "walk"]
 print(" ".join(f"{word}/{tag}" for word, tag in zip(example, gru.predict([example])[0], strict=True)))
