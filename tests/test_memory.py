@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,13 @@ def test_the_same_data_is_stored_once_and_other_data_elsewhere() -> None:
     first, second = store((TEXTS, LABELS), LABELLED), store((list(TEXTS), tuple(LABELS)), LABELLED)
     assert first.spec == second.spec != store((TEXTS[::-1], LABELS), LABELLED).spec
     assert len(list(Path(first.spec).parent.iterdir())) == 2  # and no temporary file
+
+
+def test_data_that_was_not_used_for_a_month_is_removed() -> None:
+    old = Path(store(TEXTS, LABELLED).spec)
+    os.utime(old, (0, 0))
+    assert store(TEXTS[:3], LABELLED).spec and not old.exists()
+    assert Path(store(TEXTS, LABELLED).spec) == old and old.exists()
 
 
 def test_missing_values_times_and_numbers_of_numpy_become_json() -> None:

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ import numpy as np
 from seqloom.core.errors import RunError, UserError
 from seqloom.data.memory.forms import Columns, Data, Layout, measurements, to_columns
 from seqloom.data.stream import default_cache
+
+_KEPT = 30 * 24 * 3600.0  # seconds since data was last handed over
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ def _written(ending: str, pieces: Iterable[bytes]) -> str:
     name = ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
         handle, name = tempfile.mkstemp(suffix=".tmp", dir=folder)
         with os.fdopen(handle, "wb") as file:
             for piece in pieces:
@@ -110,6 +114,14 @@ def _written(ending: str, pieces: Iterable[bytes]) -> str:
         with suppress(OSError):
             os.unlink(name)
     return str(path)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what has not been used for long; whoever hands over the same data again gets the same file again."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _KEPT:
+                path.unlink()
 
 
 def _folder() -> Path:
