@@ -31,10 +31,10 @@ $(DEV): pyproject.toml constraints.txt
 $(DOCS): pyproject.toml constraints.txt
 	$(call install,[docs])
 
-demo: $(RUNTIME)  ## compare counting, RNN, LSTM, GPT and BERT at finding names that they have never seen; a few minutes
-	@echo "Who finds names that do not occur in the training data? Counting and four networks of equal size; a few minutes."
-	@$(BIN)/seqloom compare --data sample:places --test sample:places-new --models frequent,rnn,lstm,gpt,bert \
-		--params 200k --budget tokens=400k --trials 2 --seeds 3 --jobs 2 --out runs/demo
+demo: $(RUNTIME)  ## compare GRU, GPT and BERT at telling noisy waves apart: equal size, equal tokens; a few minutes
+	@echo "Which model tells five kinds of noisy waves apart? GRU, GPT and BERT, equal size, equal tokens; a few minutes."
+	@$(BIN)/seqloom compare --data sample:waves --models gru,gpt,bert --params 50k --budget tokens=600k \
+		--trials 2 --seeds 5 --jobs 2 --out runs/demo
 	@echo "Open the report in a browser. Running make demo again retrains nothing."
 
 test: setup  ## the tests, in two processes
