@@ -131,7 +131,7 @@ def test_the_index_and_the_types_of_a_data_frame_stay() -> None:
 def test_a_predicted_column_moves_the_one_of_the_same_name() -> None:
     frame = pandas.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
     rows = [{"line": 1, "text": "a", "label_actual": "x", "label": "y"}] * 2
-    assert list(like(frame, rows).columns) == ["text", "label_actual", "label"]
+    assert list(like(frame, rows, beside=True).columns) == ["text", "label_actual", "label"]
 
 
 def test_texts_train_a_language_model_and_its_history_is_at_hand() -> None:
@@ -168,6 +168,13 @@ def test_numbers_train_a_forecaster(data: Any) -> None:
     assert isinstance(found, list if isinstance(data, np.ndarray) else pandas.DataFrame)
     assert len(found) == 4
     assert run.evaluate(data)["mse"] < 1e-3
+
+
+def test_forecasts_are_rows_of_their_own_even_if_they_are_as_many_as_the_points() -> None:
+    frame = TIMED.rename_axis("date").reset_index()
+    run = seqloom.fit(data=frame, task="forecasting", model="linear", options=FORECAST, quiet=True)
+    found = run.predict(frame.tail(4))
+    assert len(found) == 4 and "date" not in found.columns and found["time"].min() > "2020-10-26"
 
 
 def test_several_variables_keep_their_places() -> None:

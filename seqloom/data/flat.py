@@ -1,8 +1,10 @@
-"""Rows without objects in them, as the columns of a table."""
+"""Rows of predictions as the columns of a table."""
 
 from __future__ import annotations
 
 from seqloom.core.rows import Row
+
+ACTUAL = "_actual"  # ending of a column of the data that has the name of a predicted one
 
 
 def flat(row: Row) -> Row:

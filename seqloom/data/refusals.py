@@ -1,4 +1,4 @@
-"""What is said of a file that is not UTF-8 text: what it looks like instead, and the way out, in one line."""
+"""Error messages for files that are not UTF-8 text: what the file looks like instead, and what to do, in one line."""
 
 from __future__ import annotations
 

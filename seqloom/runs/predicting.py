@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 
 from seqloom.core.rows import Row
+from seqloom.data.flat import ACTUAL
 from seqloom.data.rows import Rows
 
 RESERVED = frozenset({"line", "reason", "cut"})  # fields that only some predictions have, and the line number
-ACTUAL = "_actual"  # of a column of the file that has the name of a field
 EMPTY = "an empty text"
 
 

@@ -150,7 +150,8 @@ class Run:
         if table is not None:
             echoes = {field: getattr(how, option, option) for field, option in shape.echoes.items()}
             found = beside(table, found, echoes)
-        return Predictions(found, sources, table is not None) if is_path(data) else like(data, list(found))
+        beside_rows = table is not None
+        return Predictions(found, sources, beside_rows) if is_path(data) else like(data, list(found), beside_rows)
 
     def _placed(self, data: Data) -> tuple[str, Json]:
         """A path, and the data options with which it is read."""

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from seqloom.core.rows import Row
-from seqloom.data.flat import flat
+from seqloom.data.flat import ACTUAL, flat
 from seqloom.data.memory.forms import Data, is_frame, package
 
-ACTUAL = "_actual"  # ending of a column of the data that has the name of a predicted one
 
-
-def like(data: Data, rows: Sequence[Row]) -> Any:
-    """A data frame or dataset with its own columns first, as they were, if one came in; else dicts."""
+def like(data: Data, rows: Sequence[Row], beside: bool) -> Any:
+    """A data frame or dataset if one came in, else dicts. `beside`: there is one prediction for each row of data, so
+    that its own columns come first, as they were; forecasts have rows of their own."""
     rows = [{name: value for name, value in row.items() if name != "line"} for row in rows]
     kind = package(data)
     if kind not in ("pandas", "polars", "datasets"):
         return rows
     rows = [flat(row) for row in rows]
-    if not is_frame(data) or len(rows) != len(data):  # a single column; forecasts, which have rows of their own
+    if not beside or not is_frame(data):
         return _made(kind, rows)
     own = list(data.column_names if kind == "datasets" else data.columns)
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -19,6 +19,7 @@ from seqloom.data.columns import Cells, clean, find_columns
 from seqloom.data.files import check_file, read_lines
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
+from seqloom.data.shapes.labelled.spelling import spelling_reason
 from seqloom.data.survey import TextSurvey, survey_texts
 from seqloom.data.text import Marked, Source, as_documents
 
@@ -71,6 +72,11 @@ class LabelledSource(Measured[LabelledMeasures]):
     def survey(self) -> TextSurvey:
         """How long the texts are; two texts of a row count as one."""
         return survey_texts(" ".join(row.texts) for row in self.rows())
+
+    @cached_property
+    def spelling(self) -> str:
+        """Why characters suit these texts better than words; empty if they do not."""
+        return spelling_reason(*self.sampled(), self.survey.mean("words"))
 
     def sampled(self, most: int = 20_000) -> tuple[list[str], list[str]]:
         """Evenly spaced rows: their texts, two as one, and their labels, several as one."""

@@ -21,7 +21,6 @@ from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
 from seqloom.data.shapes.labelled.roles import labelled_roles
 from seqloom.data.shapes.labelled.rows import LabelledRows
-from seqloom.data.shapes.labelled.spelling import spelling_reason
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
 from seqloom.tokenizers import Tokenizer
@@ -74,7 +73,7 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
         survey = train.survey
         reason = survey.script if survey.unspaced else ""
         if not reason and "tokenizer.kind" not in given:
-            reason = spelling_reason(*train.sampled(), survey.mean("words"))
+            reason = train.spelling
         kind = given.get("tokenizer.kind", "characters" if reason else "words")
         found = [Choice("tokenizer.kind", kind, reason)]
         few = survey.tokens(kind) < _FEW_TOKENS
