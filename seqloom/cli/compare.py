@@ -43,6 +43,9 @@ Trials = Annotated[int, typer.Option(min=0, help="Tuning trials per model; 0: no
 TrialShare = Annotated[float, typer.Option("--trial-share", help="Share of the budget for each trial.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Final runs per model; may be raised when the command is run again.")]
 Seed = Annotated[int, typer.Option(min=0, help="First seed; the others follow it.")]
+MarginOption = Annotated[
+    str, typer.Option("--margin", help="Difference that does not matter: 1% of the best score, or 0.01 in its units.")
+]
 Pretrain = Annotated[
     str | None, typer.Option(help="Raw text: also measure the gain from pre-training on it (understanding tasks).")
 ]
@@ -79,6 +82,7 @@ def command(
     trial_share: TrialShare = 0.5,
     seeds: Seeds = 3,
     seed: Seed = 0,
+    margin: MarginOption = "1%",
     pretrain: Pretrain = None,
     pretrain_budget: PretrainBudget = None,
     examples: Examples = "100,400,1600",
@@ -99,8 +103,8 @@ def command(
 
     found = compare(
         data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
-        count=count, budget=budget, trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, pretrain=pretrain,
-        pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
+        count=count, budget=budget, trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, margin=margin,
+        pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
         max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()),
         overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip

@@ -27,6 +27,7 @@ from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
+from seqloom.compare.looks import agree, analysis
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
@@ -42,7 +43,7 @@ from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
 from seqloom.lab.jobs import Jobs, override
 from seqloom.lab.pool import Cluster, Local, Pool
-from seqloom.lab.rules import Budget, parse_amount
+from seqloom.lab.rules import Budget, Margin, parse_amount
 from seqloom.lab.watch import Watch, watcher
 from seqloom.lab.worker import known
 from seqloom.runs.durable import write_file
@@ -74,6 +75,7 @@ def compare(
     trial_share: float = 0.5,
     seeds: int = 3,
     seed: int = 0,
+    margin: str | float = "1%",
     pretrain: str | None = None,
     pretrain_budget: str | None = None,
     examples: str = EXAMPLES,
@@ -110,7 +112,7 @@ def compare(
         count=count,  # type: ignore[arg-type]
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, seeds=seeds, seed=seed,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
-        threads=max(1, _cores() // jobs),
+        threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
     most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
@@ -166,6 +168,8 @@ def conduct(
         with folder.lock():
             field = _field(plan, folder, on, quiet, jobs, before.get("allotted"))
             record.check_data(field.data, before.get("data"), out)
+            score = field.task.main_score
+            look = agree(out, plan, field.data, analysis(plan, score.name, score.higher_is_better))
             comparing = _Comparing(field.plan, field, out, jobs, watch)
             kept = {"plan": record.plain(plan), "data": field.data, "allotted": field.allotted}
             record.write(out, "comparison.json", kept)
@@ -180,7 +184,7 @@ def conduct(
                 "started": comparing.began,
                 "use": use_command(field.task.verb, out, plan.data["train"]),
             }
-            result = results.assemble(found, protocol, wishes, timing)
+            result = results.assemble(found, protocol, look, plan.margin, wishes, timing)
             record.write(out, "result.json", result)
             for name, content in report_files(result).items():
                 write_file(out / name, content)
@@ -237,16 +241,18 @@ class _Comparing:
         names = [sized.entry.name for sized in entries]
         self.watch.plan(names, planned, self.jobs.amount(len(entries), more), self.parallel)
         found = Found(self.field.task, self.jobs.seeds)
-        fitted = self._submit([self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines])
+        counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
+        fitted = self._submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
             courses = list(threads.map(self._run_entry, entries, range(len(entries))))
-        measuring = self._measure(courses)
+        measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
+                                            if r["state"] == "done"])  # fmt: skip
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
             found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
-        names, found.closed = [sized.entry.name for sized in baselines], baselines
-        found.baselines = dict(zip(names, self._wait(fitted), strict=True))
+        found.closed = baselines
+        found.fitted = {j["entry"]: (j, result) for j, result in zip(counting, self._wait(fitted), strict=True)}
         for done in self._wait(measuring):
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
@@ -259,14 +265,15 @@ class _Comparing:
         jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
         return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
 
-    def _measure(self, courses: Sequence[_Course]) -> list[Future[Result]]:
+    def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
         """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""
         first = self._wait([course.runs[0] for course in courses])
         done = [(c.sized, r["summary"]["seconds"]) for c, r in zip(courses, first, strict=True) if r["state"] == "done"]
         if not done:
             return []
         room = _MEASURING * self.plan.seeds * sum(seconds for _, seconds in done) / len(done)
-        return self._submit([self.jobs.measure([sized for sized, _ in done], round(min(6.0, max(1.0, room)), 1))])
+        measured = [*(sized for sized, _ in done), *fitted]
+        return self._submit([self.jobs.measure(measured, round(min(6.0, max(1.0, room)), 1))])
 
     def _search(self, sized: Sized) -> list[Json]:
         """Run the trials of one entry, round by round."""

@@ -77,6 +77,7 @@ class Field:
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),
+            "epoch_tokens": self.epoch_tokens,
             "trials": plan.trials,
             "trial_share": plan.trial_share,
             "space": search.SPACE,
@@ -132,6 +133,7 @@ class Field:
         self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
         self.task = material.task(vocabulary)
         self.rows, self.length = len(rows["train"]), task_config(config).tokens_per_row
+        self.epoch_tokens = self.task.epoch_tokens(rows["train"])
         if isinstance(self.task, MeasuredTask):
             self.length = self.task.typical_length(rows["train"])
 

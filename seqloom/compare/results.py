@@ -7,15 +7,16 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
+from seqloom.compare import judging
 from seqloom.compare.advice.recommend import recommend
+from seqloom.compare.looks import CONFIDENCE, Look
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
-
-CONFIDENCE, LEVEL = 0.95, 0.01
+from seqloom.lab.rules import Margin
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Found:
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
     runs: dict[str, list[Result]] = field(default_factory=dict)
     closed: list[Sized] = field(default_factory=list)  # fitted by counting or in closed form
-    baselines: dict[str, Result] = field(default_factory=dict)  # of these
+    fitted: dict[str, tuple[Job, Result]] = field(default_factory=dict)  # of these
     probes: dict[str, Result] = field(default_factory=dict)
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
@@ -50,45 +51,86 @@ def _shown(task: AnyTask) -> list[str]:
     return [score.name for score in task.scores if score.compared]
 
 
-def assemble(found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any], timing: Mapping[str, Any]) -> Json:
+def assemble(
+    found: Found,
+    protocol: Mapping[str, Any],
+    look: Look,
+    margin: Margin,
+    wishes: Mapping[str, Any],
+    timing: Mapping[str, Any],
+) -> Json:
     entries = [_entry(found, sized) for sized in found.entries]
+    entries += [_closed(found, sized) for sized in found.closed if _has_metric(found, sized)]
     done = [entry for entry in entries if entry["state"] == "done"]
-    verdicts = statistics.verdicts(
-        {entry["name"]: [run["pieces"] for run in entry["runs"]] for entry in done},
-        found.task.main_score.higher_is_better,
-        LEVEL,
-        CONFIDENCE,
-    )
+    higher, bounds = found.task.main_score.higher_is_better, found.task.main_score.bounds
+    samples = judging.samples(done, higher)
+    for entry in done:
+        entry["score"] = asdict(statistics.score_interval(samples[entry["name"]], CONFIDENCE, bounds))
+        entry["tuning_variance"] = samples[entry["name"]].tuning
+    verdicts = judging.verdicts(samples, higher, look.level, margin, bounds)
     for entry in done:
         entry["against_best"] = asdict(verdicts[entry["name"]])
-    scored = {name: score for name, runs in found.runs.items() for run in runs if (score := _test(run))}
-    ways: dict[str, list[str]] = {}  # scoring protocol: entries scored by it
-    for name, score in scored.items():
-        ways.setdefault(score["protocol"], []).append(name)
     result = {
         "protocol": {
             **protocol,
-            "scored": "; ".join(f"{', '.join(names)}: {way}" if len(ways) > 1 else way for way, names in ways.items()),
+            "scored": _ways(found),
             "confidence": CONFIDENCE,
-            "level": LEVEL,
+            "level": look.level,
+            "margin": margin.text,
+            "plan": look.plan,
         },
         "entries": entries,
         "baselines": _baselines(found),
         "recipe_table": _recipes(found),
         "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
-        "tied": [name for name, v in verdicts.items() if v.verdict in ("tie", "unclear")],
         "timing": dict(timing),
     }
     result["recommendation"] = recommend(result, **wishes)
     return result
 
 
+def _ways(found: Found) -> str:
+    """How the test set was scored, and for whom where that differs."""
+    ways: dict[str, list[str]] = {}  # scoring protocol: entries scored by it
+    for name, runs in (found.runs | {name: [result] for name, (_, result) in found.fitted.items()}).items():
+        for score in filter(None, map(_test, runs[:1])):
+            ways.setdefault(score["protocol"], []).append(name)
+    return "; ".join(f"{', '.join(names)}: {way}" if len(ways) > 1 else way for way, names in ways.items())
+
+
+def _has_metric(found: Found, sized: Sized) -> bool:
+    """Whether a model fitted in closed form can be ranked: one that only outputs text assigns no probabilities, so it
+    has no loss. One that failed is listed with the others."""
+    job, result = found.fitted[sized.entry.name]
+    test = _test(result)
+    return test is None or (found.task.metric in test and "pieces" in test)
+
+
 def _entry(found: Found, sized: Sized) -> Json:
     name = sized.entry.name
-    runs = [_run(found, sized, seed, r) for seed, r in zip(found.seeds, found.runs[name], strict=True)]
-    failed = [run for run in runs if run["state"] != "done"]
-    entry = {
-        "name": name,
+    trials = found.search.get(name, [])
+    entry = _member(found, sized, list(zip(found.seeds, found.jobs[name], found.runs[name], strict=True))) | {
+        "flops_per_token": sized.flops_per_token,
+        "tuned": _tuned(sized) if trials else {},
+        "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in trials],
+    }
+    return entry | (_summary(found, name, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
+
+
+def _closed(found: Found, sized: Sized) -> Json:
+    """A model fitted by counting or in closed form: one run, no search, no seeds."""
+    name = sized.entry.name
+    job, result = found.fitted[name]
+    entry = _member(found, sized, [(found.seeds[0], job, result)]) | {"fixed": True, "search": []}
+    return entry | (_summary(found, name, entry["runs"], [result]) if entry["state"] == "done" else {})
+
+
+def _member(found: Found, sized: Sized, runs: Sequence[tuple[int, Job, Result]]) -> Json:
+    """What every entry has."""
+    told = [_run(found, sized, seed, result) for seed, _, result in runs]
+    failed = [run for run in told if run["state"] != "done"]
+    return {
+        "name": sized.entry.name,
         "model": sized.entry.model,
         "given": {k: v for s in merge(parse_overrides(sized.entry.options)).values() for k, v in s.items()},
         "state": "failed" if failed else "done",
@@ -96,27 +138,22 @@ def _entry(found: Found, sized: Sized) -> Json:
         "config": {k: v for k, v in sized.config.model.items() if k != "name"},
         "parameters": sized.parameters[0],
         "backbone_parameters": sized.parameters[1],
-        "flops_per_token": sized.flops_per_token,
-        "tuned": _tuned(sized) if found.search.get(name) else {},
-        "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in found.search.get(name, [])],
-        "runs": runs,
-        "command": found.jobs[name][0]["command"],
+        "runs": told,
+        "command": runs[0][1]["command"],
     }
-    if not failed:
-        entry |= _summary(found, name, runs)
-    return entry
 
 
-def _summary(found: Found, name: str, runs: Sequence[Json]) -> Json:
+def _summary(found: Found, name: str, runs: Sequence[Json], results: Sequence[Result]) -> Json:
     """The fields of an entry whose runs have all finished."""
+    tests = [test for result in results if (test := _test(result))]
     peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
     measured = found.measured.get(name, {})
     probe = found.probes.get(name, {})
     return {
-        "score": asdict(statistics.interval([run["score"] for run in runs], CONFIDENCE)),
         "scores": {shown: _mean([run["scores"][shown] for run in runs]) for shown in found.shown},
         "cost": {
             "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
+            "seconds": fmean(run["seconds"] for run in runs),
             "peak_bytes": max(peaks, default=None),
             "latency": measured.get("latency", []),
             "state": measured.get("state", []),
@@ -124,8 +161,8 @@ def _summary(found: Found, name: str, runs: Sequence[Json]) -> Json:
         "aspects": {
             "positions": measured.get("positions"),
             "trained_length": measured.get("trained_length"),
-            "forgetting": _forgetting([test for run in found.runs[name] if (test := _test(run))]),
-            "horizon": _horizon([test for run in found.runs[name] if (test := _test(run))]),
+            "forgetting": _forgetting(tests),
+            "horizon": _horizon(tests),
             "recall": probe.get("recall"),
             "chance": probe.get("chance"),
             "throughput": measured.get("throughput", []),
@@ -183,7 +220,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens": summary["tokens"],
         "steps": summary["steps"],
         "seconds": summary["seconds"],
-        "flops": 3 * sized.flops_per_token * summary["tokens"],
+        "flops": None if sized.counts else 3 * sized.flops_per_token * summary["tokens"],
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
         "curve": result["curve"],
@@ -209,20 +246,20 @@ def _tuned(sized: Sized) -> Json:
 
 
 def _baselines(found: Found) -> list[Json]:
-    """Naive baselines, and the models fitted by counting or in closed form."""
-    everyone = [*found.baselines.values(), *(run for runs in found.runs.values() for run in runs)]
+    """Naive baselines, and the models fitted in closed form that have no metric to be ranked by."""
+    fitted = {name: result for name, (_, result) in found.fitted.items()}
+    everyone = [*fitted.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
     lines: Json = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
-    fitted = {name for name, result in found.baselines.items() if result["state"] == "done"}
-    rows = [row for row in rows if row["name"] not in fitted]  # a model says the same, and can be used
-    folders = {sized.entry.name: _folder(sized, found.seeds[0]) for sized in found.closed}
-    for name, result in found.baselines.items():
-        failure = {} if result["state"] == "done" else {"error": result["error"]}
-        rows.append(
-            _baseline(found.task, name, _test(result) or {}) | {"model": name, "folder": folders[name]} | failure
-        )
+    done = {name for name, result in fitted.items() if result["state"] == "done"}
+    rows = [row for row in rows if row["name"] not in done]  # a model says the same, and can be used
+    for sized in found.closed:
+        if not _has_metric(found, sized):
+            name = sized.entry.name
+            row = _baseline(found.task, name, _test(fitted[name]) or {})
+            rows.append(row | {"model": name, "folder": _folder(sized, found.seeds[0])})
     return rows
 
 

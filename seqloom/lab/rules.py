@@ -42,6 +42,33 @@ def parse_amount(text: str, option: str) -> float:
     return amount
 
 
+class Margin(Strict):
+    """A difference that does not matter: `1%` of the best score, or `0.01` in units of the score."""
+
+    amount: float = Field(ge=0)
+    relative: bool = True
+
+    @classmethod
+    def parse(cls, text: str) -> Margin:
+        number = text.strip().removesuffix("%")
+        try:
+            amount = float(number)
+        except ValueError:
+            amount = -1.0
+        if not 0 <= amount < math.inf:
+            raise UserError(f"--margin {text}: write 1% (of the best score), or 0.01 in units of the score")
+        relative = text.strip().endswith("%")
+        return cls(amount=amount / 100 if relative else amount, relative=relative)
+
+    @property
+    def text(self) -> str:
+        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+
+    def of(self, score: float) -> float:
+        """In units of the score, beside this best score."""
+        return self.amount * abs(score) if self.relative else self.amount
+
+
 class Rules(Strict):
     task: str
     data: Json
@@ -52,3 +79,4 @@ class Rules(Strict):
     seeds: int = Field(ge=1)
     seed: int = Field(ge=0)
     threads: int = Field(ge=1)
+    margin: Margin = Margin(amount=0.01)

@@ -1,29 +1,77 @@
-"""Which differences between models are significant, given the variation over seeds and over the test data.
+"""Which differences between models are significant, given the luck of tuning, of seeds and of the test data.
 
-Scores are lists over seeds of lists over test pieces; all models are scored on the same pieces, in the same order.
-The difference of two models is the difference of their means. Its variance has three parts:
+Scores are lists over seeds of lists over test pieces; all models are scored on the same pieces, in the same order. The
+variance of a model's mean score has three parts, and so has that of a difference between two models:
 
-    var over seeds of A / seeds of A + var over seeds of B / seeds of B + var over pieces of the difference / pieces
+    tuning: another search might have picked other settings (`lab/selection.py`)
+    seeds:  variance over seeds / number of seeds; none for a model that does not depend on a seed
+    pieces: variance over blocks of the test data / number of blocks; of a difference, that of the paired difference
 
-The test is paired by piece: the difference per piece, averaged over seeds, cancels what is hard for both models.
+Every model is compared with the best of the others (Hsu 1984), by intervals for all pairs that hold simultaneously
+(Tamhane 1977: Welch's t at Sidak's level), so that nothing rests on which model came first on the test data.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
+from seqloom.lab.scales import Bounds, interval_on_scale
+
 Scores = Sequence[Sequence[float]] | np.ndarray  # seeds, then pieces
 
 ROUNDING = 1e-12  # relative size below which a difference is rounding error
-POWER = 0.8  # probability of detecting the difference with the estimated number of seeds
-MOST_SEEDS = 1000
+PRIOR = 2  # degrees of freedom that the variance of the other models counts for
 BLOCKS = 10  # blocks of neighbouring pieces, treated as independent
+
+Standing = Literal["best", "worse", "equivalent", "unclear"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The test scores of one model. `fixed`: it does not depend on a seed, so one run shows it all."""
+
+    scores: np.ndarray  # (seeds, pieces)
+    fixed: bool = False
+    common: float | None = None  # variance over seeds of the models of the comparison, on average
+    tuning: float = 0.0  # variance of its expected score over repetitions of the search
+    trials: int = 0  # finished trials that this variance was estimated from
+
+    @classmethod
+    def of(cls, scores: Scores, *, fixed: bool = False, tuning: float = 0.0, trials: int = 0) -> Sample:
+        table = np.asarray(scores, float)  # refuses rows of unequal length
+        if table.ndim != 2 or not table.size:
+            raise ValueError(f"scores must be a list over seeds of lists over pieces, not of shape {table.shape}")
+        return cls(table, fixed, tuning, trials)
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def testable(self) -> bool:
+        """One seed shows no variance over seeds, and one piece none over pieces."""
+        return bool(np.isfinite(self.scores).all()) and self.scores.shape[0 if not self.fixed else 1] > 1
+
+    def own(self, size: float) -> list[tuple[float, int]]:
+        """The parts of its variance that it shares with no other model, each with its degrees of freedom."""
+        parts = [] if self.fixed else [self._seeds(size)]
+        return parts + ([(self.tuning, max(1, self.trials // 2))] if self.tuning else [])
+
+
+    def _seeds(self, size: float) -> tuple[float, int]:
+        """A few seeds may agree by chance, so their variance is drawn towards that of the other models (Smyth 2004)."""
+        count, own = len(self.scores), _spread(self.scores.mean(axis=1), size) ** 2
+        if self.common is None:
+            return own / count, count - 1
+        variance = ((count - 1) * own + PRIOR * self.common) / (count - 1 + PRIOR)
+        return variance / count, count - 1 + PRIOR
 
 
 @dataclass(frozen=True)
@@ -35,159 +83,161 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
-    difference: float
-    low: float | None
-    high: float | None
-    p: float | None
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """One model against the best. A positive difference means worse, whatever the metric's direction."""
+    """One model against the best of the others. A positive difference means worse, whatever the metric's direction."""
 
     difference: float | None
     low: float | None
     high: float | None
-    p: float | None  # after Holm's correction
-    verdict: Literal["best", "tie", "worse", "unclear"]
+    p: float | None  # for all pairs together
+    verdict: Standing
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """The parts of the variance of a difference, with the degrees of freedom of each."""
+class Error:
+    """Standard error of a mean or of a difference, and its degrees of freedom."""
 
-    difference: float
-    variances: tuple[float, float, float]  # seeds of A, seeds of B, pieces
-    freedoms: tuple[int, int, int]
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(sum(self.variances))
-
-    @property
-    def freedom(self) -> float:
-        """Welch-Satterthwaite degrees of freedom, capped by those of the seeds.
-
-        Otherwise, when two seeds happen to agree, the error would rest on the many pieces, which say nothing about
-        seeds: comparing eight equal models with two seeds each would then find a difference one time in ten.
-        """
-        # as shares, because squares of tiny variances underflow
-        shares = [variance / sum(self.variances) for variance in self.variances]
-        welch = 1 / sum(share**2 / max(freedom, 1) for share, freedom in zip(shares, self.freedoms, strict=True))
-        seeds = sum(freedom for share, freedom in zip(shares[:2], self.freedoms[:2], strict=True) if share)
-        return min(welch, seeds) if seeds else welch
+    error: float
+    freedom: float
 
 
-def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+def interval(values: Sequence[float], confidence: float = 0.95, bounds: Bounds = (None, None)) -> Interval:
     """Mean over seeds with its confidence interval, by Student's t."""
-    mean = float(np.mean(values))
-    if len(values) < 2 or not math.isfinite(mean):
-        return Interval(mean, None, None, len(values))
-    error = _spread(np.asarray(values, float)) / math.sqrt(len(values))
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
-    return Interval(mean, mean - reach, mean + reach, len(values))
+    return score_interval(Sample.of([[value] for value in values]), confidence, bounds)
 
 
-def compare_pair(pieces_a: Scores, pieces_b: Scores, confidence: float = 0.95) -> Difference:
-    """A minus B, with its confidence interval and two-sided p-value."""
-    a, b = _table(pieces_a), _table(pieces_b)
-    parts = _parts(a, b)
-    if min(len(a), len(b)) < 2:
-        return Difference(parts.difference, None, None, None)
-    if not parts.error:
-        return Difference(parts.difference, parts.difference, parts.difference, 0.0 if parts.difference else 1.0)
-    reach = float(stats.t.ppf((1 + confidence) / 2, parts.freedom)) * parts.error
-    p = 2 * float(stats.t.sf(abs(parts.difference) / parts.error, parts.freedom))
-    return Difference(parts.difference, parts.difference - reach, parts.difference + reach, p)
+def score_interval(sample: Sample, confidence: float = 0.95, bounds: Bounds = (None, None)) -> Interval:
+    """The mean score with its confidence interval, on a scale on which it cannot leave the bounds of the score."""
+    seeds = len(sample.scores)
+    if not sample.testable:
+        return Interval(sample.mean, None, None, seeds)
+    size = float(np.abs(sample.scores).max())
+    found = _combined(sample.own(size), _pieces(blocks(sample.scores).mean(axis=0), size), capped=False)
+    reach = float(stats.t.ppf((1 + confidence) / 2, found.freedom)) * found.error
+    return Interval(sample.mean, *interval_on_scale(sample.mean, reach, bounds), seeds)
+
+
+def difference(a: Sample, b: Sample) -> tuple[float, Error]:
+    """A minus B, and its standard error: paired by piece, which cancels what is hard for both models."""
+    if a.scores.shape[1] != b.scores.shape[1]:
+        raise ValueError(
+            f"both models must be scored on the same pieces; one has {a.scores.shape[1]}, the other {b.scores.shape[1]}"
+        )
+    size = float(max(np.abs(a.scores).max(), np.abs(b.scores).max()))
+    pieces = blocks(a.scores).mean(axis=0) - blocks(b.scores).mean(axis=0)
+    found = a.mean - b.mean
+    error = _combined([*a.own(size), *b.own(size)], _pieces(pieces, size), capped=True)
+    return (found if abs(found) > ROUNDING * size else 0.0), error
 
 
 def verdicts(
-    entries: Mapping[str, Scores], higher_is_better: bool, level: float = 0.01, confidence: float = 0.95
-) -> dict[str, Verdict]:
-    """The best by its mean, and every other model against it: a tie unless the Holm-corrected p is below the level.
+    entries: Mapping[str, Sample], higher_is_better: bool, level: float = 0.05, margin: float = 0.0,
+    bounds: Bounds = (None, None),
+) -> dict[str, Verdict]:  # fmt: skip
+    """The best by its mean, and what the evidence says of every other model, with `level` for all of it together:
 
-    A model with one seed or with scores that are not finite cannot be tested: unclear.
+    worse: some other model is better by more than chance; equivalent: behind the best by less than the margin, if at
+    all; unclear: neither is shown, or it cannot be tested (one seed, or scores that are not finite).
     """
     found = {name: Verdict(None, None, None, None, "unclear") for name in entries}
     sign = -1.0 if higher_is_better else 1.0
-    losses = {name: sign * _table(scores) for name, scores in entries.items()}
-    losses = {name: table for name, table in losses.items() if np.isfinite(table).all()}
-    if not losses:
+    tested = {n: _signed(sample, sign) for n, sample in entries.items() if np.isfinite(sample.scores).all()}
+    if not tested:
         return found
-    best = min(losses, key=lambda name: float(losses[name].mean()))
-    pairs = {name: compare_pair(table, losses[best], confidence) for name, table in losses.items() if name != best}
-    corrected = holm({name: pair.p for name, pair in pairs.items() if pair.p is not None})
-    for name, pair in pairs.items():
-        p = corrected.get(name)
-        verdict: Literal["unclear", "worse", "tie"] = "unclear" if p is None else "worse" if p < level else "tie"
-        found[name] = Verdict(pair.difference, pair.low, pair.high, p, verdict)
-    found[best] = Verdict(0.0, None, None, None, "best")
-    return found
+    tested = _with_common_variance(tested)
+    best = min(tested, key=lambda name: tested[name].mean)
+    sure = [name for name in tested if tested[name].testable]
+    widest = None if None in bounds else float(bounds[1]) - float(bounds[0])  # type: ignore[arg-type]
+    for name, sample in tested.items():
+        others = [tested[other] for other in sure if other != name]
+        if name in sure and others:
+            found[name] = _against_others(sample, others, len(sure), level, margin, widest)
+        else:
+            rivals = [other.mean for key, other in tested.items() if key != name]
+            gap = sample.mean - min(rivals) if rivals else None
+            found[name] = Verdict(gap, None, None, None, "unclear")
+    return found | {best: _as_best(found[best])}
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Holm's correction, which controls the family-wise error rate."""
-    corrected, highest = {}, 0.0
-    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, p_values[name] * (len(p_values) - rank)))
-        corrected[name] = highest
-    return corrected
+def critical(models: int, freedom: float, level: float) -> float:
+    """How many standard errors two of so many models must be apart to differ, with `level` for all pairs together."""
+    return _quantile(1 - (1 - level) ** (1 / _pairs(models)), math.floor(max(1.0, freedom) * 20) / 20)
 
 
-def seeds_needed(
-    pieces_a: Scores, pieces_b: Scores, level: float = 0.01, comparisons: int = 1, most: int = MOST_SEEDS
-) -> int | None:
-    """Approximate number of seeds per model for a significant difference, if the true one is as large as measured.
+def _against_others(
+    sample: Sample, others: Sequence[Sample], models: int, level: float, margin: float, widest: float | None
+) -> Verdict:
+    """Its distance to the best of the others lies between the largest lower and the largest upper bound of all."""
+    pairs = [difference(sample, other) for other in others]
+    gaps = [gap for gap, _ in pairs]
+    reaches = [critical(models, error.freedom, level) * error.error for _, error in pairs]
+    lows = [gap - reach for gap, reach in zip(gaps, reaches, strict=True)]
+    low, high = max(lows), max(gap + reach for gap, reach in zip(gaps, reaches, strict=True))
+    if widest is not None:
+        low, high = max(low, -widest), min(high, widest)
+    standing: Standing = "equivalent" if high < margin else "worse" if low > 0 else "unclear"
+    chances = [_chance(*pair, models) for pair in pairs]
+    better = [p for p, gap in zip(chances, gaps, strict=True) if gap > 0]
+    return Verdict(max(gaps), low, high, min(better) if better else max(chances), standing)
 
-    None if no number up to `most` is enough: there is no difference, or the variation over test pieces alone is too
-    large. `comparisons`: number of tests that share the level. Needs two seeds of each model.
+
+def _as_best(verdict: Verdict) -> Verdict:
+    return Verdict(verdict.difference, verdict.low, verdict.high, verdict.p, "best")
+
+
+def _chance(gap: float, error: Error, models: int) -> float:
+    """The p-value for all pairs together."""
+    if not error.error:
+        return 0.0 if gap else 1.0
+    alone = 2 * float(stats.t.sf(abs(gap) / error.error, error.freedom))
+    return -math.expm1(_pairs(models) * math.log1p(-min(alone, 1 - 1e-16)))
+
+
+def _pairs(models: int) -> int:
+    return max(1, models * (models - 1) // 2)
+
+
+@lru_cache(maxsize=4096)
+def _quantile(level: float, freedom: float) -> float:
+    return float(stats.t.isf(level / 2, freedom))
+
+
+def _combined(own: Sequence[tuple[float, int]], pieces: tuple[float, int], capped: bool) -> Error:
+    """The sum of the variances, with the degrees of freedom of Welch and Satterthwaite.
+
+    `capped`: at most those of the seeds and the search. Where seeds happen to agree, the error would otherwise rest on
+    the many pieces, which say nothing about another seed: among eight equal models, that happens to some pair often.
     """
-    a, b = _table(pieces_a), _table(pieces_b)
-    parts = _parts(a, b)
-    if min(len(a), len(b)) < 2 or not parts.difference:
-        return None
-    a, b = _blocks(a), _blocks(b)
-    seeds = parts.variances[0] * len(a) + parts.variances[1] * len(b)  # of a single seed
-    interaction = _interaction(a) + _interaction(b)
-    irreducible = max(0.0, parts.variances[2] - _interaction(a) / len(a) - _interaction(b) / len(b))
-    for count in range(2, most + 1):
-        error = math.sqrt((seeds + interaction) / count + irreducible)
-        freedom = 2 * count - 2
-        quantiles = stats.t.ppf(1 - level / comparisons / 2, freedom) + stats.t.ppf(POWER, freedom)
-        if abs(parts.difference) >= quantiles * error:
-            return count
-    return None
+    total = sum(variance for variance, _ in (*own, pieces))
+    if not total:
+        return Error(0.0, 1.0)
+    shares = [(variance / total, max(freedom, 1)) for variance, freedom in (*own, pieces)]  # squares might underflow
+    welch = 1 / sum(share**2 / freedom for share, freedom in shares)
+    luck = sum(freedom for share, freedom in shares[:-1] if share)
+    return Error(math.sqrt(total), min(welch, luck) if capped and luck else welch)
 
 
-def _table(scores: Scores) -> np.ndarray:
-    table = np.asarray(scores, float)  # (seeds, pieces); refuses rows of unequal length
-    if table.ndim != 2 or not table.size:
-        raise ValueError(f"scores must be a list over seeds of lists over pieces, not of shape {table.shape}")
-    return table
+def _pieces(values: np.ndarray, size: float) -> tuple[float, int]:
+    return _spread(values, size) ** 2 / len(values), len(values) - 1
 
 
-def _parts(a: np.ndarray, b: np.ndarray) -> _Parts:
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"both models must be scored on the same pieces; one has {a.shape[1]}, the other {b.shape[1]}")
-    size = float(max(np.abs(a).max(), np.abs(b).max()))
-    difference = float(a.mean() - b.mean())
-    a, b = _blocks(a), _blocks(b)
-    pieces = a.mean(axis=0) - b.mean(axis=0)
-    values = (a.mean(axis=1), b.mean(axis=1), pieces)
-    variances = [_spread(value, size) ** 2 / len(value) for value in values]
-    return _Parts(
-        difference=difference if abs(difference) > ROUNDING * size else 0.0,
-        variances=(variances[0], variances[1], variances[2]),
-        freedoms=(len(a) - 1, len(b) - 1, len(pieces) - 1),
-    )
-
-
-def _blocks(table: np.ndarray) -> np.ndarray:
+def blocks(table: np.ndarray) -> np.ndarray:
     """Means over blocks: neighbouring pieces of a text are correlated, blocks of them hardly."""
     if table.shape[1] < 2 * BLOCKS:
         return table
     return np.stack([block.mean(axis=1) for block in np.array_split(table, BLOCKS, axis=1)], axis=1)
+
+
+def _with_common_variance(samples: dict[str, Sample]) -> dict[str, Sample]:
+    random = [sample for sample in samples.values() if sample.testable and not sample.fixed]
+    if len(random) < 2:
+        return samples
+    common = float(np.mean([np.var(sample.scores.mean(axis=1), ddof=1) for sample in random]))
+    return {name: replace(sample, common=common) for name, sample in samples.items()}
+
+
+def _signed(sample: Sample, sign: float) -> Sample:
+    return replace(sample, scores=sign * sample.scores)
 
 
 def _spread(values: np.ndarray, size: float = 0.0) -> float:
@@ -196,13 +246,3 @@ def _spread(values: np.ndarray, size: float = 0.0) -> float:
         return 0.0
     spread = float(np.std(values, ddof=1))
     return spread if spread > ROUNDING * max(size, float(np.abs(values).max())) else 0.0
-
-
-def _interaction(table: np.ndarray) -> float:
-    """Contribution of the seed-by-piece interaction to the variance of one seed's mean over pieces."""
-    seeds, pieces = table.shape
-    if pieces < 2:
-        return 0.0
-    rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    found: float = float((rest**2).sum()) / ((seeds - 1) * (pieces - 1)) / pieces
-    return found

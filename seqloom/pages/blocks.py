@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class Cell:
     text: str
     small: str = ""  # second line: an interval or a p-value
-    mark: str = ""  # a verdict, shown as a coloured word: best, tie, worse, unclear, failed
+    mark: str = ""  # a verdict, shown as a coloured word: best, equivalent, worse, unclear, failed
     entry: int | None = None  # shown with the colour of this entry
     rank: str = ""  # shown before everything else
     span: int = 1  # columns it takes
@@ -44,13 +44,21 @@ class Text:
 
 @dataclass(frozen=True)
 class Answer:
-    """The recommendation."""
+    """The recommendation, in one sentence."""
 
     label: str
     title: str
+    sentence: str
     remark: str
-    groups: list[tuple[str, list[str]]]
     entry: int | None = None
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences under a heading."""
+
+    title: str
+    items: list[str]
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ class Fold:
     blocks: list[Block]
 
 
-Block = Table | Text | Answer | Chart | Samples | Code | Fold
+Block = Table | Text | Answer | Points | Chart | Samples | Code | Fold
 
 
 @dataclass(frozen=True)

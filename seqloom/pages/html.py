@@ -18,6 +18,7 @@ from seqloom.pages.blocks import (
     Document,
     Fold,
     Panel,
+    Points,
     Row,
     Samples,
     Section,
@@ -107,6 +108,9 @@ class _Article:
                 return self.chart(block)
             case Answer():
                 return self.answer(block)
+            case Points():
+                items = "".join(f"<li>{_nonbreaking(item)}</li>" for item in block.items)
+                return f'<div class="points"><h3>{escape(block.title)}</h3><ul>{items}</ul></div>'
             case Fold():
                 inside = "".join(map(self.block, block.blocks))
                 return f"<details><summary>{escape(block.title)}</summary>{inside}</details>"
@@ -117,14 +121,10 @@ class _Article:
                 return f'<div class="commands">{"".join(shown)}</div>'
 
     def answer(self, block: Answer) -> str:
-        groups = "".join(
-            f"<div><h3>{escape(title)}</h3><ul>{''.join(f'<li>{_nonbreaking(item)}</li>' for item in items)}</ul></div>"
-            for title, items in block.groups
-        )
         return (
             f'<div class="answer {_hue(block.entry)}"><p class="label">{escape(block.label)}</p>'
-            f'<p class="choice">{escape(block.title)}</p><p class="remark">{escape(block.remark)}</p>'
-            f'<div class="groups">{groups}</div></div>'
+            f'<p class="choice">{escape(block.title)}</p><p>{_nonbreaking(block.sentence)}</p>'
+            f'<p class="remark">{escape(block.remark)}</p></div>'
         )
 
     def table(self, table: Table) -> str:

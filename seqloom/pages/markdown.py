@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from seqloom.pages.blocks import Answer, Block, Cell, Chart, Code, Document, Fold, Samples, Table, Text
+from seqloom.pages.blocks import Answer, Block, Cell, Chart, Code, Document, Fold, Points, Samples, Table, Text
 from seqloom.pages.words import Speaker
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -29,6 +29,8 @@ def _block(block: Block, say: Speaker, section: str = "") -> str:
             return _chart(block, say, section)
         case Answer():
             return _answer(block)
+        case Points():
+            return _points(block)
         case Fold():
             return "\n\n".join(_block(inside, say) for inside in block.blocks)
         case Samples():
@@ -39,9 +41,11 @@ def _block(block: Block, say: Speaker, section: str = "") -> str:
 
 def _answer(block: Answer) -> str:
     lines = [f"**{_text(block.title)}**" + (f" ({_text(block.remark)})" if block.remark else "")]
-    for title, items in block.groups:
-        lines += [f"**{_text(title)}**", "\n".join(f"- {_text(item)}" for item in items)]
-    return "\n\n".join(lines)
+    return "\n\n".join([*lines, _text(block.sentence)])
+
+
+def _points(block: Points) -> str:
+    return f"**{_text(block.title)}**\n\n" + "\n".join(f"- {_text(item)}" for item in block.items)
 
 
 def _chart(block: Chart, say: Speaker, section: str) -> str:

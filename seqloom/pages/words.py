@@ -27,9 +27,9 @@ WORDS: dict[str, Pair] = {
     "semicolon": ("; ", "；"),
     "legend": ("Models: click one to hide or show it", "模型：点击可隐藏或显示"),
     "verdict.best": ("best", "最佳"),
-    "verdict.tie": ("tie", "并列"),
+    "verdict.equivalent": ("equivalent", "等价"),
     "verdict.worse": ("worse", "较差"),
-    "verdict.unclear": ("unclear", "不明"),
+    "verdict.unclear": ("not enough evidence", "证据不足"),
     "verdict.failed": ("failed", "失败"),
     "verdict.": ("not tested", "未检验"),
 }

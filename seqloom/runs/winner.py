@@ -42,11 +42,11 @@ def winner(folder: Path) -> Winner:
         why = "no model meets its constraints" if result.get("best") else "no model finished"
         raise UserError(f"{folder}: {why}; {folder}/report.md gives the reasons; name one of the runs in {folder}/runs")
     run = folder / _best_run(result, name, folder)
-    if advice.get("choice"):
-        return Winner(name, run, f"the recommended model ({name})")
-    among = advice.get("among") or [name, *(result.get("tied") or [])]
-    apart = f"{', '.join(among[:-1])} and {among[-1]} are not clearly different" if len(among) > 1 else "see report.md"
-    return Winner(name, run, f"the model with the best score ({name}); none is recommended: {apart}")
+    others = [other for other in advice.get("among") or () if other != name]
+    if not advice.get("choice"):
+        return Winner(name, run, f"the model with the best score ({name}); none is recommended: see report.md")
+    unsure = f"; there is not enough evidence to tell it from {' and '.join(others)}" if others else ""
+    return Winner(name, run, f"the recommended model ({name}){unsure}")
 
 
 def chosen(result: Json) -> str | None:

@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from seqloom.compare import judging
 from seqloom.compare.advice.sentences import Pair, say, say_by
 from seqloom.compare.report import facts
 from seqloom.core.rows import Json
-from seqloom.lab.statistics import Scores, verdicts
+from seqloom.lab.rules import Margin
+from seqloom.lab.spending import LEVEL
+from seqloom.lab.statistics import Sample
 from seqloom.pages.formats import chance, count, fixed, percent, scaled, short
 
 COSTS = ("latency", "memory", "training")
@@ -23,7 +26,10 @@ class Model:
     name: str
     score: Json
     scores: Json  # further scores with their intervals: BLEU, ...
-    pieces: Scores
+    sample: Sample  # its test scores, by seed and piece
+    fixed: bool  # fitted by counting or in closed form, to the whole training set
+    seconds: float | None  # training time of a run
+    tokens: float | None  # read in training
     against_best: Json
     parameters: int | None
     latency: dict[int, float]  # seconds by context length
@@ -58,7 +64,10 @@ def _model(entry: Json) -> Model:
         name=entry["name"],
         score=entry["score"],
         scores={name: found for name, found in (entry.get("scores") or {}).items() if found},
-        pieces=[run.get("pieces") or [run["score"]] for run in facts.runs(entry)],
+        sample=judging.recorded(entry),
+        fixed=bool(entry.get("fixed")),
+        seconds=facts.training_seconds(entry),
+        tokens=facts.training_tokens(entry),
         against_best=entry.get("against_best") or {},
         parameters=entry.get("parameters"),
         latency=measured("latency", "seconds"),
@@ -76,7 +85,8 @@ class Race:
         self.models, self.everyone = models, everyone
         self.higher = facts.higher_is_better(result)
         self.result = result
-        self.level, self.confidence = protocol.get("level", 0.01), protocol.get("confidence", 0.95)
+        self.level, self.confidence = protocol.get("level", LEVEL), protocol.get("confidence", 0.95)
+        self.margin = Margin.parse(str(protocol.get("margin") or "1%"))
         self.decimals = facts.decimals(result)
         self.latency_unit = facts.latency_unit(result)
         self.shown, self._places = facts.shown(result), facts.shown_places(result)
@@ -100,8 +110,10 @@ class Race:
         known = {model.name: model.against_best for model in self.models}
         if all(known.values()) and any(each["verdict"] == "best" for each in known.values()):
             return known
-        pieces = {model.name: model.pieces for model in self.models}
-        return {name: asdict(each) for name, each in verdicts(pieces, self.higher, self.level, self.confidence).items()}
+        samples = {model.name: model.sample for model in self.models}
+        bounds = facts.bounds(self.result)
+        found = judging.verdicts(samples, self.higher, self.level, self.margin, bounds)
+        return {name: asdict(each) for name, each in found.items()}
 
     def find(self, name: str | None) -> Model | None:
         return next((model for model in self.models if model.name == name), None)
@@ -123,6 +135,14 @@ class Race:
             return True
         mean, other = self.shared_score(model)["mean"], self.baseline["value"]
         return bool(mean > other if self._higher(self.by) else mean < other)
+
+    def worthwhile(self) -> list[Model]:
+        """The candidates to choose from by cost: those that beat the baselines and are no worse than the best of the
+        models that need no training."""
+        better = [model for model in self.models if self.beats_baseline(model)]
+        sign = 1.0 if self.higher else -1.0
+        bar = max((sign * model.score["mean"] for model in better if model.fixed), default=-math.inf)
+        return [model for model in better if sign * model.score["mean"] >= bar]
 
     def usable_baseline(self) -> Json | None:
         """The best baseline that is a model, if it is no worse than every candidate."""
@@ -219,13 +239,13 @@ class Race:
         return say("score", share=share, low=low, high=high, seeds=score.get("seeds"), **values)
 
     def behind(self, model: Model) -> Pair:
-        """How much worse than the best candidate."""
+        """How much worse than the best of the others, with an interval that holds for all models together."""
         found = self.standing[model.name]
         value = self.number(found["difference"])
         if found.get("low") is None:
             return say("behind by one seed", value=value)
         low, high = self.number(found["low"]), self.number(found["high"])
-        return say("behind", value=value, share=percent(self.confidence), low=low, high=high, p=chance(found["p"]))
+        return say("behind", value=value, share=percent(1 - self.level), low=low, high=high, p=chance(found["p"]))
 
     def cost(self, kind: str, model: Model, *, brief: bool = False, pick: Callable[[set[int]], int] = max) -> Pair:
         """The cost in words, with its context unless brief."""

@@ -1,6 +1,7 @@
 """Which model to use, given a preference and constraints, and what would change the answer.
 
-It claims no more than was measured: where quality decides and no difference is significant, there is no choice.
+The winner of the table is recommended, unless a preference or a constraint says otherwise; how sure that is, is part of
+the answer (`certain`). It claims no more than was measured.
 """
 
 from __future__ import annotations
@@ -8,16 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 
+from seqloom.compare.advice import evidence
 from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
 from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.core.errors import unknown
 from seqloom.core.rows import Json
-from seqloom.lab.statistics import seeds_needed
 from seqloom.pages.formats import count, short
 
 PREFERENCES = ("quality", *COSTS)
-MANY_SEEDS = 50  # more than is practical
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,12 @@ class Breach:
 class Decision:
     choice: str | None
     reasons: list[Pair]
-    among: list[str] = field(default_factory=list)  # the tied models, when there is no choice
+    among: list[str] = field(default_factory=list)  # it and the models that might be better, as far as can be told
+    headline: Pair | None = None  # the decision and how sure it is, in one sentence; None: the first reason
+
+    @property
+    def certain(self) -> bool:
+        return self.choice is not None and not self.among
 
 
 def recommend(
@@ -75,7 +80,9 @@ def recommend(
         "prefer": prefer,
         "constraints": asdict(limits),
         "choice": decision.choice,
+        "certain": decision.certain,
         "among": decision.among,
+        "headline": in_both([decision.headline or decision.reasons[0]]),
         "use": use,
         "reasons": in_both(decision.reasons + left_out),
         "would_change": in_both(changes),
@@ -83,10 +90,9 @@ def recommend(
 
 
 def _to_use(race: Race, decision: Decision) -> str:
-    """The model that commands load from the comparison: the choice or, without one, the one that the reasons name
-    first."""
-    if decision.choice or decision.among:
-        return decision.choice or decision.among[0]
+    """The model that commands load from the comparison: the choice or, without one, the one with the best score."""
+    if decision.choice:
+        return decision.choice
     beating = any(race.beats_baseline(model) for model in race.models)
     return (race.models[0] if beating else race.nearest_to_baseline()).name
 
@@ -137,10 +143,9 @@ def _unmeasured(model: Model, what: str, option: str) -> Breach:
 
 
 def _decide(race: Race, prefer: str) -> Decision:
-    beating = [model for model in race.models if race.beats_baseline(model)]
-    if not beating:
+    if not any(race.beats_baseline(model) for model in race.models):
         return _no_better(race)
-    return _by_quality(race) if prefer == "quality" else _by_cost(race, prefer, beating)
+    return _by_quality(race) if prefer == "quality" else _by_cost(race, prefer, race.worthwhile())
 
 
 def _no_better(race: Race) -> Decision:
@@ -162,53 +167,24 @@ def _no_better(race: Race) -> Decision:
 def _by_quality(race: Race) -> Decision:
     best = next(model for model in race.models if race.verdict(model) == "best")
     others = [model for model in race.models if model is not best]
-    if any(race.verdict(model) == "unclear" for model in others):
-        scores = [say("named", name=model.name, value=race.number(model.score["mean"])) for model in race.models]
-        return Decision(None, [say("one seed", scores=joined(scores, ", ", "、"))], [each.name for each in race.models])
-    tied = [model for model in others if race.verdict(model) == "tie"]
-    if tied:
-        return _tie(race, best, tied)
     key = "best" if others else "only one"
     if len(race.models) < len(race.everyone):
         key += " that fits"
-    reasons = [say(key, name=best.name, score=race.score(best))]
-    if others:
-        reasons.append(say("next", name=others[0].name, behind=race.behind(others[0])))
-    return Decision(best.name, reasons + _costs_and_baseline(race, best))
-
-
-def _tie(race: Race, best: Model, tied: list[Model]) -> Decision:
-    def behind(models: list[Model]) -> Pair:
-        parts = [say("name behind", name=model.name, behind=race.behind(model)) for model in models]
-        return joined(parts, "; ", "；")
-
-    names = [model.name for model in (best, *tied)]
-    values = {"best": best.name, "score": race.score(best), "others": behind(tied), "level": short(race.level)}
+    open_ = [model for model in others if race.verdict(model) == "unclear"]
     reasons = [
-        say("tied", names=listed_names(names), **values),
-        *(_budget(race, best, model) for model in tied),
-        *_cheapest(race, [best, *tied]),
+        say(key, name=best.name, score=race.score(best)),
+        *evidence.against(race, best, others),
+        *_cheapest(race, [best, *(m for m in others if race.verdict(m) in ("unclear", "equivalent"))]),
+        *_costs_and_baseline(race, best),
+        *evidence.budget(race),
     ]
-    worse = [model for model in race.models if model.name not in names]
-    return Decision(None, reasons + ([say("clearly worse", others=behind(worse))] if worse else []), names)
-
-
-def _budget(race: Race, best: Model, other: Model) -> Pair:
-    """How many seeds would separate the two."""
-    names = {"name": other.name, "best": best.name}
-    if not race.standing[other.name]["difference"]:
-        return say("identical", **names)
-    needed = seeds_needed(other.pieces, best.pieces, race.level, comparisons=len(race.models) - 1)
-    if needed is None:
-        return say("seeds in vain", **names)
-    done = min(len(other.pieces), len(best.pieces))
-    needed = max(needed, done + 1)
-    return say("many seeds" if needed > MANY_SEEDS else "seeds", count=count(needed), done=done, **names)
+    among = [model.name for model in (best, *open_)] if open_ else []
+    return Decision(best.name, reasons, among, evidence.headline(race, best, others))
 
 
 def _cheapest(race: Race, models: list[Model]) -> list[Pair]:
     """The cheapest model by each cost in which they differ noticeably."""
-    ordered = {kind: race.cheapest(kind, models) for kind in COSTS}
+    ordered = {kind: race.cheapest(kind, models) for kind in COSTS if len(models) > 1}
     winners = {kind: found[0] for kind, found in ordered.items() if len(found) > len(race.near(kind, models))}
     if not winners:
         return []
@@ -248,8 +224,9 @@ def _given_up(race: Race, chosen: Model) -> Pair:
     if verdict == "best":
         return say("also best", score=race.score(chosen))
     best = next(model for model in race.models if race.verdict(model) == "best")
-    key = {"worse": "gives up", "tie": "gives up nothing shown"}.get(verdict, "gives up unknown")
-    return say(key, best=best.name, score=race.score(chosen), behind=race.behind(chosen))
+    key = {"worse": "gives up", "equivalent": "gives up little"}.get(verdict, "gives up unknown")
+    values = {"best": best.name, "score": race.score(chosen), "behind": race.behind(chosen)}
+    return say(key, margin=race.margin.text, **values)
 
 
 def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
@@ -289,6 +266,7 @@ def _would_change(race: Race, prefer: str, decision: Decision) -> list[Pair]:
     if not any(race.beats_baseline(model) for model in race.models):
         found.append(say("more budget"))
     else:
+        found += evidence.more_training(race, race.find(decision.choice))
         found += _other_preferences(race, prefer, decision)
         found += _longer_context(race, decision)
     best = race.everyone[0]
@@ -305,11 +283,9 @@ def _other_preferences(race: Race, prefer: str, decision: Decision) -> list[Pair
     found = []
     for kind, other in others.items():
         what, model = term("what", kind), race.find(other.choice)
-        if other.among:
-            found.append(say("if preferred open", what=what, names=listed_names(other.among)))
-        elif model is None or model is chosen or (kind != "quality" and chosen in race.near(kind, race.models)):
+        if model is None or model is chosen or (kind != "quality" and chosen in race.near(kind, race.worthwhile())):
             continue
-        elif chosen is None:
+        if chosen is None:
             found.append(say("if preferred", what=what, name=model.name, value=_worth(race, kind, model)))
         else:
             values = {"value": _worth(race, kind, model), "other": _worth(race, kind, chosen, brief=True)}

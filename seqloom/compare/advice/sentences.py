@@ -8,22 +8,50 @@ from typing import Any
 Pair = tuple[str, str]  # English, Chinese
 
 SENTENCES: dict[str, Pair] = {
+    # the answer in one sentence
+    "headline.worse": (
+        "{name} has the best score, {score}, and every other model is significantly worse.",
+        "{name} 的分数最好：{score}；其他模型都显著较差。",
+    ),
+    "headline.worse one": (
+        "{name} has the best score, {score}, and {names} is significantly worse.",
+        "{name} 的分数最好：{score}；{names} 显著较差。",
+    ),
+    "headline.equivalent": (
+        "{name} has the best score, {score}; equivalent, within the margin of {margin}: {names}.",
+        "{name} 的分数最好：{score}；在 {margin} 的容差内与之等价的有 {names}。",
+    ),
+    "headline.unclear": (
+        "{name} has the best score, {score}, but there is not enough evidence to tell it from {names}.",
+        "{name} 的分数最好：{score}；但现有证据不足以区分它与 {names}。",
+    ),
     # the best in quality
     "best": ("{name} has the best score: {score}.", "{name} 的分数最好：{score}。"),
     "best that fits": (
         "{name} has the best score of the models that meet the constraints: {score}.",
         "在满足约束条件的模型中，{name} 的分数最好：{score}。",
     ),
-    "next": ("Next is {name}, {behind}.", "其次是 {name}，{behind}。"),
     "only one that fits": (
         "{name} is the only model that meets the constraints: {score}.",
         "只有 {name} 满足约束条件：{score}。",
     ),
     "only one": ("{name} is the only model to choose from: {score}.", "可选的模型只有 {name}：{score}。"),
-    "clearly worse": ("Significantly worse: {others}.", "显著较差：{others}。"),
-    "tied": (
-        "The evidence does not separate {names} (no p below {level}). Best mean score: {best}, {score}; {others}.",
-        "现有证据无法区分 {names} 的优劣（p 均不低于 {level}）。平均分数最好的是 {best}：{score}；{others}。",
+    "open": (
+        "There is not enough evidence to tell it from {names}: {others}.",
+        "现有证据不足以区分它与 {names}：{others}。",
+    ),
+    "equivalent": (
+        "Equivalent, within the margin of {margin}: {others}.",
+        "在 {margin} 的容差内等价：{others}。",
+    ),
+    "worse": ("Significantly worse: {others}.", "显著较差：{others}。"),
+    "trained on": (
+        "Every trained model read {tokens} tokens, {epochs} epochs of the training set; fitted to all of it: {names}.",
+        "经训练的模型各读取 {tokens} 词元，即训练集的 {epochs} 轮；{names} 则用整个训练集拟合。",
+    ),
+    "under one epoch": (
+        "{names} did not read the training set once; a larger budget might change this.",
+        "{names} 未能读完一遍训练集；更大的预算可能改变这一结论。",
     ),
     "cheapest": ("The cheapest of these: {costs}.", "其中开销最低的是：{costs}。"),
     "cheapest alone": ("The cheapest of these is {name}: {costs}.", "其中 {name} 的开销最低：{costs}。"),
@@ -33,25 +61,31 @@ SENTENCES: dict[str, Pair] = {
     ),
     # what would settle a tie
     "seeds": (
-        "If {name} and {best} really differ by as much as measured, about {count} seeds each are needed to show it; "
-        "{done} were run.",
-        "如果 {name} 与 {best} 的真实差异与测得的一样大，每个模型约需 {count} 个随机种子才能证实；本次用了 {done} 个。",
+        "If {name} and {best} really differ by as much as measured, about {count} seeds are needed to show it "
+        "({done} were run): about {time} more training.",
+        "如果 {name} 与 {best} 的真实差异与测得的一样大，约需 {count} 个随机种子才能证实（本次用了 {done} 个），"
+        "即再训练约 {time}。",
     ),
     "many seeds": (
-        "If {name} and {best} really differ by as much as measured, about {count} seeds each are needed to show it "
-        "({done} were run), which such a small difference is hardly worth.",
-        "如果 {name} 与 {best} 的真实差异与测得的一样大，每个模型约需 {count} 个随机种子才能证实"
-        "（本次用了 {done} 个），为这样小的差异恐怕不值得。",
+        "If {name} and {best} really differ by as much as measured, about {count} seeds are needed to show it "
+        "({done} were run; about {time} more training), which such a small difference is hardly worth.",
+        "如果 {name} 与 {best} 的真实差异与测得的一样大，约需 {count} 个随机种子才能证实"
+        "（本次用了 {done} 个，还需训练约 {time}），为这样小的差异恐怕不值得。",
     ),
-    "seeds in vain": (
+    "seeds in vain.pieces": (
         "More seeds alone would not separate {name} from {best}: their difference is too small compared with its "
         "variation across the test data. More test data or a larger training budget might.",
         "仅增加随机种子无法区分 {name} 与 {best}：与测试数据各片段之间的波动相比，二者的差异太小。"
         "增加测试数据或训练预算或许可以。",
     ),
-    "identical": (
-        "{name} and {best} have exactly the same mean score: there is no difference for more seeds to confirm.",
-        "{name} 与 {best} 的平均分数完全相同，没有可供更多随机种子证实的差异。",
+    "seeds in vain.tuning": (
+        "More seeds alone would not separate {name} from {best}: their difference is too small compared with the luck "
+        "of tuning. More trials might.",
+        "仅增加随机种子无法区分 {name} 与 {best}：与调参的偶然性相比，二者的差异太小。增加调参试验或许可以。",
+    ),
+    "seeds in vain.difference": (
+        "{name} and {best} have the same mean score: there is no difference for more seeds to confirm.",
+        "{name} 与 {best} 的平均分数相同，没有可供更多随机种子证实的差异。",
     ),
     # the best in a cost
     "leads": ("Among the candidates, {name} has {lead}: {value}.", "候选模型中 {name} {lead}：{value}。"),
@@ -68,14 +102,14 @@ SENTENCES: dict[str, Pair] = {
         "Its score is worse than that of {best}, the best alternative: {score}, {behind}.",
         "它的分数不如其他可选模型中最好的 {best}：{score}，{behind}。",
     ),
-    "gives up nothing shown": (
-        "Its score does not differ significantly from that of {best}, the best alternative: {score}, {behind}.",
-        "它的分数与其他可选模型中最好的 {best} 没有显著差异：{score}，{behind}。",
+    "gives up little": (
+        "Its score is equivalent to that of {best}, the best alternative, within the margin of {margin}: {score}, "
+        "{behind}.",
+        "在 {margin} 的容差内，它的分数与其他可选模型中最好的 {best} 等价：{score}，{behind}。",
     ),
     "gives up unknown": (
-        "Its score relative to {best}, the best alternative: {score}, {behind}; a single seed cannot tell whether that "
-        "is chance.",
-        "它的分数与其他可选模型中最好的 {best} 相比：{score}，{behind}；只用一个随机种子，无法判断这是否出于偶然。",
+        "Whether its score is worse than that of {best}, the best alternative, cannot be told: {score}, {behind}.",
+        "无法判断它的分数是否不如其他可选模型中最好的 {best}：{score}，{behind}。",
     ),
     "unmeasured": ("None of the candidates has a measured {what}.", "候选模型均未测量{what}。"),
     "costs": ("Cost: {costs}.", "开销：{costs}。"),
@@ -163,10 +197,6 @@ SENTENCES: dict[str, Pair] = {
     "if preferred against": (
         "If {what} matters most: {name}, {value}, compared with {other} for {choice}.",
         "若最看重{what}：选 {name}，{value}；{choice} 为 {other}。",
-    ),
-    "if preferred open": (
-        "If {what} matters most: no clear choice between {names}.",
-        "若最看重{what}：{names} 之间尚无法取舍。",
     ),
     "in any case": (
         "The choice is {name} whether quality, latency, memory or training speed matters most.",

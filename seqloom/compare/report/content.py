@@ -9,7 +9,7 @@ from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
 from seqloom.pages import formats
-from seqloom.pages.blocks import Answer, Block, Cell, Code, Column, Document, Row, Section, Table, Text
+from seqloom.pages.blocks import Answer, Block, Cell, Code, Column, Document, Points, Row, Section, Table, Text
 from seqloom.pages.words import Speaker
 
 
@@ -18,8 +18,9 @@ def document(result: Result, language: str) -> Document:
     protocol = result.get("protocol") or {}
     data = str(facts.dig(protocol, "data", "train", "name") or "").removesuffix(" (train)")
     sections: dict[str, list[Any]] = {
-        "answer": [answer(result, say), use(result, say)],
+        "answer": [answer(result, say), use(result, say), charts.forest(result, say)],
         "results": results(result, say),
+        "reasons": reasons(result, say),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
@@ -65,14 +66,25 @@ def answer(result: Result, say: Speaker) -> Answer:
         if value not in (None, False) and name in ("max_params", "max_latency_ms", "streaming")
     ]
     preferred = [say("preferred", what=say.term("prefer", found["prefer"]))] if found.get("prefer") else []
-    groups = [(say("reasons"), say.of(found.get("reasons"))), (say("would change"), say.of(found.get("would_change")))]
+    sentence = say.of(found.get("headline"))[:1] or say.of(found.get("reasons"))[:1]
+    label = "recommended" if found.get("certain", True) else "recommended for now"
     return Answer(
-        say("recommended") if choice else say("answer"),
+        say(label) if choice else say("answer"),
         str(choice) if choice else say("no recommendation"),
+        "".join(sentence),
         " · ".join(preferred + limits),
-        [(title, items) for title, items in groups if items],
         number,
     )
+
+
+def reasons(result: Result, say: Speaker) -> list[Block | None]:
+    """Why, and what would change the recommendation."""
+    found = result.get("recommendation") or {}
+    return [
+        Points(say(title), items)
+        for title, name in (("why", "reasons"), ("would change", "would_change"))
+        if (items := say.of(found.get(name)))
+    ]
 
 
 def use(result: Result, say: Speaker) -> Code | None:
@@ -90,8 +102,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     if protocol.get("scored"):
         blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
     if protocol.get("level"):
-        blocks.append(Text(say("how judged", level=formats.short(protocol["level"])), "muted"))
-    blocks.append(charts.forest(result, say) if facts.scored(result) else None)
+        share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol.get("margin") or "")
+        blocks.append(Text(say("how judged", share=share, margin=margin), "muted"))
     return [block for block in blocks if block]
 
 
@@ -103,7 +115,7 @@ def main_table(result: Result, say: Speaker) -> Table:
     columns = [
         Column(say("model"), say("rank"), number=False),
         Column(say("score"), say("interval", share=formats.percent(share)) if share else ""),
-        Column(say("difference"), say("p value")),
+        Column(say("difference"), say("all together", share=formats.percent(1 - (protocol.get("level") or 0.0)))),
         *(
             Column(say.pick(facts.score_title(result, name)), say("higher" if up else "lower"))
             for name, up in facts.shown(result).items()
@@ -167,15 +179,13 @@ def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
 
 def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry, places: int) -> Row:
     verdict = facts.verdict(entry)
-    given = formats.plain(entry.get("given") or {})
+    given = formats.plain(entry.get("given") or {}) or (say("fitted") if entry.get("fixed") else "")
     name = Cell(str(entry.get("name")), given, verdict, number, facts.rank(position, entry))
     if facts.mean(entry) is None:
         span = 7 + len(facts.shown(result))
         return Row([name, Cell(str(entry.get("error") or say("no reason")), span=span)], "failed")
     against = entry.get("against_best") or {}
-    gap = Cell("") if verdict == "best" else Cell(
-        formats.fixed(against.get("difference"), places, sign=True), formats.chance(against.get("p"))
-    )  # fmt: skip
+    gap = Cell(formats.fixed(against.get("difference"), places, sign=True), _reach(against, places))
     chosen = facts.dig(result, "recommendation", "choice") == entry.get("name")
     beside = facts.shown_places(result)
     return Row(
@@ -195,6 +205,14 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
         ],
         "chosen" if chosen else "",
     )
+
+
+def _reach(against: Json, places: int) -> str:
+    """The interval of the distance to the best of the others."""
+    low, high = against.get("low"), against.get("high")
+    if low is None or high is None:
+        return ""
+    return f"{formats.fixed(low, places, sign=True)} … {formats.fixed(high, places, sign=True)}"
 
 
 def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:

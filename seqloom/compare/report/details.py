@@ -232,7 +232,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
     metric = [say.pick(facts.score_words(result)), say.pick(facts.unit(result)), direction]
     size, trials = p.get("size") or {}, p.get("trials")
     share = formats.percent(p.get("trial_share"))
-    time = result.get("timing") or {}
+    time, plan = result.get("timing") or {}, p.get("plan") or {}
     return [
         (say("task"), say.pick(facts.task_title(result))),
         (say("metric"), say("comma").join(filter(None, metric))),
@@ -245,8 +245,10 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
           for name, values in (p.get("space") or {}).items()),
         (say("seeds"), formats.plain(facts.listed(p, "seeds"))),
         (say("shared"), formats.plain(p.get("shared") or {})),
-        (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), level=formats.short(p["level"]))
-         if p.get("level") else ""),
+        (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), margin=p.get("margin"),
+                            all=formats.percent(1 - p["level"])) if p.get("level") else ""),
+        (say("plan"), say("plan value", hash=str(plan.get("sha256"))[:12], look=plan.get("look"),
+                          changes=plan.get("amendments")) if plan else ""),
         (say("where"), say("where value", on=say.term("on", formats.plain(p.get("on"))),
                            **{k: formats.plain(p.get(k)) for k in ("device", "jobs", "threads")})),
         (say("started"), formats.day(p.get("started"))),

@@ -58,8 +58,8 @@ def verdict(entry: Entry) -> str:
 
 
 def rank(position: int, entry: Entry) -> str:
-    """Models that tie with the best share its rank; those that cannot be tested have none."""
-    return {"best": "1", "tie": "1", "worse": str(position + 1)}.get(verdict(entry), "")
+    """By mean score; whether the evidence separates it from the best is the verdict's business."""
+    return "" if mean(entry) is None else str(position + 1)
 
 
 def decimals(result: Result) -> int:
@@ -76,6 +76,23 @@ def runs(entry: Entry) -> list[Json]:
 def training_seconds(entry: Entry) -> float | None:
     found = [run["seconds"] for run in runs(entry) if run.get("seconds") is not None]
     return fmean(found) if found else None
+
+
+def training_tokens(entry: Entry) -> float | None:
+    found = [run["tokens"] for run in runs(entry) if run.get("tokens") is not None]
+    return fmean(found) if found else None
+
+
+def epochs(result: Result, entry: Entry) -> float | None:
+    """How often a final run reads the training set, on average."""
+    tokens, once = training_tokens(entry), dig(result, "protocol", "epoch_tokens")
+    return tokens / once if tokens and once and not entry.get("fixed") else None
+
+
+def bounds(result: Result) -> tuple[float | None, float | None]:
+    """The lowest and the highest possible value of the metric."""
+    found = dig(result, "protocol", "titles", "scores", str(dig(result, "protocol", "metric")), "bounds")
+    return (found[0], found[1]) if isinstance(found, list) and len(found) == 2 else (None, None)
 
 
 def latencies(entry: Entry) -> dict[int, float]:

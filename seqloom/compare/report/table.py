@@ -48,8 +48,8 @@ def lines(result: Result, width: int = 80) -> list[str]:
 def recommendation(result: Result, width: int = 80) -> list[str]:
     """The recommendation as lines of plain text."""
     found, say = result.get("recommendation") or {}, speaker("en")
-    choice = found.get("choice")
-    text = [f"Recommended: {choice}" if choice else say("no recommendation")]
+    choice, label = found.get("choice"), say("recommended" if found.get("certain", True) else "recommended for now")
+    text = [f"{label}: {choice}" if choice else say("no recommendation")]
     text += [line for reason in say.of(found.get("reasons")) for line in _bullet(reason, width)]
     changes = say.of(found.get("would_change"))
     if changes:
@@ -77,7 +77,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
         "score": shown,
         "to best": formats.fixed(against.get("difference"), places, sign=True) if worse else "",
         "p": formats.chance(against.get("p")).removeprefix("p ").removeprefix("= ") if worse else "",
-        "verdict": verdict or "not tested",
+        "verdict": speaker("en").term("verdict", verdict),
         "params": formats.scaled(entry.get("parameters")),
         "tokens/s": formats.count(facts.dig(entry, "cost", "tokens_per_second")),
         "latency": formats.span(facts.latencies(entry).get(context or 0)),

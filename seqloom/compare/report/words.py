@@ -14,6 +14,7 @@ WORDS: dict[str, tuple[str, str]] = {
     # the sections
     "answer": ("Recommendation", "推荐"),
     "results": ("Results", "结果"),
+    "reasons": ("Reasons", "理由"),
     "learning": ("Learning curves", "学习曲线"),
     "quality and cost": ("Quality vs. cost", "质量与开销"),
     "cost": ("Cost by context length", "开销随上下文长度的变化"),
@@ -27,11 +28,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "commands": ("Commands to reproduce the results", "复现命令"),
     # the answer
     "recommended": ("Recommended", "推荐使用"),
+    "recommended for now": ("Recommended, but not certain", "推荐使用，但尚不确定"),
     "use": ("Use the recommended model", "使用推荐的模型"),
     "use first": ("Use the model with the best score ({name})", "使用分数最好的模型（{name}）"),
     "no recommendation": ("No recommendation", "不作推荐"),
     "preferred": ("Priority: {what}", "优先考虑：{what}"),
-    "reasons": ("Why", "理由"),
+    "why": ("Why", "为什么"),
     "would change": ("What would change the recommendation", "哪些情况会改变结论"),
     "prefer.quality": ("quality", "质量"),
     "prefer.latency": ("low latency", "低延迟"),
@@ -45,7 +47,9 @@ WORDS: dict[str, tuple[str, str]] = {
     # the main table
     "rank": ("rank", "名次"),
     "model": ("Model", "模型"),
-    "difference": ("Gap to best", "与最佳的差距"),
+    "difference": ("Behind the best other", "落后于其余最佳"),
+    "all together": ("{share} for all together", "整体 {share}"),
+    "fitted": ("fitted, no training", "直接拟合，无需训练"),
     "parameters": ("Parameters", "参数量"),
     "backbone": ("backbone", "主干"),
     "FLOPs per token": ("FLOPs per token", "每词元 FLOPs"),
@@ -58,17 +62,19 @@ WORDS: dict[str, tuple[str, str]] = {
     "at context.row": ("row of {context} tokens", "样本 {context} 词元"),
     "at context.source": ("source of {context} tokens", "源文本 {context} 词元"),
     "baseline": ("baseline", "基线"),
-    "p value": ("p, Holm-corrected", "Holm 校正 p 值"),
     "interval": ("{share} CI", "{share} 置信区间"),
     "higher": ("higher is better", "越高越好"),
     "lower": ("lower is better", "越低越好"),
     "how scored": ("Scoring: {how}.", "评分方式：{how}。"),
     "how judged": (
-        "Models that do not differ significantly from the best share its rank. A difference is significant when p is "
-        "below {level} in a paired test on the same test segments, after Holm correction. “Unclear” means that no test "
-        "was possible, for example with a single seed.",
-        "与最佳模型无显著差异的模型与它并列。在相同的测试片段上做配对检验，经 Holm 校正后 p 小于 {level} "
-        "才视为差异显著。“不明”表示无法检验，例如只有一个随机种子。",
+        "Each model is compared with the best of the others, on the same test segments; the intervals of these "
+        "differences hold for all models together with {share} confidence, and include the luck of tuning, of seeds "
+        "and of the test data. “Worse”: another model is better by more than chance. “Equivalent”: behind by less than "
+        "the margin of {margin}, if at all. “Not enough evidence”: neither is shown, or no test was possible, for "
+        "example with a single seed.",
+        "每个模型都在相同的测试片段上与其余模型中最好的相比；这些差异的区间对所有模型同时成立的置信度为 {share}，"
+        "已计入调参、随机种子和测试数据的偶然性。“较差”：另有模型更好，且差异超出偶然。“等价”：即使落后，也小于 "
+        "{margin} 的容差。“证据不足”：两者均未得到证实，或无法检验，例如只有一个随机种子。",
     ),
     "one seed": ("one seed, no CI", "仅一个随机种子，无置信区间"),
     "some seeds": ("{done} of {all} seeds", "{all} 个随机种子中的 {done} 个"),
@@ -298,10 +304,16 @@ WORDS: dict[str, tuple[str, str]] = {
     "from to": ("{low} to {high}", "{low} 至 {high}"),
     "seeds": ("Seeds", "随机种子"),
     "shared": ("Shared options", "共用选项"),
+    "plan": ("Analysis plan", "分析计划"),
+    "plan value": (
+        "fixed before the first run, SHA-256 {hash}; look {look} at the results; changes to the plan since: {changes}",
+        "在首次运行之前确定，SHA-256 {hash}；第 {look} 次查看结果；此后对计划的修改：{changes} 次",
+    ),
     "judged": ("Statistical tests", "统计检验"),
     "judged by": (
-        "{share} confidence intervals; a difference is significant when p < {level}, Holm-corrected",
-        "{share} 置信区间；经 Holm 校正后 p < {level} 视为差异显著",
+        "{share} confidence intervals of scores; differences: {all} for all pairs together (Welch’s t at Šidák’s "
+        "level); margin of equivalence: {margin}",
+        "分数取 {share} 置信区间；差异对所有模型对同时取 {all}（Welch t 检验，Šidák 校正）；等价容差 {margin}",
     ),
     "where": ("Environment", "运行环境"),
     "where value": (

@@ -56,13 +56,13 @@ _ACCURACY = Score("accuracy", ("Token accuracy", "词元准确率"), higher_is_b
 _EXACT = Score("exact", ("Exact match", "完全匹配"), higher_is_better=True, compared=True)
 _SCORES = {  # by task.metric, the main score first
     "translation": (
-        Score("bleu", ("BLEU", "BLEU"), higher_is_better=True, compared=True),
-        Score("chrf", ("chrF", "chrF"), higher_is_better=True, compared=True),
+        Score("bleu", ("BLEU", "BLEU"), higher_is_better=True, compared=True, most=100.0),
+        Score("chrf", ("chrF", "chrF"), higher_is_better=True, compared=True, most=100.0),
     ),
     "summary": (
-        Score("rougeL", ("ROUGE-L", "ROUGE-L"), higher_is_better=True, compared=True),
-        Score("rouge1", ("ROUGE-1", "ROUGE-1"), higher_is_better=True, compared=True),
-        Score("rouge2", ("ROUGE-2", "ROUGE-2"), higher_is_better=True, compared=True),
+        Score("rougeL", ("ROUGE-L", "ROUGE-L"), higher_is_better=True, compared=True, most=100.0),
+        Score("rouge1", ("ROUGE-1", "ROUGE-1"), higher_is_better=True, compared=True, most=100.0),
+        Score("rouge2", ("ROUGE-2", "ROUGE-2"), higher_is_better=True, compared=True, most=100.0),
     ),
     "transcription": (Score("error_rate", ("Error rate, %", "错误率（%）"), compared=True),),
 }

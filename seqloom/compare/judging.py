@@ -1,0 +1,44 @@
+"""From the runs of a comparison to verdicts: what the luck of tuning adds, and what the test says of every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from seqloom.compare.report import facts
+from seqloom.core.rows import Json
+from seqloom.lab import statistics
+from seqloom.lab.rules import Margin
+from seqloom.lab.scales import Bounds
+from seqloom.lab.selection import noise_variances, tuning_variances
+from seqloom.lab.statistics import Sample, Verdict
+
+
+def samples(entries: Sequence[Json], higher_is_better: bool) -> dict[str, Sample]:
+    """The test scores of finished entries by name, with the variance that their tuning adds."""
+    trained = [entry for entry in entries if not entry.get("fixed")]
+    trials = [[trial["score"] for trial in entry.get("search") or () if trial["state"] == "done"] for entry in trained]
+    noises = noise_variances([[run["valid"] for run in facts.runs(entry)] for entry in trained])
+    luck = tuning_variances(trials, noises, not higher_is_better)
+    tuned = {
+        entry["name"]: (variance, len(tried)) for entry, variance, tried in zip(trained, luck, trials, strict=True)
+    }
+    return {entry["name"]: _sample(entry, *tuned.get(entry["name"], (0.0, 0))) for entry in entries}
+
+
+def recorded(entry: Json) -> Sample:
+    """The sample of an entry of a result, with the variance that was estimated when it was made."""
+    tried = [trial for trial in entry.get("search") or () if trial.get("state") == "done"]
+    return _sample(entry, entry.get("tuning_variance") or 0.0, len(tried))
+
+
+def verdicts(
+    found: Mapping[str, Sample], higher_is_better: bool, level: float, margin: Margin, bounds: Bounds
+) -> dict[str, Verdict]:
+    means = [sample.mean for sample in found.values()]
+    best = (max if higher_is_better else min)(means, default=0.0)
+    return statistics.verdicts(found, higher_is_better, level, margin.of(best), bounds)
+
+
+def _sample(entry: Json, tuning: float, trials: int) -> Sample:
+    pieces = [run.get("pieces") or [run["score"]] for run in facts.runs(entry)]
+    return Sample.of(pieces, fixed=bool(entry.get("fixed")), tuning=tuning, trials=trials)

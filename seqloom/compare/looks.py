@@ -1,0 +1,77 @@
+"""The analysis plan, fixed before the first run, and the looks at the results that it allows.
+
+    DIR/plan.json    what is compared and how it will be judged, with the SHA-256 of that; the looks taken so far
+
+A look is a result with another set of runs: more seeds, other entries. Each has its own part of the error rate
+(`lab/spending.py`), so that adding seeds until something is significant does not make anything significant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqloom.compare.plan import Plan
+from seqloom.core.rows import Json
+from seqloom.lab.spending import FIRST, LEVEL, level_at
+from seqloom.runs import durable
+
+_FILE = "plan.json"
+_GROWS = ("models", "seeds")  # what a look may change
+CONFIDENCE = 0.95
+
+
+class Look(NamedTuple):
+    number: int
+    level: float
+    plan: Json  # for the report: hash, number of looks, what was changed since
+
+
+def analysis(plan: Plan, metric: str, higher_is_better: bool) -> Json:
+    """How the comparison will be judged."""
+    return {
+        "score": metric,
+        "higher is better": higher_is_better,
+        "error rate": LEVEL,
+        "spending": f"first look {FIRST:.0%} of the error rate, every later one half of what is left",
+        "verdicts": "each model against the best of the others; Welch's t, all pairs at Sidak's level",
+        "variance": "tuning, seeds, and blocks of the test data",
+        "equivalence margin": plan.margin.text,
+        "confidence of intervals": CONFIDENCE,
+    }
+
+
+def agree(out: Path, plan: Plan, data: Mapping[str, Any], judged: Json) -> Look:
+    """Record the plan if this is the first run, and find out which look this is; call it before training."""
+    settings = json.loads(plan.model_dump_json())
+    fixed = {"comparison": {k: v for k, v in settings.items() if k not in _GROWS}, "judged": judged}
+    fixed["data"] = {part: facts["hash"] for part, facts in data.items()}
+    known = _read(out) or {"fixed": fixed, "sha256": _digest(fixed), "looks": [], "amendments": []}
+    if known["fixed"] != fixed and (known["amendments"] or [{}])[-1].get("fixed") != fixed:
+        known["amendments"].append({"fixed": fixed, "after_looks": len(known["looks"])})
+    this = {name: settings[name] for name in _GROWS} | {"amendment": len(known["amendments"])}
+    if this not in known["looks"] and plan.seeds > 1:  # one seed decides nothing
+        known["looks"].append(this)
+    _write(out, known)
+    number = known["looks"].index(this) + 1 if this in known["looks"] else len(known["looks"]) + 1
+    shown = {"sha256": known["sha256"], "look": number, "looks": len(known["looks"])}
+    return Look(number, level_at(number), shown | {"amendments": len(known["amendments"])})
+
+
+def _digest(value: Json) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _read(out: Path) -> Json | None:
+    try:
+        found = json.loads((out / _FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"fixed", "sha256", "looks", "amendments"} <= found.keys() else None
+
+
+def _write(out: Path, value: Json) -> None:
+    durable.write_file(out / _FILE, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
