@@ -22,7 +22,7 @@ import numpy as np
 
 from seqloom.lab.selection import noise_variances, tuning_variances
 from seqloom.lab.spending import level_at
-from seqloom.lab.statistics import Sample, critical, difference, score_interval, verdicts
+from seqloom.lab.statistics import Sample, difference, score_interval, verdicts
 
 PIECES = 100
 SEEDS = (3, 5, 10)
@@ -155,7 +155,7 @@ def _cell(world: World, models: int, seeds: int, studies: int) -> dict[str, floa
             found = score_interval(sample)
             scores.append(found.low <= mean <= found.high)  # type: ignore[operator]
         gap, error = difference(samples[0], samples[1])
-        pairs.append(abs(gap - (true[0] - true[1])) <= critical(2, error.freedom, 0.05) * error.error)
+        pairs.append(abs(gap - (true[0] - true[1])) <= error.reach(0.05))
     return {"false alarm": alarms / studies, "scores": float(np.mean(scores)), "differences": float(np.mean(pairs))}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
-from seqloom.lab.statistics import Sample, blocks, critical, difference
+from seqloom.lab.statistics import Error, Sample, blocks, difference, per_pair
 
 POWER = 0.8  # probability of finding the difference with the estimated number of seeds
 MOST_SEEDS = 1000
@@ -28,7 +26,7 @@ def seeds_needed(a: Sample, b: Sample, models: int, level: float) -> Needed:
     the difference over the test data."""
     gap, error = difference(a, b)
     random = [sample for sample in (a, b) if not sample.fixed]
-    if not gap or not error.error or not random:
+    if not gap or error.none or not random:
         return Needed(None, "difference")
     seeds = sum(float(np.var(sample.scores.mean(axis=1), ddof=1)) for sample in random)
     interaction = sum(_interaction(sample) for sample in random)
@@ -37,9 +35,9 @@ def seeds_needed(a: Sample, b: Sample, models: int, level: float) -> Needed:
     pieces = max(0.0, spread - sum(_interaction(sample) / len(sample.scores) for sample in random))
     tuning = a.tuning + b.tuning
     for count in range(2, MOST_SEEDS + 1):
-        freedom = len(random) * (count - 1)
-        reach = critical(models, freedom, level) + float(stats.t.ppf(POWER, freedom))
-        if abs(gap) >= reach * math.sqrt((seeds + interaction) / count + pieces + tuning):
+        luck = ((seeds + interaction) / count + tuning, len(random) * (count - 1.0))
+        then = Error(luck, (pieces, max(1.0, len(paired) - 1.0)))
+        if abs(gap) >= then.reach(per_pair(level, models)) + then.reach(2 * (1 - POWER)):
             return Needed(count)
     return Needed(None, "tuning" if tuning > pieces else "pieces")
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _REPEATS = 2000
+_TAILS = 5.0  # degrees of freedom of the noise: seeds have outliers, and a search picks them
 _PRIOR = 4.0  # weight of the noise of all models, in degrees of freedom, beside a model's own
 
 
@@ -31,12 +32,12 @@ def noise_variances(validations: Sequence[Sequence[float]]) -> list[float]:
 def tuning_variances(trials: Sequence[Sequence[float]], noises: Sequence[float], lower: bool) -> list[float]:
     """Per model, from the validation scores of its finished trials and the variance of one of them over seeds.
 
-    A search whose winner was lucky looks as if nothing else could have won, so each variance is drawn half-way towards
-    the mean of all models that were tuned."""
+    A search whose winner was lucky looks as if nothing else could have won, so each variance is at least the mean of
+    all models that were tuned."""
     own = [_tuning_variance(scores, noise, lower) for scores, noise in zip(trials, noises, strict=True)]
     tuned = [len(scores) > 1 for scores in trials]
     common = sum(own) / max(1, sum(tuned))
-    return [(found + common) / 2 if searched else 0.0 for found, searched in zip(own, tuned, strict=True)]
+    return [max(found, common) if searched else 0.0 for found, searched in zip(own, tuned, strict=True)]
 
 
 def _tuning_variance(trials: Sequence[float], noise: float, lower: bool) -> float:
@@ -45,7 +46,7 @@ def _tuning_variance(trials: Sequence[float], noise: float, lower: bool) -> floa
     if len(scores) < 2 or noise <= 0:
         return 0.0
     true = _shrunk(scores, noise)
-    draws = np.random.default_rng(0).standard_normal((_REPEATS, len(scores)))
+    draws = np.random.default_rng(0).standard_t(_TAILS, (_REPEATS, len(scores)))
     kept = true[np.argmin(true + np.sqrt(noise) * draws, axis=1)]
     return float(kept.var())
 

@@ -8,7 +8,7 @@ variance of a model's mean score has three parts, and so has that of a differenc
     pieces: variance over blocks of the test data / number of blocks; of a difference, that of the paired difference
 
 Every model is compared with the best of the others (Hsu 1984), by intervals for all pairs that hold simultaneously
-(Tamhane 1977: Welch's t at Sidak's level), so that nothing rests on which model came first on the test data.
+(at Sidak's level), so that nothing rests on which model came first on the test data.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from seqloom.lab.scales import Bounds, interval_on_scale
 
 Scores = Sequence[Sequence[float]] | np.ndarray  # seeds, then pieces
 
 ROUNDING = 1e-12  # relative size below which a difference is rounding error
-PRIOR = 2  # degrees of freedom that the variance of the other models counts for
 BLOCKS = 10  # blocks of neighbouring pieces, treated as independent
 
 Standing = Literal["best", "worse", "equivalent", "unclear"]
@@ -39,7 +37,6 @@ class Sample:
 
     scores: np.ndarray  # (seeds, pieces)
     fixed: bool = False
-    common: float | None = None  # variance over seeds of the models of the comparison, on average
     tuning: float = 0.0  # variance of its expected score over repetitions of the search
     trials: int = 0  # finished trials that this variance was estimated from
 
@@ -61,17 +58,9 @@ class Sample:
 
     def own(self, size: float) -> list[tuple[float, int]]:
         """The parts of its variance that it shares with no other model, each with its degrees of freedom."""
-        parts = [] if self.fixed else [self._seeds(size)]
+        seeds = self.scores.mean(axis=1)
+        parts = [] if self.fixed else [(_spread(seeds, size) ** 2 / len(seeds), len(seeds) - 1)]
         return parts + ([(self.tuning, max(1, self.trials // 2))] if self.tuning else [])
-
-
-    def _seeds(self, size: float) -> tuple[float, int]:
-        """A few seeds may agree by chance, so their variance is drawn towards that of the other models (Smyth 2004)."""
-        count, own = len(self.scores), _spread(self.scores.mean(axis=1), size) ** 2
-        if self.common is None:
-            return own / count, count - 1
-        variance = ((count - 1) * own + PRIOR * self.common) / (count - 1 + PRIOR)
-        return variance / count, count - 1 + PRIOR
 
 
 @dataclass(frozen=True)
@@ -95,10 +84,32 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Error:
-    """Standard error of a mean or of a difference, and its degrees of freedom."""
+    """The variance of a mean or of a difference: of tuning and seeds together, and of the test data; each with its
+    degrees of freedom."""
 
-    error: float
-    freedom: float
+    luck: tuple[float, float]
+    pieces: tuple[float, float]
+
+    @property
+    def none(self) -> bool:
+        return not self.luck[0] and not self.pieces[0]
+
+    def reach(self, level: float) -> float:
+        """Half of the width of a confidence interval. The half-widths of both parts are added as squares (Graybill and
+        Wang 1980): a t-distribution for their sum would rest on the many pieces where a few seeds agree by chance."""
+        return math.sqrt(
+            sum(_quantile(level, freedom) ** 2 * variance for variance, freedom in (self.luck, self.pieces))
+        )
+
+    def chance(self, gap: float) -> float:
+        """The two-sided p-value: the level at which the interval just reaches the difference."""
+        if self.none:
+            return 0.0 if gap else 1.0
+        low, high = -300.0, 0.0  # powers of ten
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.reach(10.0**middle) > abs(gap) else (low, middle)
+        return float(10.0**high)
 
 
 def interval(values: Sequence[float], confidence: float = 0.95, bounds: Bounds = (None, None)) -> Interval:
@@ -112,9 +123,8 @@ def score_interval(sample: Sample, confidence: float = 0.95, bounds: Bounds = (N
     if not sample.testable:
         return Interval(sample.mean, None, None, seeds)
     size = float(np.abs(sample.scores).max())
-    found = _combined(sample.own(size), _pieces(blocks(sample.scores).mean(axis=0), size), capped=False)
-    reach = float(stats.t.ppf((1 + confidence) / 2, found.freedom)) * found.error
-    return Interval(sample.mean, *interval_on_scale(sample.mean, reach, bounds), seeds)
+    error = Error(_together(sample.own(size)), _pieces(blocks(sample.scores).mean(axis=0), size))
+    return Interval(sample.mean, *interval_on_scale(sample.mean, error.reach(1 - confidence), bounds), seeds)
 
 
 def difference(a: Sample, b: Sample) -> tuple[float, Error]:
@@ -126,7 +136,7 @@ def difference(a: Sample, b: Sample) -> tuple[float, Error]:
     size = float(max(np.abs(a.scores).max(), np.abs(b.scores).max()))
     pieces = blocks(a.scores).mean(axis=0) - blocks(b.scores).mean(axis=0)
     found = a.mean - b.mean
-    error = _combined([*a.own(size), *b.own(size)], _pieces(pieces, size), capped=True)
+    error = Error(_together([*a.own(size), *b.own(size)]), _pieces(pieces, size))
     return (found if abs(found) > ROUNDING * size else 0.0), error
 
 
@@ -144,7 +154,6 @@ def verdicts(
     tested = {n: _signed(sample, sign) for n, sample in entries.items() if np.isfinite(sample.scores).all()}
     if not tested:
         return found
-    tested = _with_common_variance(tested)
     best = min(tested, key=lambda name: tested[name].mean)
     sure = [name for name in tested if tested[name].testable]
     widest = None if None in bounds else float(bounds[1]) - float(bounds[0])  # type: ignore[arg-type]
@@ -159,9 +168,9 @@ def verdicts(
     return found | {best: _as_best(found[best])}
 
 
-def critical(models: int, freedom: float, level: float) -> float:
-    """How many standard errors two of so many models must be apart to differ, with `level` for all pairs together."""
-    return _quantile(1 - (1 - level) ** (1 / _pairs(models)), math.floor(max(1.0, freedom) * 20) / 20)
+def per_pair(level: float, models: int) -> float:
+    """The level of one pair, so that all pairs of so many models together have this level (Sidak)."""
+    return -math.expm1(math.log1p(-level) / _pairs(models))
 
 
 def _against_others(
@@ -170,55 +179,46 @@ def _against_others(
     """Its distance to the best of the others lies between the largest lower and the largest upper bound of all."""
     pairs = [difference(sample, other) for other in others]
     gaps = [gap for gap, _ in pairs]
-    reaches = [critical(models, error.freedom, level) * error.error for _, error in pairs]
+    reaches = [error.reach(per_pair(level, models)) for _, error in pairs]
     lows = [gap - reach for gap, reach in zip(gaps, reaches, strict=True)]
     low, high = max(lows), max(gap + reach for gap, reach in zip(gaps, reaches, strict=True))
     if widest is not None:
         low, high = max(low, -widest), min(high, widest)
     standing: Standing = "equivalent" if high < margin else "worse" if low > 0 else "unclear"
-    chances = [_chance(*pair, models) for pair in pairs]
-    better = [p for p, gap in zip(chances, gaps, strict=True) if gap > 0]
-    return Verdict(max(gaps), low, high, min(better) if better else max(chances), standing)
+    clear = [abs(gap) / reach if reach else math.inf for gap, reach in zip(gaps, reaches, strict=True)]
+    better = [n for n, gap in enumerate(gaps) if gap > 0]
+    shown = max(better, key=clear.__getitem__) if better else min(range(len(gaps)), key=clear.__getitem__)
+    return Verdict(max(gaps), low, high, _for_all(pairs[shown][1].chance(gaps[shown]), models), standing)
 
 
 def _as_best(verdict: Verdict) -> Verdict:
     return Verdict(verdict.difference, verdict.low, verdict.high, verdict.p, "best")
 
 
-def _chance(gap: float, error: Error, models: int) -> float:
-    """The p-value for all pairs together."""
-    if not error.error:
-        return 0.0 if gap else 1.0
-    alone = 2 * float(stats.t.sf(abs(gap) / error.error, error.freedom))
-    return -math.expm1(_pairs(models) * math.log1p(-min(alone, 1 - 1e-16)))
+def _for_all(p: float, models: int) -> float:
+    """The p-value for all pairs together (Sidak)."""
+    return -math.expm1(_pairs(models) * math.log1p(-min(p, 1 - 1e-16)))
 
 
 def _pairs(models: int) -> int:
     return max(1, models * (models - 1) // 2)
 
 
-@lru_cache(maxsize=4096)
 def _quantile(level: float, freedom: float) -> float:
-    return float(stats.t.isf(level / 2, freedom))
+    return float(special.stdtrit(freedom, level / 2))
 
 
-def _combined(own: Sequence[tuple[float, int]], pieces: tuple[float, int], capped: bool) -> Error:
-    """The sum of the variances, with the degrees of freedom of Welch and Satterthwaite.
-
-    `capped`: at most those of the seeds and the search. Where seeds happen to agree, the error would otherwise rest on
-    the many pieces, which say nothing about another seed: among eight equal models, that happens to some pair often.
-    """
-    total = sum(variance for variance, _ in (*own, pieces))
+def _together(parts: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """The sum of variances, with the degrees of freedom of Welch and Satterthwaite."""
+    total = sum(variance for variance, _ in parts)
     if not total:
-        return Error(0.0, 1.0)
-    shares = [(variance / total, max(freedom, 1)) for variance, freedom in (*own, pieces)]  # squares might underflow
-    welch = 1 / sum(share**2 / freedom for share, freedom in shares)
-    luck = sum(freedom for share, freedom in shares[:-1] if share)
-    return Error(math.sqrt(total), min(welch, luck) if capped and luck else welch)
+        return 0.0, 1.0
+    shares = [(variance / total, max(freedom, 1)) for variance, freedom in parts]  # squares of variances may underflow
+    return total, 1 / sum(share**2 / freedom for share, freedom in shares)
 
 
-def _pieces(values: np.ndarray, size: float) -> tuple[float, int]:
-    return _spread(values, size) ** 2 / len(values), len(values) - 1
+def _pieces(values: np.ndarray, size: float) -> tuple[float, float]:
+    return _spread(values, size) ** 2 / len(values), max(1, len(values) - 1)
 
 
 def blocks(table: np.ndarray) -> np.ndarray:
@@ -226,14 +226,6 @@ def blocks(table: np.ndarray) -> np.ndarray:
     if table.shape[1] < 2 * BLOCKS:
         return table
     return np.stack([block.mean(axis=1) for block in np.array_split(table, BLOCKS, axis=1)], axis=1)
-
-
-def _with_common_variance(samples: dict[str, Sample]) -> dict[str, Sample]:
-    random = [sample for sample in samples.values() if sample.testable and not sample.fixed]
-    if len(random) < 2:
-        return samples
-    common = float(np.mean([np.var(sample.scores.mean(axis=1), ddof=1) for sample in random]))
-    return {name: replace(sample, common=common) for name, sample in samples.items()}
 
 
 def _signed(sample: Sample, sign: float) -> Sample:
