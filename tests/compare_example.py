@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+from seqloom.lab.tuning import tuning
 from seqloom.tasks.language_model import LanguageModel
 
 SEEDS = [1, 2, 3]
@@ -89,7 +90,7 @@ def _protocol() -> dict[str, Any]:
         "budget": {"kind": "tokens", "amount": TOKENS},
         "trials": 6, "trial_share": 0.5,
         "space": {
-            "scale of the learning rates": [0.25, 4.0], "optimizer": ["muon", "adamw"], "dropout": [0.0, 0.3],
+            "scale": [0.25, 4.0], "optimizer": ["muon", "adamw"], "dropout": [0.0, 0.3], "weight_decay": [0.0, 0.3],
         },
         "seeds": SEEDS, "jobs": 2, "threads": 1, "on": "local", "device": "cpu",
         "shared": {"task.length": 64, "train.batch": 8, "task.stretch": 2048},
@@ -139,7 +140,8 @@ def _entry(name: str, rng: random.Random) -> dict[str, Any]:
         "config": {"width": {"lstm": 416, "gru": 480, "gpt": 128, "rnn": 618}[name], "depth": 4 if growing else 1},
         "parameters": parameters, "backbone_parameters": backbone, "flops_per_token": flops,
         "tuned": {"train.rate": 0.004, "train.optimizer": "muon", "model.dropout": 0.1},
-        "search": _search(name, rng),
+        "search": (trials := _search(name, rng)),
+        "tuning": tuning(trials, set(), higher=False, confidence=0.95),
         "runs": runs,
         "score": {"mean": mean, "low": mean - 0.0098, "high": mean + 0.0098, "seeds": len(SEEDS)},
         "scores": {"bits_per_byte": {"mean": mean / math.log(2), "low": None, "high": None, "seeds": 3}},
@@ -180,13 +182,15 @@ def _run(name: str, seed: int, score: float, rng: random.Random) -> dict[str, An
 
 def _search(name: str, rng: random.Random) -> list[dict[str, Any]]:
     trials: list[dict[str, Any]] = []
-    for number, scale in enumerate((1.0, 0.41, 2.7, 1.36, 0.78, 3.9)):
+    for number, scale in enumerate((1.0, 0.41, 2.7, 1.4, 0.78, 3.9)):
         optimizer = "adamw" if number in (1, 4) else "muon"
         score = RECIPES[name][optimizer == "muon"] + 0.02 * math.log(scale / 1.3) ** 2 + rng.uniform(0, 0.004)
         state = "failed" if name == "rnn" and number == 5 else "pruned" if number == 5 else "done"
         trials.append({
-            "trial": number, "settings": {"scale": scale, "optimizer": optimizer, "dropout": 0.05 * number},
-            "state": state, "score": None if state == "failed" else score,
+            "trial": number + 1, "settings": {
+                "scale": scale, "optimizer": optimizer, "dropout": 0.05 * number, "weight_decay": 0.02 * (number % 2),
+            },
+            "state": state, "score": score if state == "done" else None, "last": score if state == "pruned" else None,
             "share": {"done": 1.0, "pruned": 0.33, "failed": 0.1}[state],
             "error": "the loss is not a number at step 212" if state == "failed" else None,
         })  # fmt: skip

@@ -22,7 +22,6 @@ from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.task import Order
 from seqloom.data.stream import prepare
-from seqloom.lab import search
 from seqloom.lab.entries import Entry, parse_entries
 from seqloom.lab.rules import Budget, parse_amount
 from seqloom.runs.build import blueprint, count_parameters
@@ -250,44 +249,6 @@ def test_amounts_and_entries_are_understood() -> None:
     first, second = parse_entries(["lstm", "old=gpt:preset=gpt2:train.optimizer=adamw"])
     assert first == Entry("lstm", "lstm")
     assert second == Entry("old", "gpt", ("model.preset=gpt2", "train.optimizer=adamw"))
-
-
-def test_the_search_tries_rates_first_then_optimisers_and_dropout() -> None:
-    first = {"scale": 1.0, "optimizer": "muon", "dropout": 0.0}
-    proposals = search.rounds(7, first, set(), "x", lower=True)
-    assert next(proposals) == [first]
-    rates = proposals.send([(2.0, [])])
-    assert [r["scale"] for r in rates][:2] == [0.5, 2.0] and all(r | {"scale": 1.0} == first for r in rates)
-    others = proposals.send([(1.9, []), (2.1, []), (None, [(0.5, 3.0)])])
-    assert all(r["scale"] == 0.5 for r in others) and others[0]["optimizer"] == "adamw"
-    assert 1 + len(rates) + len(others) == 7
-
-
-def test_the_same_outcomes_give_the_same_search() -> None:
-    def trials() -> list[Any]:
-        proposals = search.rounds(12, {"scale": 1.0, "optimizer": "muon", "dropout": 0.0}, set(), "x", lower=True)
-        asked = [next(proposals)]
-        for _ in range(2):
-            asked.append(proposals.send([(1.0 + n / 10, []) for n in range(len(asked[-1]))]))
-        return asked
-
-    assert trials() == trials()
-
-
-def test_what_the_user_set_is_not_searched() -> None:
-    first = {"scale": 1.0, "optimizer": "adamw", "dropout": 0.2}
-    proposals = search.rounds(5, first, {"train.optimizer", "model.dropout"}, "x", lower=True)
-    next(proposals)
-    rates = proposals.send([(1.0, [])])
-    assert len(rates) == 4 and all(r | {"scale": 1.0} == first for r in rates)
-
-
-def test_a_trial_is_given_up_when_it_is_behind_half_of_the_best() -> None:
-    best = [(n / 10, 3.0 - n / 10) for n in range(1, 11)]
-    assert search.hopeful(0.2, 9.0, best, lower=True)  # too early to say
-    assert search.hopeful(0.8, 2.6, best, lower=True)
-    assert not search.hopeful(0.8, 2.7, best, lower=True)
-    assert search.hopeful(0.8, 9.0, [], lower=True)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -41,6 +41,9 @@ Budget = Annotated[
 ]
 Trials = Annotated[int, typer.Option(min=0, help="Tuning trials per model; 0: no tuning.")]
 TrialShare = Annotated[float, typer.Option("--trial-share", help="Share of the budget for each trial.")]
+TuneDepth = Annotated[
+    bool, typer.Option("--tune-depth", help="Also tune the number of layers, at the same number of parameters.")
+]
 Seeds = Annotated[int, typer.Option(min=1, help="Final runs per model; may be raised when the command is run again.")]
 Seed = Annotated[int, typer.Option(min=0, help="First seed; the others follow it.")]
 MarginOption = Annotated[
@@ -80,6 +83,7 @@ def command(
     budget: Budget = "minutes=20",
     trials: Trials = 4,
     trial_share: TrialShare = 0.5,
+    tune_depth: TuneDepth = False,
     seeds: Seeds = 3,
     seed: Seed = 0,
     margin: MarginOption = "1%",
@@ -103,10 +107,10 @@ def command(
 
     found = compare(
         data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
-        count=count, budget=budget, trials=trials, trial_share=trial_share, seeds=seeds, seed=seed, margin=margin,
-        pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples, jobs=jobs, on=on, prefer=prefer,
-        max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()),
-        overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
+        count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
+        seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples, jobs=jobs,
+        on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming,
+        columns=parse_columns(columns or ()), overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
     show(shown, as_json, lambda result: print_comparison(result, found.report))

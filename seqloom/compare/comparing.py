@@ -73,6 +73,7 @@ def compare(
     budget: str = BUDGET,
     trials: int = 4,
     trial_share: float = 0.5,
+    tune_depth: bool = False,
     seeds: int = 3,
     seed: int = 0,
     margin: str | float = "1%",
@@ -110,7 +111,8 @@ def compare(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
         params=None if params is None else round(parse_amount(str(params), "--params")),
         count=count,  # type: ignore[arg-type]
-        budget=Budget.parse(budget), trials=trials, trial_share=trial_share, seeds=seeds, seed=seed,
+        budget=Budget.parse(budget), trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
+        seed=seed,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
         threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
@@ -260,8 +262,9 @@ class _Comparing:
     def _run_entry(self, sized: Sized, place: int) -> _Course:
         """Tune an entry, then submit its final runs; entries alternate, seed by seed, so that a slow phase of the
         machine affects all of them. Probes run when no final run is waiting."""
-        trials = self._search(sized)
-        sized = self._tuned(sized, trials)
+        depths = self.field.depths(sized)
+        trials = self._search(sized, depths)
+        sized = self._tuned(sized, depths, trials)
         jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
         return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
 
@@ -275,24 +278,27 @@ class _Comparing:
         measured = [*(sized for sized, _ in done), *fitted]
         return self._submit([self.jobs.measure(measured, round(min(6.0, max(1.0, room)), 1))])
 
-    def _search(self, sized: Sized) -> list[Json]:
+    def _search(self, sized: Sized, depths: Mapping[int, Sized]) -> list[Json]:
         """Run the trials of one entry, round by round."""
         if not self.plan.trials:
             return []
         trials: list[Json] = []
-        first = search.first_settings(sized.config.train, sized.config.model)
+        first = search.first_settings(sized.config.train, sized.config.model, bool(depths))
         lower = self.better is min
-        proposals = search.rounds(self.plan.trials, first, sized.pinned, sized.entry.name, lower)
+        proposals = search.rounds(self.plan.trials, first, sized.pinned, self.plan.seed, lower, list(depths))
         proposed = next(proposals)
         reference: search.Curve = []
         while True:
-            jobs = [self.jobs.trial(sized, s, len(trials) + n + 1, reference) for n, s in enumerate(proposed)]
+            jobs = [
+                self.jobs.trial(depths.get(s.get("depth", 0), sized), s, len(trials) + n + 1, reference)
+                for n, s in enumerate(proposed)
+            ]
             outcomes = [self._trial(*each) for each in zip(jobs, proposed, self._do(jobs), strict=True)]
-            trials += [trial | {"trial": len(trials) + n} for n, trial in enumerate(outcomes)]
+            trials += [trial | {"trial": len(trials) + n} for n, trial in enumerate(outcomes, 1)]
             whole = [trial for trial in trials if trial["state"] == "done"]
             reference = self.better(whole, key=lambda t: t["score"])["curve"] if whole else []
             try:
-                proposed = proposals.send([(trial["score"], trial["curve"]) for trial in outcomes])
+                proposed = proposals.send([trial["score"] for trial in outcomes])
             except StopIteration:
                 return trials
 
@@ -300,16 +306,18 @@ class _Comparing:
         curve = [(point["share"], point["valid"]) for point in result.get("curve") or ()]
         score = result["summary"]["scores"]["valid"][job["metric"]] if result["state"] == "done" else None
         share = min(1.0, curve[-1][0]) if curve else 0.0
-        return {"settings": settings, "curve": curve, "score": score, "share": share} | {
+        last = curve[-1][1] if curve and score is None else None  # where it was stopped
+        return {"settings": settings, "curve": curve, "score": score, "last": last, "share": share} | {
             key: result.get(key) for key in ("state", "error")
         }
 
-    def _tuned(self, sized: Sized, trials: list[Json]) -> Sized:
+    def _tuned(self, sized: Sized, depths: Mapping[int, Sized], trials: list[Json]) -> Sized:
         whole = [trial for trial in trials if trial["state"] == "done"]
         if not whole:
             return sized
-        best = self.better(whole, key=lambda t: t["score"])
-        return override(sized, search.as_overrides(best["settings"], sized.config.train))
+        chosen = self.better(whole, key=lambda t: t["score"])["settings"]
+        sized = depths.get(chosen.get("depth", 0), sized)
+        return override(sized, search.as_overrides(chosen, sized.config.train))
 
     def _do(self, jobs: Sequence[Job]) -> list[Result]:
         return self._wait(self._submit(jobs))

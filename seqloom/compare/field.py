@@ -14,6 +14,7 @@ from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
 from seqloom.lab import search
 from seqloom.lab.entries import OWN, Entry, Sized, check_options, parse_entries, sizes
+from seqloom.lab.jobs import changed
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.runs.build import blueprint
@@ -54,6 +55,7 @@ class Field:
         if not trained:
             raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
         self.target = plan.params or self._size_for_the_data([sized.entry for sized in trained])
+        self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
         self.allotted = self._allot(jobs, allotted, progress) if plan.budget.kind == "minutes" else None
         for sized in self.entries:
@@ -80,7 +82,7 @@ class Field:
             "epoch_tokens": self.epoch_tokens,
             "trials": plan.trials,
             "trial_share": plan.trial_share,
-            "space": search.SPACE,
+            "space": search.space(plan.tune_depth) if plan.trials else {},
             "seeds": [plan.seed + n for n in range(1, plan.seeds + 1)],
             "threads": plan.threads,
             "device": choose_device(train.device).type,
@@ -170,6 +172,22 @@ class Field:
         except RunError as error:
             raise RunError(f"{sized.entry.name}: {error}") from None
         return matched
+
+    def depths(self, sized: Sized) -> dict[int, Sized]:
+        """The entry with half, its own and twice its number of layers, as far as these reach the common size; empty
+        unless the plan asks for it and the depth is free and matters."""
+        name, own = sized.entry.name, getattr(sized.model, "depth", None)
+        if not self.plan.tune_depth or own is None or "model.depth" in sized.pinned:
+            return {}
+        found = {own: sized}
+        for depth in {max(1, round(own * factor)) for factor in search.DEPTHS} - {own}:
+            try:
+                other = self._at_size(self._own[name].with_model(changed(self._own[name].model, depth=depth)))
+            except (UserError, RunError):
+                continue
+            if changed(other.model, depth=own) != sized.model:
+                found[depth] = other
+        return dict(sorted(found.items()))
 
     def _say_choices(self, entry: Entry, progress: Reporter) -> None:
         """Once for all entries; what suits each architecture is in its recorded settings."""

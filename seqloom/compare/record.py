@@ -33,6 +33,7 @@ def agreed(plan: Plan, before: Json | None, out: Path) -> Plan:
         return plan
     plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
     now = plain(plan)
+    before = {k: field.default for k, field in Plan.model_fields.items() if not field.is_required()} | before
     changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
     if blocked := [text for key, text in changed.items() if key not in _GROWING]:
         raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")

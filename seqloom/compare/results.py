@@ -17,6 +17,7 @@ from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
 from seqloom.lab.rules import Margin
+from seqloom.lab.tuning import tuning
 
 
 @dataclass
@@ -111,8 +112,9 @@ def _entry(found: Found, sized: Sized) -> Json:
     trials = found.search.get(name, [])
     entry = _member(found, sized, list(zip(found.seeds, found.jobs[name], found.runs[name], strict=True))) | {
         "flops_per_token": sized.flops_per_token,
-        "tuned": _tuned(sized) if trials else {},
+        "tuned": _tuned(sized, trials) if trials else {},
         "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in trials],
+        "tuning": _tuning(found, sized),
     }
     return entry | (_summary(found, name, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
 
@@ -237,12 +239,18 @@ def _test(result: Result) -> Json | None:
     return result.get("summary", {}).get("scores", {}).get("test")
 
 
-def _tuned(sized: Sized) -> Json:
-    train = sized.config.train
+def _tuning(found: Found, sized: Sized) -> Json:
+    trials = found.search.get(sized.entry.name)
+    return tuning(trials, sized.pinned, found.task.main_score.higher_is_better, CONFIDENCE) if trials else {}
+
+
+def _tuned(sized: Sized, trials: Sequence[Json]) -> Json:
+    train, searched = sized.config.train, trials[0]["settings"]
     chosen = {"train.optimizer": train.optimizer, "train.rate": train.rate}
     if train.optimizer == "muon":
         chosen["train.matrix_rate"] = train.matrix_rate
-    return chosen | {"model.dropout": sized.config.model.get("dropout", 0.0)}
+    chosen |= {"train.weight_decay": train.weight_decay, "model.dropout": sized.config.model.get("dropout", 0.0)}
+    return chosen | ({"model.depth": sized.config.model["depth"]} if "depth" in searched else {})
 
 
 def _baselines(found: Found) -> list[Json]:

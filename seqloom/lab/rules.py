@@ -76,6 +76,7 @@ class Rules(Strict):
     budget: Budget
     trials: int = Field(ge=0)
     trial_share: float = Field(gt=0, le=1)
+    tune_depth: bool = False  # the search also varies the number of layers
     seeds: int = Field(ge=1)
     seed: int = Field(ge=0)
     threads: int = Field(ge=1)

@@ -1,72 +1,149 @@
-"""Matched tuning: every architecture gets the same number of trials in the same search space, scored on validation.
+"""Equal tuning: every entry tries the same settings, judged on the validation set.
 
-The first trial uses the architecture's own settings. The next round varies the learning-rate multiplier, the last one
-optimizer and dropout at the best multiplier; Optuna proposes the values. The size of a round depends only on the
-number of trials, and a proposal only on the results of earlier rounds, so the search is the same for any number of
-processes and after an interruption.
+The first trial has the architecture's own settings. Then come the points of a scrambled Sobol sequence, which depends
+on the seed of the comparison alone. The last third of the trials looks beyond them: as long as the best trial has the
+highest or lowest learning-rate multiplier that was tried with its optimizer, its settings are tried with a multiplier
+2.5 times as high or low; otherwise the next point follows. What is proposed depends on nothing but the seed, the number
+of trials, the options that the user fixed and the scores, so the search is the same for any number of processes, after
+an interruption and under another name.
+
+In simulations of 3 to 24 trials this came nearer to the optimum than points alone, than edges regardless of the
+optimizer (rates of Muon say little about those of AdamW), and than points nearer to the best.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal
 
 from seqloom.core.rows import Json
 
 SCALES = (0.25, 4.0)
 OPTIMIZERS = ("muon", "adamw")
-DROPOUTS = (0.0, 0.3)
-SPACE = {"scale of the learning rates": list(SCALES), "optimizer": list(OPTIMIZERS), "dropout": list(DROPOUTS)}
-_FIRST_SCALES = (0.5, 2.0)  # tried before Optuna proposes any
+DROPOUTS = (0.05, 0.3)  # of half of the points; the others have none
+WEIGHT_DECAYS = (0.01, 0.3)  # likewise
+DEPTHS = (0.5, 1.0, 2.0)  # relative to the architecture's own
+_STEP = 2.5  # factor between an edge and the trial beyond it
+_POINTS = 12  # as a power of two: how far the sequence is followed for settings that are new
 _GRACE = 0.3  # share of the budget before which no trial is pruned
 
 Settings = Json
 Curve = list[tuple[float, float]]  # (share of the budget, validation score) during training
-Outcome = tuple[float | None, Curve]  # final score (None: failed or pruned), and the curve
+Score = float | None  # None: failed or pruned
+Edge = Literal["high", "low", "both"]  # both: no other multiplier was tried with the optimizer
 
-
-def rounds(trials: int, first: Settings, pinned: set[str], name: str, lower: bool) -> Generator[
-    list[Settings], Sequence[Outcome], None
-]:  # fmt: skip
-    """Yield the settings of each round; receive their outcomes in the same order."""
-    study = _Study(first, name, lower)
-    outcomes = yield [first]
-    study.tell([first], outcomes)
-    rates = 0 if _fixed(pinned, "scale") else trials // 2
-    others = [s for s in ("optimizer", "dropout") if not _fixed(pinned, s)]
-    if not others and not _fixed(pinned, "scale"):
-        rates = trials - 1
-    for count, vary in ((rates, ["scale"]), (trials - 1 - rates, others)):
-        if count > 0 and vary:
-            asked = study.ask(count, vary)
-            outcomes = yield asked
-            study.tell(asked, outcomes)
-
-
-def _fixed(pinned: set[str], setting: str) -> bool:
-    return bool(pinned & set(_OPTIONS[setting]))
-
-
-_OPTIONS = {
-    "scale": ("train.rate", "train.matrix_rate"),
-    "optimizer": ("train.optimizer",),
-    "dropout": ("model.dropout",),
+_OPTIONS = {  # what the user must not have set for the search to vary it
+    "scale": {"train.rate", "train.matrix_rate"},
+    "optimizer": {"train.optimizer"},
+    "dropout": {"model.dropout"},
+    "weight_decay": {"train.weight_decay"},
+    "depth": {"model.depth"},
 }
 
 
-def first_settings(train: Any, model: Mapping[str, Any]) -> Settings:
+def rounds(
+    trials: int, first: Settings, pinned: set[str], seed: int, lower: bool, depths: Sequence[int] = ()
+) -> Generator[list[Settings], Sequence[Score], None]:
+    """Yield the settings of each round; receive their scores in the same order. No settings are proposed twice, so the
+    search ends early where so much is fixed that no others are left. `depths`: those to choose from, if any."""
+    free = {name for name, options in _OPTIONS.items() if not options & pinned}
+    tried: list[tuple[Settings, Score]] = []
+    beyond = trials // 3
+    fresh = _fresh(first, free, seed, depths, tried)
+    for asked in ([first], list(islice(fresh, trials - 1 - beyond))):
+        if asked:
+            scores = yield asked
+            tried += zip(asked, scores, strict=True)
+    for _ in range(beyond):
+        further = _beyond(tried, pinned, lower) or next(fresh, None)
+        if further is None:
+            return
+        (score,) = yield [further]
+        tried.append((further, score))
+
+
+def edge(tried: Sequence[tuple[Settings, Score]], pinned: set[str], lower: bool) -> Edge | None:
+    """Where the best trial lies among the multipliers tried with its optimizer; None: others were tried on both sides,
+    or the learning rate was not searched. A trial that was pruned or failed counts as tried."""
+    best = _best(tried, lower)
+    if best is None or _OPTIONS["scale"] & pinned:
+        return None
+    scales = [settings["scale"] for settings, _ in tried if settings["optimizer"] == best["optimizer"]]
+    high, low = best["scale"] == max(scales), best["scale"] == min(scales)
+    return "both" if high and low else "high" if high else "low" if low else None
+
+
+def _best(tried: Sequence[tuple[Settings, Score]], lower: bool) -> Settings | None:
+    finished = [(score if lower else -score, n) for n, (_, score) in enumerate(tried) if score is not None]
+    return tried[min(finished)[1]][0] if finished else None
+
+
+def _beyond(tried: Sequence[tuple[Settings, Score]], pinned: set[str], lower: bool) -> Settings | None:
+    """The best settings with a multiplier outside those tried; None if the best is not at an edge."""
+    best, at = _best(tried, lower), edge(tried, pinned, lower)
+    if best is None or at is None:
+        return None
+    return best | {"scale": _round(best["scale"] / _STEP if at == "low" else best["scale"] * _STEP)}
+
+
+def _fresh(
+    first: Settings, free: set[str], seed: int, depths: Sequence[int], tried: list[tuple[Settings, Score]]
+) -> Iterator[Settings]:
+    """Settings at the points of the sequence, without those that were tried or proposed."""
+    proposed = [first]
+    for point in _points(seed):
+        settings = first | {name: value for name, value in _at(point, depths).items() if name in free}
+        if settings not in proposed and all(settings != known for known, _ in tried):
+            proposed.append(settings)
+            yield settings
+
+
+def _points(seed: int) -> list[list[float]]:
+    from scipy.stats import qmc
+
+    found: list[list[float]] = qmc.Sobol(d=len(_OPTIONS), scramble=True, seed=seed).random_base2(_POINTS).tolist()
+    return found
+
+
+def _at(point: Sequence[float], depths: Sequence[int]) -> Settings:
+    """A point of the unit cube as settings."""
+    rate, optimizer, dropout, decay, depth = point
+    (low, high), (weak, strong), (least, most) = SCALES, DROPOUTS, WEIGHT_DECAYS
+    settings = {
+        "scale": _round(low * (high / low) ** rate),
+        "optimizer": OPTIMIZERS[int(optimizer * len(OPTIMIZERS))],
+        "dropout": round(weak + (strong - weak) * (2 * dropout - 1), 2) if dropout >= 0.5 else 0.0,
+        "weight_decay": _round(least * (most / least) ** (2 * decay - 1)) if decay >= 0.5 else 0.0,
+    }
+    return settings | ({"depth": depths[int(depth * len(depths))]} if depths else {})
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def space(tune_depth: bool) -> Json:
+    """What the points are taken from."""
+    found: Json = {"scale": list(SCALES), "optimizer": list(OPTIMIZERS), "dropout": [0.0, DROPOUTS[1]]}
+    return found | {"weight_decay": [0.0, WEIGHT_DECAYS[1]]} | ({"depth": list(DEPTHS)} if tune_depth else {})
+
+
+def first_settings(train: Any, model: Mapping[str, Any], tune_depth: bool = False) -> Settings:
     """The architecture's own settings."""
-    return {"scale": 1.0, "optimizer": train.optimizer, "dropout": model.get("dropout", 0.0)}
+    own = {"scale": 1.0, "optimizer": train.optimizer, "dropout": model.get("dropout", 0.0)}
+    own |= {"weight_decay": train.weight_decay}
+    return own | ({"depth": model["depth"]} if tune_depth and "depth" in model else {})
 
 
 def as_overrides(settings: Settings, train: Any) -> Json:
-    """Settings as run options, with learning rates relative to those in `train`."""
+    """Settings as run options, with learning rates relative to those in `train`; the depth is not among them, because
+    the size follows from it."""
     return {
         "train.rate": train.rate * settings["scale"],
         "train.matrix_rate": train.matrix_rate * settings["scale"],
         "train.optimizer": settings["optimizer"],
+        "train.weight_decay": settings["weight_decay"],
         "model.dropout": settings["dropout"],
     }
 
@@ -76,52 +153,3 @@ def hopeful(share: float, score: float, reference: Curve, lower: bool) -> bool:
     sign = 1.0 if lower else -1.0
     reached = [known for at, known in reference if at <= share / 2 + 1e-9]
     return share < _GRACE or not reached or sign * score <= sign * reached[-1]
-
-
-class _Study:
-    """The trials so far and Optuna's proposals, deterministic given the outcomes."""
-
-    def __init__(self, first: Settings, name: str, lower: bool) -> None:
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.optuna, self.name, self.sign = optuna, name, 1.0 if lower else -1.0
-        self.done: list[tuple[Settings, float]] = []
-        self.best, self.lowest = first, math.inf  # among completed trials
-
-    def tell(self, asked: Sequence[Settings], outcomes: Sequence[Outcome]) -> None:
-        for settings, (score, curve) in zip(asked, outcomes, strict=True):
-            last = curve[-1][1] if curve else score  # the last validation score, also of pruned trials
-            if last is not None and math.isfinite(last):
-                self.done.append((settings, self.sign * last))
-            if score is not None and self.sign * score < self.lowest:
-                self.best, self.lowest = settings, self.sign * score
-
-    def ask(self, count: int, vary: Sequence[str]) -> list[Settings]:
-        ready = self._fixed_proposals(self.best, vary)[:count]
-        return ready + [self._propose(self.best, vary, n) for n in range(len(ready), count)]
-
-    def _fixed_proposals(self, best: Settings, vary: Sequence[str]) -> list[Settings]:
-        """Fixed proposals that come before Optuna's."""
-        if "scale" in vary:
-            return [best | {"scale": scale} for scale in _FIRST_SCALES]
-        if "optimizer" in vary:
-            return [best | {"optimizer": other} for other in OPTIMIZERS if other != best["optimizer"]]
-        return []
-
-    def _propose(self, best: Settings, vary: Sequence[str], number: int) -> Settings:
-        o = self.optuna
-        space: Json = {
-            "scale": o.distributions.FloatDistribution(*SCALES, log=True),
-            "optimizer": o.distributions.CategoricalDistribution(OPTIMIZERS),
-            "dropout": o.distributions.FloatDistribution(*DROPOUTS, step=0.05),
-        }
-        seed = int.from_bytes(hashlib.sha256(f"{self.name} {vary} {number}".encode()).digest()[:4], "big")
-        sampler = o.samplers.TPESampler(seed=seed, n_startup_trials=3)
-        study = o.create_study(sampler=sampler)
-        varied = {key: space[key] for key in vary}
-        for settings, score in self.done:
-            params = {key: settings[key] for key in vary}
-            study.add_trial(o.trial.create_trial(params=params, distributions=varied, value=score))
-        found: Settings = best | study.ask(varied).params
-        return found

@@ -104,28 +104,6 @@ def aspects(result: Result, say: Speaker) -> Chart | None:
     return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables)
 
 
-def search(result: Result, say: Speaker) -> Chart | None:
-    """Score against learning-rate multiplier; pruned or failed trials are hollow."""
-    series = []
-    for number, entry in facts.entries(result):
-        trials = [
-            (scale, trial["score"], trial.get("state") != "done")
-            for trial in facts.listed(entry, "search")
-            if (scale := facts.dig(trial, "settings", "scale")) and trial.get("score") is not None
-        ]
-        if trials:
-            x, y, hollow = map(list, zip(*sorted(trials), strict=True))
-            series.append(Series(str(entry["name"]), x, y, number, draw="points", open=hollow))
-    if not series:
-        return None
-    tried = [x for line in series for x in line.x]
-    tried += facts.listed(result, "protocol", "space", "scale of the learning rates")
-    ends = min(tried) / 1.15, max(tried) * 1.15
-    scale = Axis(say("scale"), log=True, ticks=ticks(tried), format=".3~r", unit=" ×", range=ends)
-    panel = Panel("", scale, Axis(validation_title(result, say)), series)
-    return Chart("search", say("search chart"), [panel], legend(result, [panel]), remark=say("search chart remark"))
-
-
 def score_title(result: Result, say: Speaker) -> str:
     return _with_unit(result, say, "test")
 

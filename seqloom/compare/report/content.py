@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, details, facts
+from seqloom.compare.report import charts, details, facts, tuning
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
@@ -25,7 +25,7 @@ def document(result: Result, language: str) -> Document:
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
         "recipes": recipes(result, say),
-        "search": details.search(result, say),
+        "search": tuning.section(result, say),
         "aspects": details.aspects(result, say),
         "samples": details.samples(result, say),
         "protocol": details.protocol(result, say),

@@ -1,34 +1,15 @@
-"""The later sections of the report: the search, the seven aspects, samples, the protocol and the commands."""
+"""The later sections of the report: the seven aspects, samples, the protocol and the commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from seqloom.compare.report import charts, facts, fading, transfer
+from seqloom.compare.report import charts, facts, fading, transfer, tuning
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.core.rows import Json
 from seqloom.pages import formats
-from seqloom.pages.blocks import Block, Cell, Code, Column, Fold, Row, Samples, Table, Text
+from seqloom.pages.blocks import Block, Cell, Code, Column, Row, Samples, Table, Text
 from seqloom.pages.words import Speaker
-
-
-def search(result: Result, say: Speaker) -> list[Block | None]:
-    """Every trial of every model."""
-    found = [(number, entry) for number, entry in facts.entries(result) if facts.listed(entry, "search")]
-    if not found:
-        return []
-    protocol = result.get("protocol") or {}
-    remark = say("search remark", trials=formats.count(protocol.get("trials")),
-                 share=formats.percent(protocol.get("trial_share")))  # fmt: skip
-    names = list(dict.fromkeys(
-        name for _, entry in found for trial in facts.listed(entry, "search") for name in trial.get("settings") or {}
-    ))  # fmt: skip
-    columns = [Column(say("model"), number=False), Column(say("trial")),
-               *(Column(say.term("setting", name)) for name in names),
-               Column(say("state"), number=False), Column(say("score")), Column(say("share"))]  # fmt: skip
-    rows = [row for number, entry in found for row in _trials(result, say, number, entry, names)]
-    return [Text(remark), charts.search(result, say), Fold(say("trials"), [Table(say("trials"), columns, rows)])]
 
 
 def aspects(result: Result, say: Speaker) -> list[Block | None]:
@@ -109,24 +90,6 @@ def budget(protocol: Json, say: Speaker) -> str:
     if kind == "flops":
         return formats.scaled(amount, "FLOPs")
     return say(f"budget.{kind}", amount=formats.count(amount))
-
-
-def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list[str]) -> list[Row]:
-    kept = facts.chosen_trial(entry, facts.higher_is_better(result))
-    places = formats.places(trial.get("score") for trial in facts.listed(entry, "search"))
-    rows = []
-    for position, trial in enumerate(facts.listed(entry, "search")):
-        settings = trial.get("settings") or {}
-        state = Cell(say.term("state", trial.get("state")), str(trial.get("error") or ""))
-        if position == kept:
-            state = Cell(state.text + say("comma") + say("kept"))
-        rows.append(Row(
-            [Cell(str(entry["name"]), entry=number), Cell(str(trial.get("trial"))),
-             *(Cell(formats.plain(settings.get(name))) for name in names), state,
-             Cell(formats.fixed(trial.get("score"), places)), Cell(formats.percent(trial.get("share")))],
-            "chosen" if position == kept else "",
-        ))  # fmt: skip
-    return rows
 
 
 def _aspect(
@@ -241,8 +204,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
          if size.get("target") else ""),
         (say("budget"), budget(p, say)),
         (say("tuning"), say("trial share", trials=trials, share=share) if trials else say("none")),
-        *((say("space", name=say.term("setting", name)), _range(values, say))
-          for name, values in (p.get("space") or {}).items()),
+        *tuning.space(result, say),
         (say("seeds"), formats.plain(facts.listed(p, "seeds"))),
         (say("shared"), formats.plain(p.get("shared") or {})),
         (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), margin=p.get("margin"),
@@ -258,14 +220,6 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("overhead"), formats.percent(time.get("overhead"))),
         (say("versions"), ", ".join(f"{name} {version}" for name, version in (p.get("versions") or {}).items())),
     ]  # fmt: skip
-
-
-def _range(values: Any, say: Speaker) -> str:
-    """Two numbers are a range, anything else is a list of choices."""
-    numbers = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
-    if numbers:
-        return say("from to", low=formats.short(values[0]), high=formats.short(values[1]))
-    return formats.plain(values)
 
 
 def _models_table(result: Result, say: Speaker) -> Table | None:
