@@ -308,7 +308,7 @@ SMALL = ["task.length=16", "task.stretch=64", "train.batch=4", "task.validation=
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("short_probes")
+@pytest.mark.usefixtures("short_probes", "jobs_here")
 def test_an_entry_under_another_name_gives_the_same_result_bit_for_bit(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text(text(6000))
     found = compare(

@@ -112,15 +112,18 @@ def compare(
         params=None if params is None else round(parse_amount(str(params), "--params")),
         count=count,  # type: ignore[arg-type]
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
-        seed=seed,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
-        threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
+        seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
-    most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
-    wishes = {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
+    wishes = _wishes(prefer, max_params, max_latency_ms, streaming)
     folder = Path(out) if out else _named_after(specs["train"])
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
+
+
+def _wishes(prefer: str, max_params: str | int | None, max_latency_ms: float | None, streaming: bool) -> Json:
+    most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
+    return {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
 
 
 def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:

@@ -30,7 +30,7 @@ def section(result: Result, say: Speaker) -> list[Block | None]:
     return [
         *(Text(text, "lead") for text in outlook(result, say)),
         *(Text(text) for text in edges(result, say)),
-        Text(remark + (say("space between") + say("search order") if _told(result) else "")),
+        Text(_joined(say, remark, say("search order") if _told(result) else "")),
         _tried_table(result, say),
         chart(result, say),
         Fold(say("trials"), [Table(say("trials"), columns, rows)]),
@@ -97,7 +97,7 @@ def chart(result: Result, say: Speaker) -> Chart | None:
     if not panels:
         return None
     tables = [charts.curve_table(panel) for panel in panels if panel.title == say("expected best")]
-    remark = say("search chart remark") + (say("space between") + _expected_remark(result, say) if tables else "")
+    remark = _joined(say, say("search chart remark"), _expected_remark(result, say) if tables else "")
     return Chart("search", say("search chart"), panels, charts.legend(result, panels), tables, remark=remark)
 
 
@@ -185,6 +185,10 @@ def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list
             "chosen" if position == kept else "",
         ))  # fmt: skip
     return rows
+
+
+def _joined(say: Speaker, *sentences: str) -> str:
+    return ("" if say.language == "zh" else " ").join(filter(None, sentences))
 
 
 def _searched(result: Result) -> list[tuple[int, Entry]]:

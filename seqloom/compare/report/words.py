@@ -199,7 +199,6 @@ WORDS: dict[str, tuple[str, str]] = {
         "首先是模型自身的设置，然后是准随机点，各模型相同。在最后三分之一的试验中，若目前最佳试验的学习率倍数处于已试范围的边缘，"
         "就接着尝试范围之外的倍数。用户指定的选项保持不变。",
     ),
-    "space between": (" ", ""),
     "order unknown": (
         "Whether more tuning would change the order cannot be told: fewer than {count} trials finished ({names}).",
         "无法判断更多调参是否会改变名次：完成的试验不足 {count} 次（{names}）。",
