@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
@@ -33,7 +35,8 @@ def agreed(plan: Plan, before: Json | None, out: Path) -> Plan:
         return plan
     plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
     now = plain(plan)
-    before = {k: field.default for k, field in Plan.model_fields.items() if not field.is_required()} | before
+    optional = {k: field.default for k, field in Plan.model_fields.items() if not field.is_required()}
+    before = to_jsonable_python(optional) | before  # an older version did not have all of them
     changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
     if blocked := [text for key, text in changed.items() if key not in _GROWING]:
         raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
