@@ -61,7 +61,7 @@ def outlook(result: Result, say: Speaker) -> list[str]:
 
 
 def gain(entry: Entry) -> float:
-    """What the second half of the trials is expected to have gained."""
+    """What all trials gained over half of them, on average."""
     means = [point["mean"] for point in facts.listed(entry, "tuning", "expected")]
     return abs(means[-1] - means[max(1, len(means) // 2) - 1])
 
