@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from seqloom.compare.advice.recommend import recommend
+from seqloom.compare.busy import slowdown
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
@@ -77,7 +78,7 @@ def assemble(found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any
         "recipe_table": _recipes(found),
         "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
         "tied": [name for name, v in verdicts.items() if v.verdict in ("tie", "unclear")],
-        "timing": dict(timing),
+        "timing": {**timing, "busy": slowdown(entries)},
     }
     result["recommendation"] = recommend(result, **wishes)
     return result
@@ -127,7 +128,9 @@ def _summary(found: Found, name: str, runs: Sequence[Json]) -> Json:
             "forgetting": _forgetting([test for run in found.runs[name] if (test := _test(run))]),
             "horizon": _horizon([test for run in found.runs[name] if (test := _test(run))]),
             "recall": probe.get("recall"),
+            "control": probe.get("control"),
             "chance": probe.get("chance"),
+            "probe": {key: probe.get(key) for key in ("steps", "seeds")},
             "throughput": measured.get("throughput", []),
             "taps": measured.get("taps"),
             "transfer": found.transfer.get(name),
@@ -183,6 +186,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens": summary["tokens"],
         "steps": summary["steps"],
         "seconds": summary["seconds"],
+        "wall_seconds": summary.get("wall_seconds"),
         "flops": 3 * sized.flops_per_token * summary["tokens"],
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
