@@ -37,6 +37,7 @@ TOKENS = 2048  # per training step, whatever the sequence length
 TURNS = 8  # of training steps, at most, per model and length
 STEPS = 3  # timed steps per turn; one where a whole output is timed
 _AFTER = 1 + 8 * STEPS  # tokens read one by one after a context; the first is a warm-up
+_TURNS_OF_A_MODEL = 2.0  # seconds for the turns of a model beyond the least
 _GROWTH = 4  # upper bound on the slowdown when the context doubles
 
 Points = list[Json]
@@ -50,7 +51,7 @@ def measure_costs(
 
     Latency is the time for the next token; for tasks that read a source, for an output as long as the source; for
     tasks that read whole rows, for one row, and there is no state. A context is skipped where it exceeds what the model
-    can read, or where reading would take more than `seconds` in total; `seconds` also limit the turns of each model.
+    can read, or where reading would take more than `seconds` in total.
     """
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
     timers: dict[tuple[str, int], _Timed] = {}
@@ -61,7 +62,8 @@ def measure_costs(
                 if _affordable(past, seconds) and (timer := _timer(model, task, context)):
                     timers[name, context] = timer
         chains = [[key for key in timers if key[0] == name] for name in models]  # a longer context is never cheaper
-        times = take_turns({key: timer.turn for key, timer in timers.items()}, seconds * len(models), chains)
+        limit = min(seconds, _TURNS_OF_A_MODEL) * len(models)
+        times = take_turns({key: timer.turn for key, timer in timers.items()}, limit, chains)
     doubtful = unsettled(times, chains)
     for (name, context), timer in timers.items():
         point = {"seconds": times[name, context].fastest, "stable": (name, context) not in doubtful}
