@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,15 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
 from seqloom.core.taps import record
 from seqloom.core.task import Order, Task
+from seqloom.lab import measure
 from seqloom.lab import recall as probe
+from seqloom.lab.entries import Entry, Sized
+from seqloom.lab.jobs import Jobs
 from seqloom.lab.measure import taps
-from seqloom.lab.recall import CHANCE, DISTANCES, Drawn, RecallTask, draw, recall
+from seqloom.lab.recall import ASKED, CHANCE, CONTROL, DISTANCES, Drawn, RecallTask, draw, recall
+from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.registry import find_config
+from seqloom.runs.settings import RunConfig
 
 pytestmark = pytest.mark.long
 
@@ -116,12 +122,12 @@ def test_taps_are_counted_and_named_as_they_are_recorded(name: str) -> None:
 
 
 def test_the_answer_to_every_query_is_the_item_after_the_mark() -> None:
-    asked = torch.rand(50, len(DISTANCES), generator=torch.Generator().manual_seed(0)) < 0.5
+    asked = torch.rand(50, len(ASKED), generator=torch.Generator().manual_seed(0)) < 0.5
     batch = draw(asked, torch.Generator().manual_seed(1))
     for inputs, targets, distances in zip(batch.inputs, batch.targets, asked, strict=True):
         (mark,) = (inputs == MARK).nonzero().flatten().tolist()
         queries = (inputs == QUERY).nonzero().flatten().tolist()
-        assert [q - mark - 1 for q in queries] == [d for d, yes in zip(DISTANCES, distances, strict=True) if yes]
+        assert [q - mark - 1 for q in queries] == [d for d, yes in zip(ASKED, distances, strict=True) if yes]
         assert all(targets[q] == inputs[mark + 1] for q in queries)
         assert int((targets != IGNORE).sum()) == len(queries)
 
@@ -136,7 +142,7 @@ def test_every_architecture_gets_the_same_batches_and_steps_can_be_skipped() -> 
 
 def test_perfect_memory_recalls_everything_and_guessing_gives_chance() -> None:
     found = RecallTask().evaluate(Recaller(), Drawn(0, 0))["recall"]
-    assert found == [{"distance": distance, "accuracy": 1.0} for distance in DISTANCES]
+    assert found == [{"distance": distance, "accuracy": 1.0} for distance in ASKED]
     fixed = RecallTask().evaluate(Fixed(), Drawn(0, 0))["recall"]
     assert all(point["accuracy"] == pytest.approx(CHANCE, abs=0.06) for point in fixed)
 
@@ -149,7 +155,7 @@ class Fixed(Toy):
 def test_distances_beyond_what_a_model_can_read_have_no_figure() -> None:
     model = Recaller(reach=30)
     found = RecallTask().evaluate(model, Drawn(0, 0))["recall"]
-    assert [point["distance"] for point in found] == [2, 4, 8, 16]
+    assert [point["distance"] for point in found] == [1, 2, 4, 8, 16]
     assert model.most <= 30
 
 
@@ -162,8 +168,38 @@ def test_the_probe_takes_any_model(name: str) -> None:
         return config.model_copy(update={"width": 16})
 
     before = torch.get_rng_state()
-    found = recall(find_config("models", name)(), seed=1, steps=2, resize=resize)
-    assert [point["distance"] for point in found] == list(DISTANCES)
-    assert all(0 <= point["accuracy"] <= 1 for point in found)
-    assert asked in ([], [probe.PARAMETERS])
+    found = recall(find_config("models", name)(), seeds=[1, 2], steps=2, resize=resize)
+    assert [point["distance"] for point in found["recall"]] == list(DISTANCES)
+    assert found["control"]["distance"] == CONTROL
+    assert all(0 <= p["low"] <= p["accuracy"] <= p["high"] <= 1 for p in [*found["recall"], found["control"]])
+    assert asked in ([], [probe.PARAMETERS] * 2)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_figures_of_the_probe_are_means_and_ranges_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = {1: (1.0, 0.9), 2: (0.8, 0.6), 5: (0.9, 0.0)}
+    monkeypatch.setattr(
+        probe, "_recall_once",
+        lambda config, seed, steps, resize: [
+            {"distance": d, "accuracy": a} for d, a in zip((CONTROL, 2), once[seed], strict=True)
+        ],
+    )  # fmt: skip
+    found = recall(ModelConfig(), seeds=list(once), steps=1, resize=lambda config, task, size: config)
+    assert found["control"] == {"distance": 1, "accuracy": pytest.approx(0.9), "low": 0.8, "high": 1.0}
+    assert found["recall"] == [{"distance": 2, "accuracy": 0.5, "low": 0.0, "high": 0.9}]
+
+
+def test_the_probe_has_the_shape_of_the_architecture_and_not_that_of_the_comparison(tmp_path: Path) -> None:
+    rules = Rules(
+        task="language_model", data={"train": "book.txt"}, overrides=("model.depth=3", "train.batch=4"),
+        budget=Budget.parse("tokens=1k"), trials=0, trial_share=0.5, seeds=1, seed=4, threads=1,
+    )  # fmt: skip
+    entry = Entry.parse("gpt:preset=gpt2")
+    model = find_config("models", "gpt")(preset="gpt2", depth=3, width=24, feed=777)
+    bare: Any = {"task": {"name": "language_model"}, "model": {"name": "gpt"}, "data": {}, "tokenizer": {}, "train": {}}
+    sized = Sized(entry, RunConfig.model_validate(bare), model, language_model(), set(), 8)
+    job = Jobs(rules, tmp_path, language_model(), {}, 1).probe(sized)
+    assert job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3}
+    assert job["seeds"] == [4, 5, 6]
+    small = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
+    assert small.feed in range(2 * small.width, 6 * small.width) or small.feed == 0, "near its own proportions"

@@ -49,7 +49,7 @@ def test_every_model_has_a_figure_at_every_context_it_can_read() -> None:
         readable = [c for c in contexts if model.reach is None or c <= model.reach]
         assert [point["context"] for point in found[name]["latency"]] == readable
         assert [point["context"] for point in found[name]["state"]] == readable
-        assert all(point["seconds"] > 0 for point in found[name]["latency"])
+        assert all(point["seconds"] > 0 and point["stable"] in (True, False) for point in found[name]["latency"])
 
 
 def test_a_state_that_never_grows_has_one_size_and_one_that_grows_follows_the_context() -> None:
@@ -87,12 +87,17 @@ def test_training_is_measured_for_models_that_train_at_lengths_they_can_read() -
         assert all(point["tokens_per_second"] > 0 for point in found[name])
 
 
-def test_turns_are_taken_while_they_fit_and_at_least_one() -> None:
-    for seconds, turns in ((0.0, 1), (1000.0, TURNS)):
+def test_turns_are_taken_until_they_agree_or_no_longer_fit_and_at_least_one() -> None:
+    for seconds, turns in ((0.0, [1]), (1000.0, range(2, TURNS + 1))):
         model, taken = notebook(), []
         model.register_forward_hook(lambda *_, taken=taken: taken.append(1))
         throughput({"notebook": model}, TASK, (4,), tokens=8, seconds=seconds)
-        assert len(taken) == turns
+        assert len(taken) in turns
+
+
+def test_a_speed_from_a_single_turn_is_not_stable() -> None:
+    (point,) = throughput({"notebook": notebook()}, TASK, (4,), tokens=8, seconds=0.0)["notebook"]
+    assert point["stable"] is False
 
 
 def test_measuring_leaves_a_model_as_it_was() -> None:

@@ -71,10 +71,11 @@ def main_scores(score: Json, names: Sequence[str]) -> Json:
 def print_comparison(result: Json, report: Path) -> None:
     from rich.console import Console
 
-    from seqloom.compare.report.table import lines, recommendation, use
+    from seqloom.compare.report.table import lines, notes, recommendation, use
 
     width = min(120, Console().width)
-    print("\n".join([*lines(result, width), "", *recommendation(result, width), *use(result), f"Report: {report}"]))
+    found = [*lines(result, width), *notes(result, width), "", *recommendation(result, width), *use(result)]
+    print("\n".join([*found, f"Report: {report}"]))
 
 
 def print_texts(prompt: str, texts: list[str]) -> None:

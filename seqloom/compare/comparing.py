@@ -351,7 +351,9 @@ class _Comparing:
             self.watch.end(job, done.result(), kept=False)
 
     def timing(self) -> Json:
-        """Overhead: time not spent training, relative to training time; unknown if stored results were reused."""
+        """`training`: time of all training runs, with validation and scoring, and of the recall probes. `overhead`:
+        time of the workers outside of these (starting, measuring costs, having nothing to do), relative to it; unknown
+        if stored results were reused."""
         wall, training = time.perf_counter() - self.started, self.watch.trained
         overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}

@@ -22,7 +22,12 @@ class Comparison:
         self.folder, self.result, self.report = folder, result, folder / "report.html"
 
     def __repr__(self) -> str:
-        lines = [*table.lines(self.result, _WIDTH), "", *table.recommendation(self.result, _WIDTH)]
+        lines = [
+            *table.lines(self.result, _WIDTH),
+            *table.notes(self.result, _WIDTH),
+            "",
+            *table.recommendation(self.result, _WIDTH),
+        ]
         return "\n".join([*lines, "", f"Report: {self.report}"])
 
     def _repr_html_(self) -> str:

@@ -85,10 +85,18 @@ class Field:
             "space": search.space(plan.tune_depth) if plan.trials else {},
             "seeds": [plan.seed + n for n in range(1, plan.seeds + 1)],
             "threads": plan.threads,
+            "clock": self._clock(),
             "device": choose_device(train.device).type,
             "shared": shared,
             "fit": self._commands(),
         }
+
+    def _clock(self) -> str:
+        """What seconds of training are: CPU time, or elapsed time."""
+        sized = self.entries[0]
+        if choose_device(sized.config.train.device).type != "cpu":
+            return "wall"
+        return sized.config.train.clock if "train.clock" in sized.pinned else "cpu"
 
     def _commands(self) -> dict[str, str]:
         """The command that fits a naive baseline as a model, for those that are one with other options."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqloom.compare import judging
 from seqloom.compare.advice.recommend import recommend
+from seqloom.compare.busy import slowdown
 from seqloom.compare.looks import CONFIDENCE, Look
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
@@ -84,7 +85,7 @@ def assemble(
         "baselines": _baselines(found),
         "recipe_table": _recipes(found),
         "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
-        "timing": dict(timing),
+        "timing": {**timing, "busy": slowdown(entries)},
     }
     result["recommendation"] = recommend(result, **wishes)
     return result
@@ -166,7 +167,9 @@ def _summary(found: Found, name: str, runs: Sequence[Json], results: Sequence[Re
             "forgetting": _forgetting(tests),
             "horizon": _horizon(tests),
             "recall": probe.get("recall"),
+            "control": probe.get("control"),
             "chance": probe.get("chance"),
+            "probe": {key: probe.get(key) for key in ("steps", "seeds")},
             "throughput": measured.get("throughput", []),
             "taps": measured.get("taps"),
             "transfer": found.transfer.get(name),
@@ -222,6 +225,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens": summary["tokens"],
         "steps": summary["steps"],
         "seconds": summary["seconds"],
+        "wall_seconds": summary.get("wall_seconds"),
         "flops": None if sized.counts else 3 * sized.flops_per_token * summary["tokens"],
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),

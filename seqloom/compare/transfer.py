@@ -87,7 +87,7 @@ class Transfer:
         flags |= {f"tokenizer.{option}": value for option, value in own.items()}
         config = configure(None, merge(task.shared, flags))
         budget = sized.budget(self.pretraining.budget)
-        train = changed(config.train, seed=self.jobs.rules.seed, threads=self.jobs.rules.threads, keep=1, **budget)
+        train = changed(config.train, seed=self.jobs.rules.seed, **self.jobs.common(sized), **budget)
         return config.model_copy(update={"train": train})
 
     def _pretrain(self, sized: Sized) -> Job:

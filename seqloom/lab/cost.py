@@ -1,7 +1,7 @@
 """The cost of a model: latency and state size, training throughput, and peak memory.
 
-All models are measured in one process, in short alternating turns, so that background load affects them alike;
-the fastest turn is reported.
+All models are measured in one process, in short alternating turns (see `turns.py`); the fastest turn is reported, and
+whether it is stable. With one thread on a CPU, turns are counted in CPU time, which other programs do not lengthen.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import ctypes
 import gc
 import resource
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -26,15 +26,18 @@ from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.core.task import AnyTask
 from seqloom.lab.protocols import MeasuredTask, latency_unit
+from seqloom.lab.turns import LEAST, take_turns, unsettled
+from seqloom.train.clock import Clock
 from seqloom.train.memory import keep_memory
 
 _SHORT = (8, 16, 32, 64, 128, 256)
 CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": _SHORT, "row": _SHORT}
 LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": _SHORT, "row": _SHORT}
 TOKENS = 2048  # per training step, whatever the sequence length
-TURNS = 8  # per model and context length
+TURNS = 8  # of training steps, at most, per model and length
 STEPS = 3  # timed steps per turn; one where a whole output is timed
-_AFTER = 1 + TURNS * STEPS  # tokens read one by one after a context; the first is a warm-up
+_AFTER = 1 + 8 * STEPS  # tokens read one by one after a context; the first is a warm-up
+_TURNS_OF_A_MODEL = 2.0  # seconds for the turns of a model beyond the least
 _GROWTH = 4  # upper bound on the slowdown when the context doubles
 
 Points = list[Json]
@@ -43,7 +46,8 @@ Points = list[Json]
 def measure_costs(
     models: Mapping[str, SequenceModel], task: AnyTask, contexts: Sequence[int] = (), seconds: float = 6.0
 ) -> dict[str, dict[str, Points]]:
-    """Per model and context length: `latency` in seconds, and the size of the `state` in bytes.
+    """Per model and context length: `latency` in seconds, with whether it is `stable`, and the size of the `state` in
+    bytes.
 
     Latency is the time for the next token; for tasks that read a source, for an output as long as the source; for
     tasks that read whole rows, for one row, and there is no state. A context is skipped where it exceeds what the model
@@ -57,9 +61,13 @@ def measure_costs(
                 past = [timer.seconds for (other, _), timer in timers.items() if other == name]
                 if _affordable(past, seconds) and (timer := _timer(model, task, context)):
                     timers[name, context] = timer
-        times = _take_turns(timers)
+        chains = [[key for key in timers if key[0] == name] for name in models]  # a longer context is never cheaper
+        limit = min(seconds, _TURNS_OF_A_MODEL) * len(models)
+        times = take_turns({key: timer.turn for key, timer in timers.items()}, limit, chains)
+    doubtful = unsettled(times, chains)
     for (name, context), timer in timers.items():
-        found[name]["latency"].append({"context": context, "seconds": min(times[name, context])})
+        point = {"seconds": times[name, context].fastest, "stable": (name, context) not in doubtful}
+        found[name]["latency"].append({"context": context} | point)
         if timer.bytes is not None:
             found[name]["state"].append({"context": context, "bytes": timer.bytes})
     return found
@@ -75,25 +83,23 @@ def throughput(
     """Training throughput (forward and backward) in tokens per second, by sequence length, in batches of `tokens`.
 
     Models without gradient descent and lengths that a model cannot read are skipped. Every model gets at least one
-    turn, and more while they fit into its `seconds`.
+    turn, and more while they fit into `seconds` per model.
     """
     keep_memory()  # as in training
     found: dict[str, Points] = {name: [] for name in models}
     trained = {name: model for name, model in models.items() if model.descends}
-    best: dict[tuple[str, int], float] = {}
-    spent = dict.fromkeys(trained, 0.0)
+    batches = {n: example(task, max(1, tokens // n), n) for n in sorted(lengths or LENGTHS[latency_unit(task)])}
+    turns = {
+        (name, length): partial(_training_step, model, task, batch)
+        for length, batch in batches.items()
+        for name, model in trained.items()
+        if batch is not None and _can_read(model, _longest_sequence(model, batch))
+    }
     with _modes(trained, training=True), torch.enable_grad():
-        for turn in range(TURNS):
-            chosen = [name for name in trained if turn == 0 or spent[name] * (turn + 1) / turn <= seconds]
-            for length in sorted(lengths or LENGTHS[latency_unit(task)]):
-                batch = example(task, max(1, tokens // length), length)
-                for name in chosen:
-                    if batch is not None and _can_read(trained[name], _longest_sequence(trained[name], batch)):
-                        took = _training_step(trained[name], task, batch)
-                        spent[name] += took
-                        best[name, length] = min(took, best.get((name, length), took))
-    for (name, length), took in best.items():
-        found[name].append({"length": length, "tokens_per_second": max(1, tokens // length) * length / took})
+        times = take_turns(turns, seconds * len(trained), least=1, most=TURNS, agreeing=2)
+    for (name, length), taken in times.items():
+        speed = max(1, tokens // length) * length / taken.fastest
+        found[name].append({"length": length, "tokens_per_second": speed, "stable": taken.stable})
     return found
 
 
@@ -131,35 +137,50 @@ class _Timed(ABC):
     seconds: float  # time to read the context, or estimated time for all turns
     bytes: int | None  # size of the state
 
+    def __init__(self, model: SequenceModel) -> None:
+        self.model, self.clock = model, _clock(model)
+
     @abstractmethod
     def step(self) -> float: ...
 
+    def turn(self) -> float:
+        """Median time of a few steps."""
+        return median(self.step() for _ in range(self.steps))
+
+    def lap(self) -> float:
+        """Seconds since the clock was restarted, when all that was begun is done."""
+        _finish(self.model)
+        return self.clock.lap().seconds
+
 
 class _TokenTimer(_Timed):
-    """Generation: after reading a context, one token per step."""
+    """Generation: after reading a context, one token per step; after some tokens, again from the end of the context."""
 
     steps = STEPS
 
     def __init__(self, model: SequenceModel, inputs: Tensor, context: int) -> None:
-        self.model = model
-        started = time.perf_counter()
-        self.state = model.begin(inputs[:, :context])
-        _finish(model)
-        self.seconds = time.perf_counter() - started
-        self.bytes = state_bytes(self.state)
+        super().__init__(model)
+        self.clock.restart()
+        self.begun = model.begin(inputs[:, :context])
+        self.seconds = self.lap()
+        self.bytes = state_bytes(self.begun)
         if not _can_read(model, context + _AFTER):  # at its maximum context: time the last tokens it can read
             assert model.reach is not None
             context = model.reach - _AFTER
-            self.state = model.begin(inputs[:, :context])
-        self.tokens = iter(inputs[:, context : context + _AFTER].split(1, dim=1))
+            self.begun = model.begin(inputs[:, :context])
+        self.following = inputs[:, context : context + _AFTER].split(1, dim=1)
+        self.tokens: Iterator[Tensor] = iter(())
         self.step()
 
     def step(self) -> float:
-        token = next(self.tokens)
-        started = time.perf_counter()
+        token = next(self.tokens, None)
+        if token is None:
+            self.tokens = iter(self.following)
+            _, self.state = self.model(next(self.tokens), self.begun)  # makes room for more tokens: not timed
+            token = next(self.tokens)
+        self.clock.restart()
         _, self.state = self.model(token, self.state)
-        _finish(self.model)
-        return time.perf_counter() - started
+        return self.lap()
 
 
 class _OutputTimer(_Timed):
@@ -168,18 +189,18 @@ class _OutputTimer(_Timed):
     steps = 1
 
     def __init__(self, model: SequenceModel, source: Tensor, first: Tensor) -> None:
-        self.model, self.source, self.first = model, source, first
+        super().__init__(model)
+        self.source, self.first = source, first
         self.bytes = state_bytes(model.begin(source))
-        self.seconds = (1 + TURNS) * self.step()  # estimate for all turns
+        self.seconds = (1 + LEAST) * self.step()  # estimate for the turns that all get
 
     def step(self) -> float:
-        started = time.perf_counter()
+        self.clock.restart()
         state, last = self.model.begin(self.source), self.first
         for _ in range(self.source.size(1)):
             logits, state = self.model(last, state)
             last = logits.argmax(-1)
-        _finish(self.model)
-        return time.perf_counter() - started
+        return self.lap()
 
 
 class _RowTimer(_Timed):
@@ -188,14 +209,14 @@ class _RowTimer(_Timed):
     steps, bytes = STEPS, None
 
     def __init__(self, model: SequenceModel, inputs: Tensor) -> None:
-        self.model, self.inputs = model, inputs
-        self.seconds = (1 + TURNS * STEPS) * self.step()
+        super().__init__(model)
+        self.inputs = inputs
+        self.seconds = (1 + LEAST * STEPS) * self.step()
 
     def step(self) -> float:
-        started = time.perf_counter()
+        self.clock.restart()
         self.model.encode(self.inputs)
-        _finish(self.model)
-        return time.perf_counter() - started
+        return self.lap()
 
 
 def example(task: AnyTask, rows: int, length: int) -> Batch | None:
@@ -227,27 +248,22 @@ def _longest_sequence(model: SequenceModel, batch: Batch) -> int:
     return batch.inputs.size(1) + given if model.joins else max(batch.inputs.size(1), given)
 
 
-def _take_turns(timers: Mapping[tuple[str, int], _Timed]) -> dict[tuple[str, int], list[float]]:
-    """The median step time of every turn."""
-    times: dict[tuple[str, int], list[float]] = {key: [] for key in timers}
-    for _ in range(TURNS):
-        for key, timer in timers.items():
-            times[key].append(median(timer.step() for _ in range(timer.steps)))
-    return times
-
-
 def _affordable(past: Sequence[float], seconds: float) -> bool:
     return not past or sum(past) + _GROWTH * past[-1] <= seconds
 
 
 def _training_step(model: SequenceModel, task: AnyTask, batch: Batch) -> float:
-    batch = batch.to(model.device)
-    started = time.perf_counter()
+    batch, clock = batch.to(model.device), _clock(model)
     task.loss(model, batch).loss.backward()
     _finish(model)
-    seconds = time.perf_counter() - started
+    seconds = clock.lap().seconds
     model.zero_grad(set_to_none=True)
     return seconds
+
+
+def _clock(model: SequenceModel) -> Clock:
+    """With several threads the waiting of one for another belongs to the time."""
+    return Clock("cpu" if torch.get_num_threads() == 1 else "wall", model.device.type)
 
 
 def _can_read(model: SequenceModel, tokens: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.lab import search
@@ -18,7 +19,7 @@ from seqloom.runs import durable
 from seqloom.runs.configure import configure
 from seqloom.runs.settings import RunConfig
 
-PROBE_STEPS = 240  # takes seconds per architecture
+PROBE_STEPS, PROBE_SEEDS = 240, 3  # takes seconds per architecture
 TRIALS, MEASURES, FINALS, PROBES = range(4)  # priorities of waiting jobs, lowest first
 _SMALL = 0.1  # size of a short job in full runs, for estimating the remaining time
 
@@ -55,6 +56,9 @@ class Jobs:
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
     def probe(self, sized: Sized) -> Job:
+        """A small version of the architecture in its own shape: its defaults, and what the user set. What the
+        comparison solved for its size, such as the width of a feed-forward network, would be out of proportion."""
+        given = merge(parse_overrides([*self.rules.overrides, *sized.entry.options])).get("model", {})
         return {
             "kind": "probe",
             "entry": sized.entry.name,
@@ -62,8 +66,8 @@ class Jobs:
             "size": _SMALL,
             "turn": [PROBES],
             "folder": str(self.folder(sized, "probe")),
-            "model": json.loads(sized.model.model_dump_json()) | {"name": sized.entry.model},
-            "seed": self.rules.seed,
+            "model": given | {"name": sized.entry.model},
+            "seeds": [self.rules.seed + n for n in range(PROBE_SEEDS)],
             "steps": PROBE_STEPS,
             "threads": self.rules.threads,
         }
@@ -96,8 +100,14 @@ class Jobs:
     def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
         """Complete settings of one run, with this share of the budget."""
         budget = {} if sized.counts else sized.budget(self.rules.budget, share)
-        train = changed(sized.config.train, seed=seed, threads=self.rules.threads, keep=1, **budget)
+        train = changed(sized.config.train, seed=seed, **self.common(sized), **budget)
         return sized.config.model_copy(update={"train": train})
+
+    def common(self, sized: Sized) -> Json:
+        """The `train` options of every run, whatever its data. Seconds are CPU time, which other programs on the
+        machine do not lengthen, unless the user wants elapsed time."""
+        clock = sized.config.train.clock if "train.clock" in sized.pinned else "cpu"
+        return {"threads": self.rules.threads, "clock": clock, "keep": 1}
 
     def fit(self, config: RunConfig, sized: Sized, name: str, scored: list[str], data: Mapping[str, str]) -> Job:
         """`data`: hashes of the splits; a split that is not listed is not checked."""

@@ -64,7 +64,7 @@ def _sample(run: Run, test: Any) -> dict[str, str] | None:
 
 
 def probe(job: Job) -> Json:
-    """Recall accuracy by distance, for a small version of the architecture."""
+    """Recall accuracy by distance, for a small version of the architecture, over a few seeds."""
     torch.set_num_threads(job["threads"])
     options = dict(job["model"])
     name = options.pop("name")
@@ -73,7 +73,8 @@ def probe(job: Job) -> Json:
         kind = config.build().kind
     if kind not in RecallTask.accepts:
         return {"recall": None, "chance": CHANCE}  # not causal: it needs a source
-    return {"recall": recall(config, job["seed"], job["steps"], _resized), "chance": CHANCE}
+    found = recall(config, job["seeds"], job["steps"], _resized)
+    return found | {"chance": CHANCE, "steps": job["steps"], "seeds": job["seeds"]}
 
 
 def _resized(config: ModelConfig, task: AnyTask, target: int) -> ModelConfig:

@@ -162,7 +162,7 @@ class Cluster(_Queue):
                 raise UserError(
                     "--on ray: no Ray cluster found; start one with `ray start --head`, or set RAY_ADDRESS"
                 ) from None
-        self.remote = ray.remote(num_cpus=threads, max_retries=0)(worker.work)
+        self.remote = ray.remote(num_cpus=threads, max_retries=0)(worker.remote)
         self.running: list[Any] = []
 
     def _run(self, job: Job, started: Callable[[Job], None]) -> Result:

@@ -2,14 +2,17 @@
 
     f f MARK item f f f QUERY f f f f QUERY f ...       the target at every QUERY is the item that followed MARK
 
-The fillers f are items too, so that only MARK tells which one to remember. Every architecture gets the same number of
-parameters, the same batches and the same settings: those of `fit` with higher learning rates.
+The fillers f are items too, so that only MARK tells which one to remember. Every architecture has its own shape and the
+same number of parameters, and gets the same batches and settings: those of `fit` with higher learning rates. Several
+seeds tell how much is luck. The control is a QUERY right after the item: a model that does not even answer that has not
+learned the task in the steps given, and its answers say nothing about distance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -27,6 +30,8 @@ from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
 DISTANCES = (2, 4, 8, 16, 32, 64)
+CONTROL = 1
+ASKED = (CONTROL, *DISTANCES)
 ITEMS = 16
 CHANCE = 1 / ITEMS
 PARAMETERS = 40_000
@@ -40,8 +45,16 @@ _FRESH = 2**62  # a step beyond any training run: its rows are held out
 Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # match the number of parameters for a task
 
 
-def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
-    """[{"distance": 2, "accuracy": 0.99}, ...], up to the longest distance that the model can read."""
+def recall(model_config: ModelConfig, seeds: Sequence[int], steps: int, resize: Resize) -> Json:
+    """`recall`: [{"distance": 2, "accuracy": 0.99, "low": 0.97, "high": 1.0}, ...], mean and range over seeds, up to
+    the longest distance that the model can read; `control`: the same for the control, or None."""
+    found = [_recall_once(model_config, seed, steps, resize) for seed in seeds]
+    points = [_over_seeds(*same) for same in zip(*found, strict=True)]
+    control = next((point for point in points if point["distance"] == CONTROL), None)
+    return {"recall": [point for point in points if point is not control], "control": control}
+
+
+def _recall_once(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
     task = RecallTask()
     config = model_config.model_copy(update={"dropout": 0.0})
     with torch.device("meta"):
@@ -52,6 +65,11 @@ def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> 
         _train(model, task, seed, steps)
     found: list[Json] = task.evaluate(model, Drawn(seed, steps))["recall"]
     return found
+
+
+def _over_seeds(*points: Json) -> Json:
+    values = [point["accuracy"] for point in points]
+    return {"distance": points[0]["distance"], "accuracy": fmean(values), "low": min(values), "high": max(values)}
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ class RecallTask(Task[Drawn]):
     def batches(self, rows: Drawn, order: Order, carry: bool) -> Iterator[list[Batch]]:
         for step in range(order.start, _FRESH):
             generator = _generator(order.seed, step)
-            queried = torch.rand(order.batch, len(DISTANCES), generator=generator) < 0.5
+            queried = torch.rand(order.batch, len(ASKED), generator=generator) < 0.5
             whole = draw(queried, generator)
             yield [Batch(whole.inputs[mine], None, whole.targets[mine], origin="recall") for mine in order.rows()]
 
@@ -116,11 +134,11 @@ class RecallTask(Task[Drawn]):
         generator = _generator(rows.seed, _FRESH)
         model.eval()
         found = []
-        for n, distance in enumerate(DISTANCES):
+        for n, distance in enumerate(ASKED):
             length = _START + 1 + distance
             if model.reach is not None and length > model.reach:
                 break
-            batch = draw(torch.arange(len(DISTANCES)).eq(n).expand(_TESTED, -1), generator).to(model.device)
+            batch = draw(torch.arange(len(ASKED)).eq(n).expand(_TESTED, -1), generator).to(model.device)
             right = model(batch.inputs[:, :length])[0].argmax(-1) == batch.targets[:, :length]
             found.append({"distance": distance, "accuracy": float(right.sum()) / _TESTED})
         mean = sum(f["accuracy"] for f in found) / max(1, len(found))
@@ -128,14 +146,14 @@ class RecallTask(Task[Drawn]):
 
 
 def draw(queried: Tensor, generator: torch.Generator) -> Batch:
-    """Rows with a query at the selected distances; `queried` is (rows, distances)."""
+    """Rows with a query at the selected distances; `queried` is (rows, distances asked)."""
     rows = torch.arange(len(queried))
     inputs = torch.randint(ITEMS, (len(queried), _LENGTH), generator=generator)
     targets = torch.full_like(inputs, IGNORE)
     mark = torch.randint(_START, (len(queried),), generator=generator)
     inputs[rows, mark] = _MARK
     items = inputs[rows, mark + 1]
-    for n, distance in enumerate(DISTANCES):
+    for n, distance in enumerate(ASKED):
         row = rows[queried[:, n]]
         query = mark[row] + 1 + distance
         inputs[row, query] = _QUERY

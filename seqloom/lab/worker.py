@@ -46,6 +46,12 @@ def work(job: Job) -> Result:
     return result
 
 
+def remote(job: Job) -> Result:
+    """Run a job in a process of a cluster."""
+    sleep_while_waiting()
+    return work(job)
+
+
 def known(job: Job) -> Result | None:
     """The stored result of the same job, if it has finished before."""
     path = Path(job["folder"]) / "result.json"
@@ -143,8 +149,16 @@ def begin(parent: int) -> None:
 
     It leaves the terminal's process group, so that Ctrl-C reaches only the parent, which signals its workers once."""
     os.setpgid(0, 0)
+    sleep_while_waiting()
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     import seqloom.runs.fit  # noqa: F401
+
+
+def sleep_while_waiting() -> None:
+    """Threads that wait for each other sleep instead of spinning. On a busy machine a thread may wait for one that is
+    not running; spinning then takes CPU time from everything else, and counts as training. To be called before torch
+    is imported, because OpenMP reads this when it is loaded."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _exit_with(parent: int) -> None:

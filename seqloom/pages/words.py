@@ -47,8 +47,12 @@ class Speaker:
         return self._words[key][self._column].format(**values)
 
     def by(self, what: str, key: str, **values: Any) -> str:
-        """The text for this unit of latency, if it has its own."""
+        """The text for this unit of latency, or this kind of time, if it has its own."""
         return self(f"{key}.{what}" if f"{key}.{what}" in self._words else key, **values)
+
+    def sentences(self, *texts: str) -> str:
+        """One after another: Chinese has no space between sentences."""
+        return ("" if self.language == "zh" else " ").join(texts)
 
     def term(self, group: str, name: Any) -> str:
         """The text for a name in a result; the name itself if there is none."""

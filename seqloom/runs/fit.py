@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from seqloom.runs.settings import RunConfig
 from seqloom.runs.terminal import reporter
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights, weights
+from seqloom.train.clock import Clock
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
@@ -44,7 +44,7 @@ from seqloom.train.pace import estimate, told_time
 from seqloom.train.transfer import freeze, transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
-_BUDGET = {"steps", "tokens", "epochs", "seconds", "minutes", "patience"}
+_BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
 _FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
 
 
@@ -291,9 +291,9 @@ class _Fit:
 
     def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
-        started = time.perf_counter()
+        clock = Clock(self.config.train.clock, self.engine.device.type)
         if (read := model.learn(task, train)) is not None:
-            self.progress = Progress(tokens=read, seconds=time.perf_counter() - started)
+            self.progress = Progress(tokens=read, **clock.lap()._asdict())
             return
         bytes_per_token = shape.bytes_per_token(train, vocabulary) if task.perplexity else None
         trainer = Trainer(
@@ -327,6 +327,7 @@ class _Fit:
                 {
                     "parameters": count_parameters(model) or sum(t.numel() for t in whole.values()),
                     "seconds": round(self.progress.seconds, 3),
+                    "wall_seconds": round(self.progress.wall, 3),
                     "steps": self.progress.step,
                     "tokens": self.progress.tokens,
                     "best_step": self.progress.best_step,

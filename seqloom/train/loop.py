@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -25,6 +24,7 @@ from seqloom.core.rows import Json, Rows
 from seqloom.core.state import State, detach_state
 from seqloom.core.task import AnyTask, Order, Step
 from seqloom.train.checkpoint import load_weights, pack_process, restore_process, weights
+from seqloom.train.clock import Clock
 from seqloom.train.engine import Engine
 from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
@@ -77,7 +77,8 @@ class Progress:
 
     step: int = 0
     tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of training, by the clock of the budget
+    wall: float = 0.0  # of training, elapsed
     best: float | None = None
     best_step: int | None = None
     stale: int = 0  # validations since the best one
@@ -109,7 +110,7 @@ class Trainer:
         self.states: list[State] = [None] * config.accumulate
         self.bytes_per_token, self.judge, self.epoch = bytes_per_token, judge, epoch
         self.valid: float | None = None
-        self.clock = time.perf_counter()
+        self.clock = Clock(config.clock, engine.device.type)
         self.board = _tensorboard(folder.path) if config.tensorboard and engine.main else None
         engine.seed(config.seed)
 
@@ -124,7 +125,7 @@ class Trainer:
             start=self.progress.step,
         )
         self.model.train()
-        self.clock = time.perf_counter()
+        self.clock.restart()
         with _signals() as received:
             for pieces in self.task.batches(train, order, self.carry):
                 if self.finished():
@@ -136,7 +137,7 @@ class Trainer:
                     self.evaluate(valid)
                 if stop or due or self._should_save():
                     self.save()
-                    self.clock = time.perf_counter()  # validation and saving do not count as training time
+                    self.clock.restart()  # validation and saving do not count as training time
                 if stop:
                     raise Interrupted(received[0] if received else signal.SIGTERM)
             if self.progress.evaluated < self.progress.step:
@@ -156,7 +157,8 @@ class Trainer:
             self.states[n] = detach_state(step.state) if self.carry else None
             loss, count = loss + step.loss.item(), count + step.count
             tokens += step.count if step.tokens is None else step.tokens
-        loss, count, tokens, stop, seconds = self.engine.total(loss, count, tokens, len(received), self._lap())
+        totals = self.engine.total(loss, count, tokens, len(received), *self.clock.lap())
+        loss, count, tokens, stop, seconds, wall = totals
         norm = self._settle_gradients(count)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._not_finite(loss, pieces)
@@ -165,12 +167,8 @@ class Trainer:
         self.progress.step += 1
         self.progress.tokens += int(tokens)
         self.progress.seconds += seconds / self.engine.world  # averaged, so that all processes stop together
+        self.progress.wall += wall / self.engine.world
         return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
-
-    def _lap(self) -> float:
-        """Seconds since the last call."""
-        before, self.clock = self.clock, time.perf_counter()
-        return self.clock - before
 
     def evaluate(self, valid: Rows | None) -> None:
         self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
@@ -223,6 +221,7 @@ class Trainer:
         world = saved.pop("world")
         load_weights(self.model, load_file(path / "model.safetensors"), self.engine)
         self.optimizers.load(load_file(path / "optimizer.safetensors"), self.engine.place)
+        saved.setdefault("wall", saved["seconds"])  # of versions that knew only one clock
         self.progress = Progress(**saved)
         self.progress.evaluated_share = min(self.progress.evaluated_share, self.share())  # the budget may have grown
         if world == self.engine.world:
@@ -277,8 +276,8 @@ class Trainer:
         shown |= {
             "valid": self.valid,
             "metric": self.task.metric,
-            "seconds": p.seconds,
-            "tokens_per_second": p.tokens / p.seconds,
+            "seconds": p.wall,
+            "tokens_per_second": p.tokens / p.wall,
         }
         self.reporter.update(self.share(), shown)
 
@@ -286,7 +285,8 @@ class Trainer:
         if not self.engine.main:
             return
         p = self.progress
-        stamp = {"step": p.step, "tokens": p.tokens, "seconds": round(p.seconds, 3)}
+        times = {"seconds": round(p.seconds, 3), "wall_seconds": round(p.wall, 3)}
+        stamp = {"step": p.step, "tokens": p.tokens} | times
         self.folder.log(stamp | entry)
         if self.board is not None:
             for kind, facts in entry.items():

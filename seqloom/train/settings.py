@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from seqloom.core.config import Strict
+from seqloom.train.clock import Kind
 
 
 class TrainConfig(Strict):
@@ -18,6 +19,7 @@ class TrainConfig(Strict):
     tokens: int | None = Field(None, ge=1, description="budget in training tokens")
     epochs: float | None = Field(None, gt=0, description="budget in passes over the training set")
     seconds: float | None = Field(None, gt=0, description="budget in seconds of training time")
+    clock: Kind = Field("wall", description="train.seconds are elapsed time, or CPU time of training (GPU: elapsed)")
     minutes: float = Field(5.0, gt=0, description="if no budget is given: most time for the epochs that fit chooses")
     batch: int = Field(8, ge=1, description="rows per optimiser step, over all processes")
     accumulate: int = Field(1, ge=1, description="gradient accumulation: micro-batches per step and process")

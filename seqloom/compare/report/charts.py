@@ -41,7 +41,7 @@ def forest(result: Result, say: Speaker) -> Chart | None:
 def learning(result: Result, say: Speaker) -> Chart | None:
     panels = [
         _learning_panel(result, say, "tokens", say("valid against tokens"), say("training tokens")),
-        _learning_panel(result, say, "seconds", say("valid against seconds"), say("seconds")),
+        _learning_panel(result, say, "seconds", say("valid against seconds"), say.by(facts.clock(result), "seconds")),
     ]
     if not panels[0].series:
         return None
@@ -57,7 +57,7 @@ def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
     waiting = say.by(facts.latency_unit(result), "latency at", context=formats.count(context))
     costs: list[tuple[str, str, Callable[[facts.Entry], float | None]]] = [
         (say("FLOPs per token"), ".3~s", lambda entry: entry.get("flops_per_token")),
-        (say("training seconds"), ".3~r", facts.training_seconds),
+        (say.by(facts.clock(result), "training seconds"), ".3~r", facts.training_seconds),
         (waiting, ".3~r", lambda entry: 1e3 * facts.latencies(entry).get(context, 0)),
     ]
     panels, fronts = [], []
@@ -101,7 +101,9 @@ def aspects(result: Result, say: Speaker) -> Chart | None:
     if not panels:
         return None
     tables = [_position_table(result, say) if p.title == say("positions") else curve_table(p) for p in panels]
-    return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables)
+    thin = any(line.draw == "thin" for panel in panels for line in panel.series)
+    remark = say("aspects remark") if thin else ""
+    return Chart("aspects", say("aspects chart"), panels, legend(result, panels), tables, remark)
 
 
 def score_title(result: Result, say: Speaker) -> str:
@@ -208,8 +210,13 @@ def _recall(result: Result, say: Speaker) -> Panel:
         result, say("recall"), Axis(say("distance"), format=",d"), Axis(say("recall axis"), format=".0%"),
         lambda entry: _pairs(facts.listed(entry, "aspects", "recall"), "distance", "accuracy"), log_y=False,
     )  # fmt: skip
+    edges = [
+        _series(entry, number, found, "thin") for number, entry in facts.scored(result) for edge in ("low", "high")
+        if (found := _pairs(facts.listed(entry, "aspects", "recall"), "distance", edge))
+    ]  # fmt: skip
     levels = {facts.dig(entry, "aspects", "chance") for _, entry in facts.scored(result)} - {None}
-    return replace(panel, rules=[Rule(say("chance"), y=value) for value in sorted(levels)])
+    rules = [Rule(say("chance"), y=value) for value in sorted(levels)]
+    return replace(panel, series=[*edges, *panel.series], rules=rules)
 
 
 def _throughput(result: Result, say: Speaker) -> Panel:

@@ -99,6 +99,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     if not facts.scored(result):
         blocks.append(Text(say("nothing finished"), "lead"))
     blocks.append(main_table(result, say))
+    if busy := details.busy(result, say):
+        blocks.append(Text(busy))
     if protocol.get("scored"):
         blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
     if protocol.get("level"):
@@ -201,7 +203,7 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
             Cell(formats.scaled(entry.get("flops_per_token"))),
             Cell(formats.count(facts.dig(entry, "cost", "tokens_per_second"))),
             Cell(formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B")),
-            Cell(formats.span(facts.latencies(entry).get(facts.common_context(result) or 0))),
+            Cell(facts.latency(entry, facts.common_context(result))),
         ],
         "chosen" if chosen else "",
     )

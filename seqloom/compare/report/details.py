@@ -89,7 +89,18 @@ def budget(protocol: Json, say: Speaker) -> str:
         return ""
     if kind == "flops":
         return formats.scaled(amount, "FLOPs")
-    return say(f"budget.{kind}", amount=formats.count(amount))
+    return say.by(str(protocol.get("clock")), f"budget.{kind}", amount=formats.count(amount))
+
+
+def busy(result: Result, say: Speaker) -> str:
+    """Which figures suffer from other work on the machine, and which did not settle; empty if there was none."""
+    sentences = []
+    if ratio := facts.dig(result, "timing", "busy"):
+        scores = say.by(str(facts.dig(result, "protocol", "budget", "kind")), "busy scores")
+        sentences += [say("busy", ratio=formats.fixed(ratio, 1)), scores]
+    if facts.unstable(result):
+        sentences.append(say("unstable"))
+    return say.sentences(*sentences)
 
 
 def _aspect(
@@ -144,10 +155,16 @@ def _dependency(entry: Entry, say: Speaker) -> Cell:
     found = facts.reach(entry)
     if not found:
         return Cell(formats.NONE)
+    if steps := facts.unlearned(entry):
+        return Cell(say("not learned", steps=formats.count(steps)))
     distance, longest = found
     if not distance:
         return Cell(say("reaches nothing"))
-    return Cell(say("reaches the end" if longest else "reaches", distance=formats.count(distance)))
+    text = say("reaches the end" if longest else "reaches", distance=formats.count(distance))
+    spread = facts.recalled_at(entry, distance)
+    return Cell(
+        text, say("recalled by", low=formats.percent(spread[0]), high=formats.percent(spread[1])) if spread else ""
+    )
 
 
 def _size(entry: Entry, say: Speaker) -> Cell:
@@ -160,10 +177,18 @@ def _training(entry: Entry, say: Speaker) -> Cell:
     points = sorted(facts.listed(entry, "aspects", "throughput"), key=lambda point: point["length"])
     points = [point for point in points if point.get("tokens_per_second") is not None]
     texts = [
-        say("speed at", speed=formats.scaled(point["tokens_per_second"]), length=formats.count(point["length"]))
+        say(
+            "speed at",
+            speed=_about(point) + formats.scaled(point["tokens_per_second"]),
+            length=formats.count(point["length"]),
+        )
         for point in (points[:1] + points[-1:] if len(points) > 1 else points)
     ]
     return Cell(texts[0] if texts else formats.NONE, texts[1] if len(texts) > 1 else "")
+
+
+def _about(point: Json) -> str:
+    return "≈ " if point.get("stable") is False else ""
 
 
 def _interpretability(entry: Entry, say: Speaker) -> Cell:

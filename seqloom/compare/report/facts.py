@@ -6,7 +6,7 @@ from statistics import fmean, median
 from typing import Any
 
 from seqloom.core.rows import Json
-from seqloom.pages.formats import places
+from seqloom.pages.formats import places, span
 
 Entry = Json
 Result = Json
@@ -101,6 +101,20 @@ def latencies(entry: Entry) -> dict[int, float]:
     return {point["context"]: point["seconds"] for point in points if point.get("seconds") is not None}
 
 
+def latency(entry: Entry, context: int | None) -> str:
+    """`0.41 ms`; `≈ 0.41 ms` where the measurement did not settle."""
+    points = [point for point in listed(entry, "cost", "latency") if point.get("context") == context]
+    text = span(latencies(entry).get(context or 0))
+    return f"≈ {text}" if points and points[0].get("stable") is False else text
+
+
+def unstable(result: Result) -> bool:
+    """Did any measurement of cost not settle?"""
+    found = [point for _, entry in scored(result) for point in listed(entry, "cost", "latency")]
+    found += [point for _, entry in scored(result) for point in listed(entry, "aspects", "throughput")]
+    return any(point.get("stable") is False for point in found)
+
+
 def common_context(result: Result) -> int | None:
     """The longest context at which every model was timed: some have a maximum context."""
     found = [set(times) for _, entry in scored(result) if (times := latencies(entry))]
@@ -110,6 +124,11 @@ def common_context(result: Result) -> int | None:
 def latency_unit(result: Result) -> str:
     """What latency is measured per: a token, a source, or a row."""
     return str(dig(result, "protocol", "latency_unit") or "token")
+
+
+def clock(result: Result) -> str:
+    """What seconds of training are: `cpu` or `wall` time."""
+    return str(dig(result, "protocol", "clock") or "wall")
 
 
 def task_title(result: Result) -> Pair:
@@ -213,9 +232,24 @@ def reach(entry: Entry) -> tuple[int, bool] | None:
     points = [point for point in listed(entry, "aspects", "recall") if point.get("accuracy") is not None]
     if not points:
         return None
-    level = (1 + (dig(entry, "aspects", "chance") or 0.0)) / 2
-    far = max((point["distance"] for point in points if point["accuracy"] > level), default=0)
+    far = max((point["distance"] for point in points if point["accuracy"] > _midpoint(entry)), default=0)
     return far, far == max(point["distance"] for point in points)
+
+
+def recalled_at(entry: Entry, distance: int) -> tuple[float, float] | None:
+    """The lowest and the highest recall over seeds; None with one seed."""
+    found = next((point for point in listed(entry, "aspects", "recall") if point["distance"] == distance), {})
+    return (found["low"], found["high"]) if found.get("low") is not None else None
+
+
+def unlearned(entry: Entry) -> int | None:
+    """The steps of a recall probe whose control failed: it was trained too briefly to say anything about distances."""
+    control = dig(entry, "aspects", "control", "accuracy")
+    return dig(entry, "aspects", "probe", "steps") if control is not None and control <= _midpoint(entry) else None
+
+
+def _midpoint(entry: Entry) -> float:
+    return float((1 + (dig(entry, "aspects", "chance") or 0.0)) / 2)
 
 
 def by_position(entry: Entry) -> tuple[Json | None, Json | None]:

@@ -6,7 +6,7 @@ import textwrap
 import unicodedata
 from typing import Any
 
-from seqloom.compare.report import facts
+from seqloom.compare.report import details, facts
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
@@ -57,6 +57,12 @@ def recommendation(result: Result, width: int = 80) -> list[str]:
     return text
 
 
+def notes(result: Result, width: int = 80) -> list[str]:
+    """What to know about the figures, with an empty line before it."""
+    busy = details.busy(result, speaker("en"))
+    return ["", *textwrap.wrap(busy, width)] if busy else []
+
+
 def use(result: Result) -> list[str]:
     """The command that uses the recommended model, on a line of its own, so that it can be copied."""
     found = facts.use(result)
@@ -80,7 +86,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
         "verdict": speaker("en").term("verdict", verdict),
         "params": formats.scaled(entry.get("parameters")),
         "tokens/s": formats.count(facts.dig(entry, "cost", "tokens_per_second")),
-        "latency": formats.span(facts.latencies(entry).get(context or 0)),
+        "latency": facts.latency(entry, context),
         "memory": formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B"),
     }
 

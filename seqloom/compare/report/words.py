@@ -93,6 +93,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "test": ("Test {metric}", "测试集{metric}"),
     "training tokens": ("Training tokens", "训练词元数"),
     "seconds": ("Seconds", "秒"),
+    "seconds.cpu": ("Seconds of CPU time", "CPU 时间（秒）"),
     "learning remark": (
         "Thick lines: mean over seeds. Thin lines: single seeds.",
         "粗线：各随机种子的均值。细线：单个随机种子。",
@@ -104,6 +105,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "front": ("Pareto front", "帕累托前沿"),
     "on the front": ("✓ on the Pareto front", "✓ 位于帕累托前沿"),
     "training seconds": ("Training time, s", "训练用时（秒）"),
+    "training seconds.cpu": ("Training, CPU seconds", "训练 CPU 时间（秒）"),
     "latency axis": ("Latency, ms per token", "延迟（毫秒/词元）"),
     "latency axis.row": ("Latency, ms per row", "延迟（毫秒/样本）"),
     "latency axis.source": ("Latency, ms per source", "延迟（毫秒/源文本）"),
@@ -163,6 +165,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "steps ahead": ("Steps ahead", "预测步"),
     "recall": ("Recall accuracy by distance", "回忆准确率随距离的变化"),
     "recall axis": ("Recall accuracy", "回忆准确率"),
+    "aspects remark": ("Recall: thin lines are the lowest and the highest seed.", "回忆：细线为最低和最高的随机种子。"),
     "distance": ("Distance in tokens", "距离（词元）"),
     "chance": ("chance level", "随机水平"),
     "throughput": ("Training speed by sequence length", "训练速度随序列长度的变化"),
@@ -214,6 +217,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "reaches": ("{distance} tokens", "{distance} 个词元"),
     "reaches the end": ("{distance} tokens, the longest tested", "{distance} 个词元（所测最长距离）"),
     "reaches nothing": ("none of the tested distances", "所测距离均未达到"),
+    "recalled by": ("recall there {low} to {high} over seeds", "各随机种子在该距离的回忆准确率 {low} 至 {high}"),
+    "not learned": (
+        "not learned in the {steps} steps given, so nothing can be said",
+        "在给定的 {steps} 步内未学会，无法判断",
+    ),
     "count of parameters": ("{count} parameters", "{count} 个参数"),
     "work": ("{work} FLOPs per token", "每词元 {work} FLOPs"),
     "speed at": ("{speed} tokens/s at {length}", "长度 {length}：{speed} 词元/秒"),
@@ -234,8 +242,11 @@ WORDS: dict[str, tuple[str, str]] = {
         "实心：用在原始文本上预训练的编码器初始化。空心：从头训练，样本、设置与预算相同。预训练：{taught}。",
     ),
     "reach remark": (
-        "Dependency: the longest distance at which recall accuracy is above the midpoint between chance and 1.",
-        "依赖距离：回忆准确率高于随机水平与 1 的中点的最远距离。",
+        "Dependency: the longest distance at which recall accuracy is above the midpoint between chance and 1, for a "
+        "small model of each kind in its own shape, trained briefly on a synthetic task (mean over seeds). It is not "
+        "learned if the model fails even at distance 1.",
+        "依赖距离：回忆准确率高于随机水平与 1 的中点的最远距离。用各架构自身形状的小模型在合成任务上短暂训练后测得，"
+        "取各随机种子的均值；若连距离 1 都答不对，则视为未学会。",
     ),
     # samples
     "samples remark": (
@@ -277,6 +288,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "budget": ("Training budget", "训练预算"),
     "budget.tokens": ("{amount} tokens", "{amount} 词元"),
     "budget.seconds": ("{amount} seconds", "{amount} 秒"),
+    "budget.seconds.cpu": ("{amount} seconds of CPU time", "{amount} 秒 CPU 时间"),
     "tuning": ("Tuning trials per model", "每个模型的调参试验次数"),
     "trial share": ("{trials}, each with {share} of the budget", "{trials}，每次使用预算的 {share}"),
     "none": ("none", "无"),
@@ -304,10 +316,33 @@ WORDS: dict[str, tuple[str, str]] = {
     "started": ("Started", "开始时间"),
     "time taken": ("Time", "用时"),
     "time value": (
-        "{wall} wall-clock; {training} of training in total, parallel jobs: {jobs}",
-        "实际用时 {wall}；训练合计 {training}，并行任务数 {jobs}",
+        "{wall} elapsed; {training} in training runs (with validation and scoring) and recall probes, parallel jobs: "
+        "{jobs}",
+        "实际用时 {wall}；各次训练（含验证与评分）和回忆测试合计 {training}，并行任务数 {jobs}",
     ),
-    "overhead": ("Overhead, relative to training time", "额外用时（相对于训练用时）"),
+    "overhead": (
+        "Worker time outside of runs (starting, measuring costs, waiting), relative to time in runs",
+        "工作进程在训练和测试之外的用时（启动、测量开销、等待），相对于其中的用时",
+    ),
+    "busy": (
+        "The machine was busy with other work: a final run took up to {ratio} times its CPU time. Elapsed times and "
+        "latencies may be longer than on an idle machine; speeds in tokens per second count CPU time and vary less.",
+        "运行期间机器还在处理其他任务：最终训练的实际用时最多达到其 CPU 时间的 {ratio} 倍。"
+        "实际用时和延迟可能比空闲机器上长；每秒词元数按 CPU 时间计算，受影响较小。",
+    ),
+    "unstable": (
+        "“≈” marks a measurement that did not settle within 5 % (repeated turns disagreed, or a longer context seemed "
+        "cheaper than a shorter one).",
+        "“≈”表示该测量未稳定在 5 % 以内（多次测量不一致，或较长上下文的开销看似低于较短上下文）。",
+    ),
+    "busy scores": (
+        "Scores are not affected, because the budget is not a time.",
+        "分数不受影响，因为预算不以时间计。",
+    ),
+    "busy scores.seconds": (
+        "Scores are hardly affected, because seconds of the budget are counted as CPU time.",
+        "分数几乎不受影响，因为预算的秒数按 CPU 时间计算。",
+    ),
     "versions": ("Versions", "版本"),
     "models caption": ("Configuration of each model", "各模型的配置"),
     "given": ("User options", "用户指定"),
