@@ -52,3 +52,4 @@ class Rules(Strict):
     seeds: int = Field(ge=1)
     seed: int = Field(ge=0)
     threads: int = Field(ge=1)
+    ladder: Literal["budget"] | None = None  # also train with smaller budgets
