@@ -34,6 +34,7 @@ class Found:
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: Json = field(default_factory=dict)
+    ladder: Json = field(default_factory=dict)
 
     @property
     def shown(self) -> list[str]:
@@ -79,6 +80,8 @@ def assemble(found: Found, protocol: Mapping[str, Any], wishes: Mapping[str, Any
         "tied": [name for name, v in verdicts.items() if v.verdict in ("tie", "unclear")],
         "timing": dict(timing),
     }
+    if found.ladder:
+        result["ladder"] = {key: value for key, value in found.ladder.items() if key != "entries"}
     result["recommendation"] = recommend(result, **wishes)
     return result
 
@@ -102,6 +105,8 @@ def _entry(found: Found, sized: Sized) -> Json:
         "runs": runs,
         "command": found.jobs[name][0]["command"],
     }
+    if found.ladder:
+        entry["ladder"] = found.ladder["entries"].get(name)
     if not failed:
         entry |= _summary(found, name, runs)
     return entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, details, facts
+from seqloom.compare.report import charts, details, facts, ladder
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
@@ -20,6 +20,7 @@ def document(result: Result, language: str) -> Document:
     sections: dict[str, list[Any]] = {
         "answer": [answer(result, say), use(result, say)],
         "results": results(result, say),
+        **({"ladder": ladder.section(result, say)} if ladder.measured(result) else {}),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
