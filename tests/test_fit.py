@@ -66,6 +66,7 @@ def test_training_lowers_the_loss_below_the_unigram_guess(book, out):
         ["train.optimizer=sgd", "train.rate=0.1"],
         ["train.schedule=constant"],
         ["train.schedule=inverse_sqrt"],
+        ["train.schedule=stable", "train.decay=0.5"],
         ["train.clip_by=value"],
         ["train.clip=0"],
         ["train.accumulate=2"],
@@ -306,6 +307,9 @@ def test_schedules_warm_up_and_come_down():
     assert cosine[0] < 0.2 and max(cosine) <= 1 and cosine[-1] == pytest.approx(0.1)
     assert SCHEDULES["constant"](0.5, 500, config) == 1
     assert SCHEDULES["inverse_sqrt"](0.5, 39, config) == pytest.approx(0.5)
+    stable = [SCHEDULES["stable"](step / 1000, step, config) for step in range(1001)]
+    assert stable[0] < 0.2 and stable[10:801] == [1.0] * 791 and stable[-1] == pytest.approx(0.1)
+    assert stable[850] == pytest.approx(0.1 + 0.9 * (1 - 0.5)) and stable[800:] == sorted(stable[800:], reverse=True)
 
 
 def test_optimizer_state_survives_a_file(book):

@@ -58,6 +58,10 @@ PretrainBudget = Annotated[
 Examples = Annotated[
     str, typer.Option(help="With --pretrain: numbers of labelled rows to train on, with and without it.")
 ]
+Ladder = Annotated[
+    str | None,
+    typer.Option(help="What changes with scale: budget also trains with 1/8, 1/4 and 1/2 of it, at 1.2 times the cost."),
+]
 Jobs = Annotated[int, typer.Option(min=1, help="Parallel processes; the cores are divided among them.")]
 On = Annotated[str, typer.Option(help="Where to run: local, or ray (a Ray cluster).")]
 Prefer = Annotated[str, typer.Option(help="Priority of the recommendation: quality, latency, memory or training.")]
@@ -90,6 +94,7 @@ def command(
     pretrain: Pretrain = None,
     pretrain_budget: PretrainBudget = None,
     examples: Examples = "100,400,1600",
+    ladder: Ladder = None,
     jobs: Jobs = 1,
     on: On = "local",
     prefer: Prefer = "quality",
@@ -108,8 +113,8 @@ def command(
     found = compare(
         data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
-        seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples, jobs=jobs,
-        on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming,
+        seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
+        ladder=ladder, jobs=jobs, on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming,
         columns=parse_columns(columns or ()), overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result

@@ -27,6 +27,7 @@ from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
+from seqloom.compare.ladder import LADDERS, Ladder
 from seqloom.compare.looks import agree, analysis
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files
@@ -80,6 +81,7 @@ def compare(
     pretrain: str | None = None,
     pretrain_budget: str | None = None,
     examples: str = EXAMPLES,
+    ladder: str | None = None,
     jobs: int = 1,
     on: str = "local",
     columns: Columns | None = None,
@@ -100,7 +102,8 @@ def compare(
     `columns`: names by role, like {"label": "stars"}. The default `task` is guessed from the data, the default `models`
     suit it, and `out` is named after the data.
     """
-    _check({"prefer": prefer, "on": on, "count": count}, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
+    words = {"prefer": prefer, "on": on, "count": count} | ({"ladder": ladder} if ladder else {})
+    _check(words, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch = watcher(quiet)
     overrides = [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
     names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
@@ -115,6 +118,7 @@ def compare(
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
         seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
+        ladder=ladder,  # type: ignore[arg-type]
     )  # fmt: skip
     wishes = _wishes(prefer, max_params, max_latency_ms, streaming)
     folder = Path(out) if out else _named_after(specs["train"])
@@ -127,7 +131,7 @@ def _wishes(prefer: str, max_params: str | int | None, max_latency_ms: float | N
 
 
 def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:
-    choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS}
+    choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS, "ladder": LADDERS}
     for option, value in words.items():
         if value not in choices[option]:
             raise UserError(f"--{option} {value}: choose one of {', '.join(choices[option])}")
@@ -216,6 +220,7 @@ class _Comparing:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
         self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models))
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
+        self.ladder = Ladder(self.jobs, field.entries) if plan.ladder else None
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.task.main_score.higher_is_better else min
         self.pool: Pool | None = None
@@ -242,9 +247,11 @@ class _Comparing:
     def work(self) -> Found:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
         more = self.transfer.count if self.transfer else 0
-        planned = len(entries) * (plan.trials + plan.seeds + 1 + more) + len(baselines) + 1
+        rungs, climbing = (self.ladder.count, self.ladder.amount) if self.ladder else (0, 0.0)
+        planned = len(entries) * (plan.trials + plan.seeds + 1 + more + rungs) + len(baselines) + 1
         names = [sized.entry.name for sized in entries]
-        self.watch.plan(names, planned, self.jobs.amount(len(entries), more), self.parallel)
+        amount = self.jobs.amount(len(entries), more) + len(entries) * climbing
+        self.watch.plan(names, planned, amount, self.parallel)
         found = Found(self.field.task, self.jobs.seeds)
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
@@ -252,6 +259,8 @@ class _Comparing:
             courses = list(threads.map(self._run_entry, entries, range(len(entries))))
         measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
                                             if r["state"] == "done"])  # fmt: skip
+        if self.ladder:
+            found.ladder = self.ladder.work([(c.sized, c.runs) for c in courses], self._submit, self._wait)
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:

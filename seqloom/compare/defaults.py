@@ -11,6 +11,7 @@ from seqloom.compare.plan import Plan
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Rows
 from seqloom.core.task import AnyTask
+from seqloom.lab import rungs
 from seqloom.lab.entries import Sized
 from seqloom.lab.rules import Budget
 from seqloom.train.loop import EVALUATIONS
@@ -51,6 +52,9 @@ def allot(plan: Plan, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str
     besides = (trials + finals) * (_START + EVALUATIONS * quick + brief) + finals * whole
     besides += len(entries) * (_PROBE + _COSTS)
     units = trials * plan.trial_share + finals
+    if plan.ladder:
+        units += finals * (rungs.cost(entries[0].config.train.decay) - 1)
+        besides += finals * len(rungs.RUNGS) * (_START + 2 * quick + brief + whole)
     seconds = max(_LEAST, (60 * plan.budget.amount * jobs - besides) / units)
     return Allotment(round(seconds, 1), (units * seconds + besides) / jobs)
 

@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from seqloom.compare.defaults import allot, per_run
+from seqloom.compare.ladder import tokens_within
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
@@ -17,6 +18,8 @@ from seqloom.lab.entries import OWN, Entry, Sized, check_options, parse_entries,
 from seqloom.lab.jobs import changed
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
+from seqloom.lab.rules import Budget
+from seqloom.lab.rungs import scheduled
 from seqloom.runs.build import blueprint
 from seqloom.runs.choosing import told
 from seqloom.runs.folder import RunFolder
@@ -42,7 +45,8 @@ class Field:
         jobs: int = 1,
         allotted: float | None = None,
     ) -> None:
-        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it."""
+        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it; with
+        a ladder, tokens per run, where the plan gives a time."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
@@ -57,7 +61,13 @@ class Field:
         self.target = plan.params or self._size_for_the_data([sized.entry for sized in trained])
         self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
-        self.allotted = self._allot(jobs, allotted, progress) if plan.budget.kind == "minutes" else None
+        self.allotted = None
+        if plan.ladder and plan.budget.kind in ("minutes", "seconds"):
+            self.allotted = self._in_tokens(jobs, allotted, progress)
+        elif plan.budget.kind == "minutes":
+            self.allotted = self._allot(jobs, allotted, progress)
+        if plan.ladder:
+            self.entries = [scheduled(sized, self.plan.budget) for sized in self.entries]
         for sized in self.entries:
             sized.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
         self.baselines = self._closed_form([sized for sized in own if sized.counts])
@@ -215,6 +225,20 @@ class Field:
                 "(--budget minutes=N to change)"
             )
         self.plan = self.plan.model_copy(update={"budget": per_run(known)})
+        return known
+
+    def _in_tokens(self, jobs: int, known: float | None, progress: Reporter) -> float:
+        """Tokens per run, in place of a time: only these have exact rungs."""
+        if known is None:
+            if self.plan.budget.kind == "minutes":
+                self._allot(jobs, None, progress)
+            seconds = self.plan.budget.amount
+            known, slowest = tokens_within(seconds, self.entries, self.task, self._rows, self.plan.threads)
+            progress.say(
+                f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 and "
+                "1/2 of that (--budget tokens=N to change)"
+            )
+        self.plan = self.plan.model_copy(update={"budget": Budget(kind="tokens", amount=known)})
         return known
 
     def _closed_form(self, named: list[Sized]) -> list[Sized]:

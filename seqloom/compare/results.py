@@ -37,6 +37,7 @@ class Found:
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: Json = field(default_factory=dict)
+    ladder: Json = field(default_factory=dict)
 
     @property
     def shown(self) -> list[str]:
@@ -87,6 +88,8 @@ def assemble(
         "best": next((name for name, v in verdicts.items() if v.verdict == "best"), None),
         "timing": {**timing, "busy": slowdown(entries)},
     }
+    if found.ladder:
+        result["ladder"] = {key: value for key, value in found.ladder.items() if key != "entries"}
     result["recommendation"] = recommend(result, **wishes)
     return result
 
@@ -117,6 +120,8 @@ def _entry(found: Found, sized: Sized) -> Json:
         "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in trials],
         "tuning": _tuning(found, sized),
     }
+    if found.ladder:
+        entry["ladder"] = found.ladder["entries"].get(name)
     return entry | (_summary(found, name, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
 
 

@@ -20,9 +20,9 @@ from seqloom.core.config import merge
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.lab import statistics
-from seqloom.lab.entries import Sized
+from seqloom.lab.entries import Sized, changed
 from seqloom.lab.job import Job, Result
-from seqloom.lab.jobs import FINALS, TRIALS, Jobs, changed
+from seqloom.lab.jobs import FINALS, TRIALS, Jobs
 from seqloom.runs.configure import configure
 from seqloom.runs.material import Material
 from seqloom.runs.registry import find_config

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from seqloom.core.choice import Choice
 from seqloom.core.config import merge, parse_overrides
@@ -137,6 +138,7 @@ _RECIPE = [  # training options that an entry may set for itself
     "beta1",
     "beta2",
     "schedule",
+    "decay",
     "warmup",
     "floor",
     "clip",
@@ -203,6 +205,11 @@ class Sized:
                 f"--budget {budget.kind}={budget.amount:g} gives {self.entry.name} {tokens:,} tokens per run, too few "
                 f"for one evaluation ({_LEAST_STEPS} steps of {step:,}); use at least {budget.kind}={need}"
             )
+
+
+def changed(section: Any, **changes: Any) -> Any:
+    """A validated copy of a configuration section with other values."""
+    return type(section).model_validate(section.model_dump() | changes)
 
 
 def sizes(model: SequenceModel) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from typing import Any
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
-from seqloom.lab import search
-from seqloom.lab.entries import Sized
+from seqloom.lab import rungs, search
+from seqloom.lab.entries import Sized, changed
 from seqloom.lab.job import Job
 from seqloom.lab.rules import Rules
 from seqloom.runs import durable
@@ -48,12 +48,23 @@ class Jobs:
         """A final run, scored on the test set too. The order of the entries rotates with the seed, so that it is not
         always the same one that runs last, alone on the machine."""
         config = self.configured(sized, seed, 1.0)
+        if self.rules.ladder and not sized.counts:
+            config = rungs.trunk(config)
         job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
             return job | {"title": "fitting", "size": 0.0, "turn": [TRIALS]}
         round_ = self.seeds.index(seed)
         turn = [FINALS, round_, (place - round_) % self.entries]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
+
+    def rung(self, sized: Sized, seed: int, place: int) -> Job:
+        """A run with a smaller budget, branched off a final run."""
+        name, share = rungs.RUNGS[place]
+        config = rungs.branch(self.configured(sized, seed, 1.0), share)
+        job = self.fit(config, sized, f"{name}-seed-{seed}", ["valid", "test"], self.hashes)
+        size, turn = share * config.train.decay, [FINALS, self.seeds.index(seed), self.entries]
+        branch = {"trunk": f"seed-{seed}", "place": place}
+        return job | {"title": f"seed {seed}, {name} of the budget", "size": size, "turn": turn, "branch": branch}
 
     def probe(self, sized: Sized) -> Job:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the
@@ -136,11 +147,6 @@ def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
     model = changed(sized.model, **{k: v for k, v in sections["model"].items() if k in own})
     config = sized.config.model_copy(update={"train": changed(sized.config.train, **sections["train"])})
     return Sized(sized.entry, config, model, sized.task, sized.pinned, sized.length)
-
-
-def changed(section: Any, **changes: Any) -> Any:
-    """A validated copy of a configuration section with other values."""
-    return type(section).model_validate(section.model_dump() | changes)
 
 
 def fit_command(config: RunConfig, folder: Path) -> str:

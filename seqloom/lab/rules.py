@@ -81,3 +81,4 @@ class Rules(Strict):
     seed: int = Field(ge=0)
     threads: int = Field(ge=1)
     margin: Margin = Margin(amount=0.01)
+    ladder: Literal["budget"] | None = None  # also train with smaller budgets

@@ -81,6 +81,7 @@ def _fit(job: Job) -> Result:
     from seqloom.core.progress import Silent
     from seqloom.lab.cost import peak_memory
     from seqloom.lab.search import hopeful
+    from seqloom.runs.branch import begin as begin_branch
     from seqloom.runs.fit import conduct
     from seqloom.runs.material import Material
     from seqloom.train.engine import Engine
@@ -89,6 +90,9 @@ def _fit(job: Job) -> Result:
     _delete_outdated(job)
     config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
     torch.set_num_threads(config.train.threads)
+    if (branch := job.get("branch")) and not (folder.path / "run.json").exists():
+        assert config.train.tokens is not None
+        begin_branch(folder, RunFolder(folder.path.parent / branch["trunk"]), branch["place"], config.train.tokens)
     reference = [(at, score) for at, score in job.get("reference") or ()]
     ready = folder.summary() is not None
     with peak_memory() as peak:

@@ -78,10 +78,11 @@ class Series:
     x: list[float]
     y: list[float]
     entry: int | None = None  # None: belongs to no entry
-    low: list[float | None] = field(default_factory=list)  # limits of an interval along x
+    low: list[float | None] = field(default_factory=list)  # limits of an interval along x (upright: along y)
     high: list[float | None] = field(default_factory=list)
-    draw: str = "both"  # line | points | both | thin | faint | front
+    draw: str = "both"  # line | points | both | thin | faint | front | band (a filled outline)
     open: list[bool] = field(default_factory=list)  # hollow markers
+    upright: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@
   function trace(series, panel, colour) {
     const style = styles[series.entry] || { symbol: "circle", dash: "2px,4px" };
     const hue = series.entry === null ? colour.soft : colour.hues[series.entry];
-    const quiet = series.draw === "thin" || series.draw === "faint" || series.draw === "front";
+    const quiet = series.draw === "band" || series.draw === "thin" || series.draw === "faint" || series.draw === "front";
     const value = (axis, letter) => `${plain(axis.title)}: %{${letter}:${axis.format}}${plain(axis.unit)}`;
     const sides = panel.y.named ? [value(panel.x, "x")] : [value(panel.x, "x"), value(panel.y, "y")];
     const drawn = {
       type: "scatter", x: series.x, y: series.y, showlegend: false, cliponaxis: false, visible: !hidden.has(series.entry),
-      mode: { line: "lines", thin: "lines", front: "lines", both: "lines+markers" }[series.draw] || "markers",
+      mode: { line: "lines", thin: "lines", front: "lines", band: "lines", both: "lines+markers" }[series.draw] || "markers",
       line: { color: hue, width: series.draw === "thin" ? 1 : series.draw === "front" ? 1.5 : 2.5, dash: style.dash },
       opacity: series.draw === "thin" ? 0.4 : series.draw === "faint" ? 0.5 : 1,
       hoverinfo: quiet ? "skip" : undefined,
@@ -34,15 +34,17 @@
     };
     if (series.draw === "thin") drawn.line.dash = "solid";
     if (series.draw === "front") drawn.line.shape = "hv";
+    if (series.draw === "band") Object.assign(drawn, { fill: "toself", fillcolor: hue, opacity: 0.16, line: { width: 0 } });
     const wider = style.symbol.startsWith("triangle") ? 1.25 : 1; // a triangle of the same width looks smaller
     const size = series.draw === "faint" ? 5 : wider * (series.draw === "points" ? 11 : 9);
     const symbols = series.open.length ? series.open.map((open) => style.symbol + (open ? "-open" : "")) : style.symbol;
     drawn.marker = { color: hue, size, symbol: series.draw === "faint" ? "circle" : symbols };
     if (!series.open.length) drawn.marker.line = { width: series.draw === "faint" ? 0 : 1, color: colour.card };
     if (series.low.length && series.low[0] !== null && series.high[0] !== null) {
-      drawn.error_x = {
+      const middle = series.upright ? series.y : series.x;
+      drawn[series.upright ? "error_y" : "error_x"] = {
         type: "data", symmetric: false, color: hue, thickness: 2, width: 5,
-        array: series.high.map((high, i) => high - series.x[i]), arrayminus: series.low.map((low, i) => series.x[i] - low),
+        array: series.high.map((high, i) => high - middle[i]), arrayminus: series.low.map((low, i) => middle[i] - low),
       };
     }
     return drawn;

@@ -45,7 +45,7 @@ from seqloom.train.transfer import freeze, transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
 _BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
-_FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "threads", "tensorboard", "device"}
+_FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "keep_at", "threads", "tensorboard", "device"}
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,15 @@ class RunFolder:
             kept = [e for e in self.metrics() if e.get("step", 0) <= (validated if "valid" in e else step)]
             durable.write_file(self._metrics, b"".join(durable.to_json(entry) + b"\n" for entry in kept))
 
-    def save_checkpoint(self, step: int, files: Mapping[str, Content], keep: int, best: int | None) -> None:
-        """Publish a checkpoint, then remove all but the latest `keep` intact ones and the best."""
+    def save_checkpoint(
+        self, step: int, files: Mapping[str, Content], keep: int, best: int | None, kept: Collection[int] = ()
+    ) -> None:
+        """Publish a checkpoint, then remove all but the latest `keep` intact ones, the best, and those of the steps
+        `kept`."""
         log.sync_file(self._metrics)
         durable.publish(self._step_folder(step), files)
         self._intact.add(step)
-        self._prune(max(1, keep), best)
+        self._prune(max(1, keep), {best, *kept})
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """All checkpoints by step, latest first; not verified."""
@@ -162,12 +165,12 @@ class RunFolder:
         durable.verify(place)
         return place
 
-    def _prune(self, keep: int, best: int | None) -> None:
+    def _prune(self, keep: int, spared: Collection[int | None]) -> None:
         intact, excess = 0, []
         for step, path in self.checkpoints():
             if intact < keep:
                 intact += self._is_intact(step, path)
-            elif step != best:
+            elif step not in spared:
                 excess.append((step, path))
         for step, path in reversed(excess):
             durable.remove(path)

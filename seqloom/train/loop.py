@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -57,7 +57,9 @@ class Store(Protocol):
 
     def log(self, entry: Json) -> None: ...
     def trim_metrics(self, step: int, validated: int | None = None) -> None: ...
-    def save_checkpoint(self, step: int, files: Mapping[str, bytes], keep: int, best: int | None) -> None: ...
+    def save_checkpoint(
+        self, step: int, files: Mapping[str, bytes], keep: int, best: int | None, kept: Collection[int]
+    ) -> None: ...
 
 
 class Objective(nn.Module):
@@ -84,6 +86,7 @@ class Progress:
     stale: int = 0  # validations since the best one
     evaluated: int = 0  # step of the last validation
     evaluated_share: float = 0.0  # fraction of the budget spent at the last validation
+    kept: list[int] = field(default_factory=list)  # steps of the checkpoints of `train.keep_at`
 
 
 class Trainer:
@@ -135,7 +138,7 @@ class Trainer:
                 due = self._due()
                 if due:
                     self.evaluate(valid)
-                if stop or due or self._should_save():
+                if self._keeps() or stop or due or self._should_save():
                     self.save()
                     self.clock.restart()  # validation and saving do not count as training time
                 if stop:
@@ -179,7 +182,9 @@ class Trainer:
         score, selected_by = scores[self.task.metric], self.task.selected_by
         value, sign = scores[selected_by.name], -1.0 if selected_by.higher_is_better else 1.0
         better = math.isfinite(value) and (self.progress.best is None or sign * value < sign * self.progress.best)
-        if better:
+        if self.config.schedule == "stable" and self.share() < 1:
+            pass  # a rate that has not decayed yet says little about the end: the last weights are the result
+        elif better:
             self.progress.best, self.progress.best_step, self.progress.stale = value, self.progress.step, 0
         elif value != self.progress.best:  # a score that stays at its lowest says nothing yet
             self.progress.stale += 1
@@ -212,7 +217,8 @@ class Trainer:
                 "optimizer.safetensors": save(moments),
                 "progress.json": json.dumps(asdict(self.progress) | {"world": self.engine.world}).encode(),
             } | {f"process-{rank}.safetensors": blob for rank, blob in enumerate(processes)}
-            self.folder.save_checkpoint(self.progress.step, files, self.config.keep, self.progress.best_step)
+            best, kept = self.progress.best_step, self.progress.kept
+            self.folder.save_checkpoint(self.progress.step, files, self.config.keep, best, kept)
         self.engine.wait()
 
     def restore(self, path: Path) -> None:
@@ -263,6 +269,13 @@ class Trainer:
 
     def _should_save(self) -> bool:
         return bool(self.config.save_every) and self.progress.step % self.config.save_every == 0
+
+    def _keeps(self) -> bool:
+        """Whether the checkpoint of this step is to be kept for good."""
+        marks = sorted(self.config.keep_at)[len(self.progress.kept) :]
+        passed = [self.progress.step for mark in marks if self.progress.tokens >= mark]
+        self.progress.kept += passed
+        return bool(passed)
 
     def _report(self, facts: dict[str, float]) -> None:
         p, loss = self.progress, facts["loss"]

@@ -187,4 +187,14 @@ def _inverse_sqrt(share: float, step: int, c: TrainConfig) -> float:
     return _constant(share, step, c) * max(c.floor, min(1.0, math.sqrt(max(1, c.warmup) / (step + 1))))
 
 
-SCHEDULES = {"constant": _constant, "cosine": _cosine, "inverse_sqrt": _inverse_sqrt}
+def _stable(share: float, step: int, c: TrainConfig) -> float:
+    """Warm-up, stable, decay: until its decay begins, a run does what a run with any larger budget does.
+
+    The decay is 1 - sqrt (Hägele et al. 2024, section 3: better than linear, and as good as cosine from a fifth of the
+    budget on). The warm-up is in steps alone, since a share of the budget would tell budgets apart.
+    """
+    decayed = min(1.0, max(0.0, (share - (1 - c.decay)) / c.decay))
+    return min(1.0, (step + 1) / (c.warmup + 1)) * (c.floor + (1 - c.floor) * (1 - math.sqrt(decayed)))
+
+
+SCHEDULES = {"constant": _constant, "cosine": _cosine, "inverse_sqrt": _inverse_sqrt, "stable": _stable}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -98,4 +98,6 @@ class _Nowhere:
 
     def log(self, entry: Json) -> None: ...
     def trim_metrics(self, step: int, validated: int | None = None) -> None: ...
-    def save_checkpoint(self, step: int, files: Mapping[str, bytes], keep: int, best: int | None) -> None: ...
+    def save_checkpoint(
+        self, step: int, files: Mapping[str, bytes], keep: int, best: int | None, kept: Collection[int]
+    ) -> None: ...

@@ -30,8 +30,11 @@ class TrainConfig(Strict):
     momentum: float = Field(0.95, ge=0, lt=1, description="momentum of sgd and muon")
     beta1: float = Field(0.9, ge=0, lt=1, description="adamw: decay rate of the first moment")
     beta2: float = Field(0.99, ge=0, lt=1, description="adamw: decay rate of the second moment")
-    schedule: Literal["constant", "cosine", "inverse_sqrt"] = Field("cosine", description="learning-rate schedule")
-    warmup: int = Field(100, ge=0, description="steps of linear warm-up (at most a tenth of the budget)")
+    schedule: Literal["constant", "cosine", "inverse_sqrt", "stable"] = Field(
+        "cosine", description="learning-rate schedule; stable: constant, then a decay at the end"
+    )
+    decay: float = Field(0.2, gt=0, le=1, description="stable: share of the budget over which the rate decays")
+    warmup: int = Field(100, ge=0, description="steps of linear warm-up (at most a tenth of the budget, but for stable)")
     floor: float = Field(0.0, ge=0, le=1, description="minimum learning rate, as a fraction of the peak")
     clip: float = Field(1.0, ge=0, description="gradient clipping threshold; 0: no clipping")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the global norm of the gradient, or each value")
@@ -43,6 +46,7 @@ class TrainConfig(Strict):
     log_every: int = Field(10, ge=1, description="steps between log entries in metrics.jsonl")
     patience: int = Field(0, ge=0, description="stop after N validations without improvement; 0: never")
     keep: int = Field(2, ge=1, description="latest checkpoints to keep, in addition to the best")
+    keep_at: tuple[int, ...] = Field((), description="training tokens after which a checkpoint is kept for good")
     seed: int = Field(0, ge=0, lt=2**63, description="random seed")
     threads: int = Field(0, ge=0, description="CPU threads; 0: torch's default")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto: a GPU if available")

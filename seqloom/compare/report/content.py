@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, details, facts, tuning
+from seqloom.compare.report import charts, details, facts, ladder, tuning
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
@@ -21,6 +21,7 @@ def document(result: Result, language: str) -> Document:
         "answer": [answer(result, say), use(result, say), charts.forest(result, say)],
         "results": results(result, say),
         "reasons": reasons(result, say),
+        **({"ladder": ladder.section(result, say)} if ladder.measured(result) else {}),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],

@@ -1,0 +1,114 @@
+"""What changes with scale: score against budget, the curve of each model, and who is ahead with more of it."""
+
+from __future__ import annotations
+
+from seqloom.compare.report import charts, facts
+from seqloom.compare.report.facts import Entry, Result
+from seqloom.core.rows import Json
+from seqloom.pages import formats
+from seqloom.pages.blocks import Axis, Block, Cell, Chart, Column, Panel, Row, Rule, Series, Table, Text
+from seqloom.pages.words import Speaker
+
+
+def measured(result: Result) -> bool:
+    return any(facts.listed(entry, "ladder", "points") for _, entry in facts.scored(result))
+
+
+def section(result: Result, say: Speaker) -> list[Block | None]:
+    """Sentences about every pair and every model, then the chart with its numbers."""
+    if not measured(result):
+        return []
+    pairs = [_pair(result, pair, say) for pair in facts.listed(result, "ladder", "pairs")]
+    reached = [_reached(result, entry, say) for _, entry in facts.scored(result) if facts.dig(entry, "ladder")]
+    lead = [Text(sentence, "lead") for sentence in pairs if sentence]
+    return [*lead, *(Text(sentence) for sentence in reached if sentence), chart(result, say)]
+
+
+def chart(result: Result, say: Speaker) -> Chart:
+    bands, lines, points, rows = [], [], [], []
+    for number, entry in facts.scored(result):
+        name = str(entry["name"])
+        found, drawn = facts.listed(entry, "ladder", "points"), facts.listed(entry, "ladder", "curve")
+        sure = [point for point in drawn if point.get("low") is not None]
+        if sure:
+            x = [point["at"] for point in sure]
+            edge = [point["high"] for point in sure] + [point["low"] for point in reversed(sure)]
+            bands.append(Series(name, x + x[::-1], edge, number, draw="band"))
+        if drawn:
+            lines.append(Series(name, [p["at"] for p in drawn], [p["middle"] for p in drawn], number, draw="line"))
+        if found:
+            scores = [point["score"] for point in found]
+            ends = [[score.get(end) for score in scores] for end in ("low", "high")]
+            at, means = [point["at"] for point in found], [score["mean"] for score in scores]
+            points.append(Series(name, at, means, number, *ends, draw="points", upright=True))
+        rows += _rows(result, number, entry, say)
+    series = [*bands, *lines, *points]
+    across = charts.ticks([x for line in series for x in line.x])
+    axis = Axis(say.term("ladder axis", _over(result)), True, across, ".3~s")
+    full = facts.dig(result, "ladder", "full")
+    rules = [Rule(say("ladder full"), x=full)] if full else []
+    panel = Panel("", axis, Axis(charts.score_title(result, say)), series, rules)
+    columns = [Column(say("model"), number=False), Column(say.term("ladder axis", _over(result))),
+               Column(say("score")), Column(say("ladder kind"), number=False)]  # fmt: skip
+    share = formats.percent(facts.dig(result, "ladder", "confidence"))
+    remark = say("ladder remark", share=share)
+    table = Table(say("ladder chart"), columns, rows)
+    return Chart("ladder", say("ladder chart"), [panel], charts.legend(result, [panel]), [table], remark)
+
+
+def _rows(result: Result, number: int, entry: Entry, say: Speaker) -> list[Row]:
+    places = facts.decimals(result)
+    name = Cell(str(entry["name"]), entry=number)
+    kinds = [(point["at"], point["score"], "mean", "ladder measured") for point in facts.listed(entry, "ladder", "points")]
+    predicted = facts.listed(entry, "ladder", "predicted")
+    kinds += [(point["at"], point, "middle", "ladder predicted") for point in predicted]
+    return [
+        Row([name, Cell(_amount(result, at, say)), Cell(formats.fixed(found.get(key), places), _around(found, places)),
+             Cell(say(kind))])
+        for at, found, key, kind in kinds
+    ]  # fmt: skip
+
+
+def _around(found: Json, places: int) -> str:
+    low, high = found.get("low"), found.get("high")
+    return "" if low is None or high is None else f"{formats.fixed(low, places)}–{formats.fixed(high, places)}"
+
+
+def _pair(result: Result, pair: Json, say: Speaker) -> str:
+    """Who of two is ahead with ten times the budget, and where that changes; or that it cannot be told."""
+    verdict, first, second = str(pair.get("verdict")), str(pair.get("first")), str(pair.get("second"))
+    end = _amount(result, _end(result), say)
+    if verdict == "unclear" or pair.get("ahead") not in ("first", "second"):
+        return say("ladder unclear", first=first, second=second, end=end)
+    ahead, behind = (first, second) if pair["ahead"] == "first" else (second, first)
+    where = {key: _amount(result, pair.get(key), say) for key in ("at", "low", "high")}
+    return say(f"ladder {verdict}", ahead=ahead, behind=behind, end=end, **where)
+
+
+def _reached(result: Result, entry: Entry, say: Speaker) -> str:
+    """What a model is expected to reach with ten times the budget, or why no curve was fitted."""
+    if problem := facts.dig(entry, "ladder", "problem"):
+        return say(f"ladder problem {problem}", name=entry["name"])
+    predicted = facts.listed(entry, "ladder", "predicted")
+    if not predicted:
+        return ""
+    places, last = facts.decimals(result), predicted[-1]
+    shown = {key: formats.fixed(last[key], places) for key in ("middle", "low", "high")}
+    times = formats.short(last["at"] / facts.dig(result, "ladder", "full"))
+    return say("ladder reached", name=entry["name"], times=times, end=_amount(result, last["at"], say), **shown)
+
+
+def _over(result: Result) -> str:
+    return str(facts.dig(result, "ladder", "over") or "tokens")
+
+
+def _end(result: Result) -> float | None:
+    full, times = facts.dig(result, "ladder", "full"), facts.listed(result, "ladder", "times")
+    return full * times[-1] if full and times else None
+
+
+def _amount(result: Result, value: float | None, say: Speaker) -> str:
+    """`9 M tokens`"""
+    if _over(result) == "flops":
+        return formats.scaled(value, "FLOPs")
+    return say("budget.tokens", amount=formats.scaled(value))
