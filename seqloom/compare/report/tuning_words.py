@@ -30,7 +30,8 @@ TUNING: dict[str, tuple[str, str]] = {
     "order item": (
         "{name} is {distance} behind {best} on the validation set, and twice as many trials are expected to gain it "
         "about {gain}, as much as the step from half of its trials to all of them did on average",
-        "{name} 在验证集上落后 {best} {distance}，试验次数加倍预计可使它提升约 {gain}（与从一半试验增至全部试验的平均提升相同）",
+        "{name} 在验证集上落后 {best} {distance}，试验次数加倍预计可使它提升约 {gain}"
+        "（与从一半试验增至全部试验的平均提升相同）",
     ),
     "edge told high": (
         "The best trial of {name} has the highest learning-rate multiplier that was tried with {optimizer} ({scale}): "
