@@ -297,7 +297,7 @@ class _Comparing:
         trials: list[Json] = []
         first = search.first_settings(sized.config.train, sized.config.model, bool(depths))
         lower = self.better is min
-        proposals = search.rounds(self.plan.trials, first, sized.pinned, self.plan.seed, lower, list(depths))
+        proposals = search.rounds(self.plan.trials, first, sized.pinned, lower, list(depths))
         proposed = next(proposals)
         reference: search.Curve = []
         while True:

@@ -59,7 +59,9 @@ def chart(result: Result, say: Speaker) -> Chart:
 def _rows(result: Result, number: int, entry: Entry, say: Speaker) -> list[Row]:
     places = facts.decimals(result)
     name = Cell(str(entry["name"]), entry=number)
-    kinds = [(point["at"], point["score"], "mean", "ladder measured") for point in facts.listed(entry, "ladder", "points")]
+    kinds = [
+        (point["at"], point["score"], "mean", "ladder measured") for point in facts.listed(entry, "ladder", "points")
+    ]
     predicted = facts.listed(entry, "ladder", "predicted")
     kinds += [(point["at"], point, "middle", "ladder predicted") for point in predicted]
     return [
