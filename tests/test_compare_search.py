@@ -253,7 +253,7 @@ def test_an_edge_that_is_left_is_flagged() -> None:
     assert "best trial of a has the highest learning-rate multiplier that was tried with muon (3)" in told[0]
     assert "best trial of b has the lowest" in told[1] and "of d has the only" in told[2]
     page = markdown(result, "en")
-    assert all(sentence in page for sentence in ("highest tried", "lowest tried", "the only one tried"))
+    assert all(sentence in page for sentence in ("highest tried with", "lowest tried with", "only one tried with"))
     assert "已试的最高值" in markdown(result, "zh")
 
 
@@ -282,7 +282,10 @@ def test_expected_best_curves_are_drawn_with_their_intervals() -> None:
     assert chart is not None
     drawn = [line.draw for line in chart.panels[1].series]
     assert drawn.count("thin") == 8 and drawn.count("both") == 4
-    assert "| Trials | lstm | gru | gpt | rnn |" in markdown(example(), "en")
+    page = markdown(example(), "en")
+    assert "| Trials | lstm (95 % interval) | gru (95 % interval) |" in page
+    point = example()["entries"][0]["tuning"]["expected"][1]
+    assert f"| 2 | {point['mean']:.3f} ({point['low']:.3f}–{point['high']:.3f}) |" in page
 
 
 def test_an_older_result_is_shown_without_what_it_does_not_have() -> None:

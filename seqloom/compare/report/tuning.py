@@ -96,7 +96,7 @@ def chart(result: Result, say: Speaker) -> Chart | None:
     panels = [panel for panel in (_scales(result, say), _expected(result, say)) if panel is not None]
     if not panels:
         return None
-    tables = [charts.curve_table(panel) for panel in panels if panel.title == say("expected best")]
+    tables = [_expected_table(result, say)] if panels[-1].title == say("expected best") else []
     remark = _joined(say, say("search chart remark"), _expected_remark(result, say) if tables else "")
     return Chart("search", say("search chart"), panels, charts.legend(result, panels), tables, remark=remark)
 
@@ -136,6 +136,25 @@ def _expected(result: Result, say: Speaker) -> Panel | None:
     marks = [(float(n), formats.count(n)) for n in range(1, round(most) + 1, max(1, round(most / 8)))]
     axis = Axis(say("number of trials"), ticks=marks, format=",d")
     return Panel(say("expected best"), axis, Axis(charts.validation_title(result, say)), [*limits, *means])
+
+
+def _expected_table(result: Result, say: Speaker) -> Table:
+    found = [(entry, facts.listed(entry, "tuning", "expected")) for _, entry in _told(result)]
+    found = [(entry, points) for entry, points in found if len(points) > 1]
+    places = formats.places(point["mean"] for _, points in found for point in points)
+    rows = [
+        Row([Cell(formats.count(n + 1)), *(_expected_cell(points[n] if n < len(points) else {}, places)
+                                           for _, points in found)])
+        for n in range(max(len(points) for _, points in found))
+    ]  # fmt: skip
+    share = say("expected interval", share=formats.percent(facts.dig(result, "protocol", "confidence")))
+    columns = [Column(say("number of trials")), *(Column(str(entry["name"]), share) for entry, _ in found)]
+    return Table(say("expected best"), columns, rows)
+
+
+def _expected_cell(point: Json, places: int) -> Cell:
+    ends = "–".join(formats.fixed(point[end], places) for end in ("low", "high")) if point else ""
+    return Cell(formats.fixed(point.get("mean"), places), ends)
 
 
 def _expected_remark(result: Result, say: Speaker) -> str:

@@ -10,10 +10,10 @@ TUNING: dict[str, tuple[str, str]] = {
     ),
     "search order": (
         "First came the model's own settings, then quasi-random points, the same for every model. In the last third of "
-        "the trials, a best trial with the highest or lowest learning-rate multiplier so far was followed by one "
-        "beyond it. Options set by the user were not varied.",
-        "首先是模型自身的设置，然后是准随机点，各模型相同。在最后三分之一的试验中，若目前最佳试验的学习率倍数处于已试范围的边缘，"
-        "就接着尝试范围之外的倍数。用户指定的选项保持不变。",
+        "the trials, a best trial with the highest or lowest learning-rate multiplier tried with its optimizer was "
+        "followed by one beyond it. Options set by the user were not varied.",
+        "首先是模型自身的设置，然后是准随机点，各模型相同。在最后三分之一的试验中，若目前最佳试验的学习率倍数"
+        "是其优化器下已试的最高或最低值，就接着尝试范围之外的倍数。用户指定的选项保持不变。",
     ),
     "order unknown": (
         "Whether more tuning would change the order cannot be told: fewer than {count} trials finished ({names}).",
@@ -48,9 +48,9 @@ TUNING: dict[str, tuple[str, str]] = {
         "others may be better.",
         "{name} 的最佳试验所用的 {optimizer} 只试过一个学习率倍数（{scale}），其他倍数也许更好。",
     ),
-    "edge.high": ("highest tried", "已试的最高值"),
-    "edge.low": ("lowest tried", "已试的最低值"),
-    "edge.both": ("the only one tried", "只试过这一个"),
+    "edge.high": ("highest tried with its optimizer", "该优化器下已试的最高值"),
+    "edge.low": ("lowest tried with its optimizer", "该优化器下已试的最低值"),
+    "edge.both": ("the only one tried with its optimizer", "该优化器下只试过这一个"),
     "edge.inside": ("inside what was tried", "在已试范围之内"),
     "tried caption": ("What each model tried", "各模型试过的设置"),
     "tried": ("tried", "已试"),
@@ -68,6 +68,7 @@ TUNING: dict[str, tuple[str, str]] = {
         "over resampled trials.",
         "预期最佳：从全部试验中随机取这么多次时最佳分数的均值。细线：对试验重采样得到的 {share} 区间。",
     ),
+    "expected interval": ("{share} interval", "{share} 区间"),
     "when stopped": ("when stopped", "终止时"),
     "scale": ("Learning-rate multiplier", "学习率倍数"),
     "trials": ("All trials", "全部试验"),
