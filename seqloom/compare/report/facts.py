@@ -238,7 +238,7 @@ def reach(entry: Entry) -> tuple[int, bool] | None:
 
 def recalled_at(entry: Entry, distance: int) -> tuple[float, float] | None:
     """The lowest and the highest recall over seeds; None with one seed."""
-    found = next((point for point in listed(entry, "aspects", "recall") if point["distance"] == distance), {})
+    found: Json = next((point for point in listed(entry, "aspects", "recall") if point["distance"] == distance), {})
     return (found["low"], found["high"]) if found.get("low") is not None else None
 
 
