@@ -30,10 +30,16 @@ def power(draw: np.random.Generator) -> Loss:
 
 def broken(draw: np.random.Generator) -> Loss:
     """The exponent turns smoothly into 0.4 to 1.3 times itself (Caballero et al. 2023)."""
-    alpha, offset, where = draw.uniform(0.05, 0.7), draw.uniform(0.2, 0.9), np.exp(draw.uniform(np.log(1 / 8), np.log(4)))
+    alpha, offset, where = (
+        draw.uniform(0.05, 0.7),
+        draw.uniform(0.2, 0.9),
+        np.exp(draw.uniform(np.log(1 / 8), np.log(4))),
+    )
     turn, sharp = alpha * (draw.uniform(0.4, 1.3) - 1), draw.uniform(0.5, 1.5)
     scale = (1 + where ** (-1 / sharp)) ** (turn * sharp)
-    return lambda n: 2.0 * (offset + (1 - offset) * n**-alpha * (1 + (n / where) ** (1 / sharp)) ** (-turn * sharp) * scale)
+    return lambda n: (
+        2.0 * (offset + (1 - offset) * n**-alpha * (1 + (n / where) ** (1 / sharp)) ** (-turn * sharp) * scale)
+    )
 
 
 def saturating(draw: np.random.Generator) -> Loss:
@@ -72,14 +78,18 @@ def orders(family: str, pairs: int, seeds: int, seed: int = 1) -> Iterator[bool 
     draw = np.random.default_rng(seed)
     for number in range(pairs):
         losses = [FAMILIES[family](draw), FAMILIES[family](draw)]
-        noise, factor = float(np.exp(draw.uniform(np.log(0.001), np.log(0.015)))), 1 + 0.1 * draw.standard_normal()
-        close = [losses[0], lambda n, other=losses[1], by=factor * losses[0](1.0) / losses[1](1.0): other(n) * by]
+        noise, gap = float(np.exp(draw.uniform(np.log(0.001), np.log(0.015)))), 0.1 * draw.standard_normal()
+        close = [losses[0], _scaled(losses[1], (1 + gap) * losses[0](1.0) / losses[1](1.0))]
         curves = [Curve(ladder(loss, noise, seeds, draw), seed=2 * number + k) for k, loss in enumerate(close)]
         if any(curve.problem for curve in curves):
             continue
         found = crossing(*curves)
         truth = "first" if close[0](TIMES[-1]) < close[1](TIMES[-1]) else "second"
         yield None if found.ahead is None else found.ahead == truth
+
+
+def _scaled(loss: Loss, by: float) -> Loss:
+    return lambda n: by * loss(n)
 
 
 def main() -> None:
@@ -92,10 +102,14 @@ def main() -> None:
     print(f"| curves | {head} | order at {TIMES[-1]}x named | of these right |")
     print("|---|" + "---:|" * (2 * len(TIMES) + 2))
     for family in FAMILIES:
-        inside, widths = (np.array(part, float) for part in zip(*coverage(family, asked.curves, asked.seeds), strict=True))
+        inside, widths = (
+            np.array(part, float) for part in zip(*coverage(family, asked.curves, asked.seeds), strict=True)
+        )
         named = list(orders(family, asked.curves, asked.seeds))
         told = [right for right in named if right is not None]
-        cells = [f"{100 * inside[:, k].mean():.0f} % | {100 * np.median(widths[:, k]):.0f} %" for k in range(len(TIMES))]
+        cells = [
+            f"{100 * inside[:, k].mean():.0f} % | {100 * np.median(widths[:, k]):.0f} %" for k in range(len(TIMES))
+        ]
         right = f"{100 * np.mean(told):.0f} %" if told else "–"
         print(f"| {family} | {' | '.join(cells)} | {100 * len(told) / len(named):.0f} % | {right} |")
 

@@ -54,7 +54,9 @@ Examples = Annotated[
 ]
 Ladder = Annotated[
     str | None,
-    typer.Option(help="What changes with scale: budget also trains with 1/8, 1/4 and 1/2 of it, at 1.2 times the cost."),
+    typer.Option(
+        help="What changes with scale: budget also trains with 1/8, 1/4 and 1/2 of it, at 1.2 times the cost."
+    ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Parallel processes; the cores are divided among them.")]
 On = Annotated[str, typer.Option(help="Where to run: local, or ray (a Ray cluster).")]

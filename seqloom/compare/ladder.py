@@ -1,6 +1,6 @@
 """What changes with scale: every final run is branched at 1/8, 1/4 and 1/2 of the budget, and a curve is fitted.
 
-    DIR/runs/ENTRY/eighth-seed-1, quarter-seed-1, half-seed-1    the rungs of seed-1, each a run folder
+DIR/runs/ENTRY/eighth-seed-1, quarter-seed-1, half-seed-1    the rungs of seed-1, each a run folder
 """
 
 from __future__ import annotations

@@ -32,7 +32,9 @@ class TrainConfig(Strict):
         "cosine", description="learning-rate schedule; stable: constant, then a decay at the end"
     )
     decay: float = Field(0.2, gt=0, le=1, description="stable: share of the budget over which the rate decays")
-    warmup: int = Field(100, ge=0, description="steps of linear warm-up (at most a tenth of the budget, but for stable)")
+    warmup: int = Field(
+        100, ge=0, description="steps of linear warm-up (at most a tenth of the budget, but for stable)"
+    )
     floor: float = Field(0.0, ge=0, le=1, description="minimum learning rate, as a fraction of the peak")
     clip: float = Field(1.0, ge=0, description="gradient clipping threshold; 0: no clipping")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the global norm of the gradient, or each value")
