@@ -89,12 +89,12 @@ def _reached(result: Result, entry: Entry, say: Speaker) -> str:
     """What a model is expected to reach with ten times the budget, or why no curve was fitted."""
     if problem := facts.dig(entry, "ladder", "problem"):
         return say(f"ladder problem {problem}", name=entry["name"])
-    predicted = facts.listed(entry, "ladder", "predicted")
-    if not predicted:
+    predicted, full = facts.listed(entry, "ladder", "predicted"), facts.dig(result, "ladder", "full")
+    if not predicted or not full:
         return ""
     places, last = facts.decimals(result), predicted[-1]
     shown = {key: formats.fixed(last[key], places) for key in ("middle", "low", "high")}
-    times = formats.short(last["at"] / facts.dig(result, "ladder", "full"))
+    times = formats.short(last["at"] / full)
     return say("ladder reached", name=entry["name"], times=times, end=_amount(result, last["at"], say), **shown)
 
 
