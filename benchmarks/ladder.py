@@ -78,14 +78,18 @@ def orders(family: str, pairs: int, seeds: int, seed: int = 1) -> Iterator[bool 
     draw = np.random.default_rng(seed)
     for number in range(pairs):
         losses = [FAMILIES[family](draw), FAMILIES[family](draw)]
-        noise, factor = float(np.exp(draw.uniform(np.log(0.001), np.log(0.015)))), 1 + 0.1 * draw.standard_normal()
-        close = [losses[0], lambda n, other=losses[1], by=factor * losses[0](1.0) / losses[1](1.0): other(n) * by]
+        noise, gap = float(np.exp(draw.uniform(np.log(0.001), np.log(0.015)))), 0.1 * draw.standard_normal()
+        close = [losses[0], _scaled(losses[1], (1 + gap) * losses[0](1.0) / losses[1](1.0))]
         curves = [Curve(ladder(loss, noise, seeds, draw), seed=2 * number + k) for k, loss in enumerate(close)]
         if any(curve.problem for curve in curves):
             continue
         found = crossing(*curves)
         truth = "first" if close[0](TIMES[-1]) < close[1](TIMES[-1]) else "second"
         yield None if found.ahead is None else found.ahead == truth
+
+
+def _scaled(loss: Loss, by: float) -> Loss:
+    return lambda n: by * loss(n)
 
 
 def main() -> None:

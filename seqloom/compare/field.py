@@ -45,8 +45,8 @@ class Field:
         jobs: int = 1,
         allotted: float | None = None,
     ) -> None:
-        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it; with
-        a ladder, tokens per run, where the plan gives a time."""
+        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it;
+        with a ladder, tokens per run, where the plan gives a time."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
@@ -235,8 +235,8 @@ class Field:
             seconds = self.plan.budget.amount
             known, slowest = tokens_within(seconds, self.entries, self.task, self._rows, self.plan.threads)
             progress.say(
-                f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 and "
-                "1/2 of that (--budget tokens=N to change)"
+                f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 "
+                "and 1/2 of that (--budget tokens=N to change)"
             )
         self.plan = self.plan.model_copy(update={"budget": Budget(kind="tokens", amount=known)})
         return known

@@ -23,9 +23,9 @@ TIMES = (2, 4, 10)  # multiples of the budget that are predicted
 CONFIDENCE = 0.95
 SURE = 0.9  # probability from which on a sentence says who is ahead
 _OFFSETS = (np.arange(32) + 0.5) / 32  # E as a share of the lowest loss
-_EXPONENTS = np.geomspace(0.02, 1.5, 20)
+_EXPONENTS = np.geomspace(0.02, 3.0, 24)
 _MEDIAN, _WIDTH = 0.35, 0.9  # of the log-normal prior of the exponent
-_DRIFTS = {0.05: 0.25, 0.15: 0.35, 0.3: 0.25, 0.6: 0.15}  # kappa: prior probability
+_DRIFTS = {0.03: 0.4, 0.1: 0.25, 0.25: 0.15, 0.5: 0.1, 1.0: 0.1}  # kappa: prior probability
 _NOISES = np.geomspace(1 / 3, 3, 5)  # times the first guess of the standard deviation of a run
 _USUAL_NOISE, _SPREAD = 0.004, 1.0  # its log-normal prior, relative to the loss
 _DRAWS = 4000
@@ -90,7 +90,7 @@ class Curve:
 
     @property
     def _freedom(self) -> float:
-        """Degrees of freedom of the noise. The rungs of a seed share most of their training, so that they count half."""
+        """Degrees of freedom of the noise; halved, because the rungs of a seed share most of their training."""
         return float(np.sum(self.counts - 1)) / 2
 
     def _weigh(self) -> None:
@@ -122,7 +122,7 @@ class Curve:
         self.level = level[chosen] + self.random.standard_normal(_DRAWS) / np.sqrt(precision[chosen])
         self.pull = (inverse[chosen] * rest[chosen][:, None, :]).sum(2)  # of the rungs on the drift between them
 
-    def paths(self, budgets: Sequence[float]) -> np.ndarray:
+    def paths(self, budgets: Sequence[float] | np.ndarray) -> np.ndarray:
         """Expected losses at ascending budgets, one row per draw: (draws, budgets)."""
         x = np.log(np.asarray(budgets, float) / self.full)
         inside, beyond = x[x <= 0], x[x > 0]

@@ -41,17 +41,20 @@ def scheduled(sized: Sized, budget: Budget) -> Sized:
 
 def trunk(config: RunConfig) -> RunConfig:
     """The run with the full budget, which keeps a checkpoint for each rung, before its decay begins."""
-    assert config.train.tokens
     stable = 1 - config.train.decay
-    marks = [int(stable * branch(config, share).train.tokens) for _, share in RUNGS]
+    marks = [int(stable * _tokens(config, share)) for _, share in RUNGS]
     return config.model_copy(update={"train": changed(config.train, keep_at=marks)})
 
 
 def branch(config: RunConfig, share: float) -> RunConfig:
     """The run with this share of the budget."""
-    assert config.train.tokens
-    train = changed(config.train, tokens=max(1, round(share * config.train.tokens)), keep_at=())
+    train = changed(config.train, tokens=_tokens(config, share), keep_at=())
     return config.model_copy(update={"train": train})
+
+
+def _tokens(config: RunConfig, share: float) -> int:
+    assert config.train.tokens
+    return max(1, round(share * config.train.tokens))
 
 
 def _steps(sized: Sized, tokens: float) -> float:

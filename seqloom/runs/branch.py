@@ -15,7 +15,7 @@ from seqloom.runs.folder import RunFolder
 
 
 def begin(into: RunFolder, trunk: RunFolder, place: int, tokens: int) -> None:
-    """Give a new run folder, of a run with this budget, the checkpoint that the trunk kept at `train.keep_at[place]`."""
+    """Give the new folder of a run with this budget the checkpoint that the trunk kept at `train.keep_at[place]`."""
     newest = trunk.newest_whole(lambda text: None)
     kept = json.loads((newest[1] / "progress.json").read_bytes())["kept"] if newest else []
     if place >= len(kept):

@@ -38,9 +38,9 @@ def chart(result: Result, say: Speaker) -> Chart:
             lines.append(Series(name, [p["at"] for p in drawn], [p["middle"] for p in drawn], number, draw="line"))
         if found:
             scores = [point["score"] for point in found]
-            ends = [[score.get(end) for score in scores] for end in ("low", "high")]
+            low, high = ([score.get(end) for score in scores] for end in ("low", "high"))
             at, means = [point["at"] for point in found], [score["mean"] for score in scores]
-            points.append(Series(name, at, means, number, *ends, draw="points", upright=True))
+            points.append(Series(name, at, means, number, low, high, "points", upright=True))
         rows += _rows(result, number, entry, say)
     series = [*bands, *lines, *points]
     across = charts.ticks([x for line in series for x in line.x])
@@ -59,15 +59,13 @@ def chart(result: Result, say: Speaker) -> Chart:
 def _rows(result: Result, number: int, entry: Entry, say: Speaker) -> list[Row]:
     places = facts.decimals(result)
     name = Cell(str(entry["name"]), entry=number)
-    kinds = [
-        (point["at"], point["score"], "mean", "ladder measured") for point in facts.listed(entry, "ladder", "points")
-    ]
-    predicted = facts.listed(entry, "ladder", "predicted")
+    found, predicted = facts.listed(entry, "ladder", "points"), facts.listed(entry, "ladder", "predicted")
+    kinds = [(point["at"], point["score"], "mean", "ladder measured") for point in found]
     kinds += [(point["at"], point, "middle", "ladder predicted") for point in predicted]
     return [
-        Row([name, Cell(_amount(result, at, say)), Cell(formats.fixed(found.get(key), places), _around(found, places)),
+        Row([name, Cell(_amount(result, at, say)), Cell(formats.fixed(score.get(key), places), _around(score, places)),
              Cell(say(kind))])
-        for at, found, key, kind in kinds
+        for at, score, key, kind in kinds
     ]  # fmt: skip
 
 
@@ -91,12 +89,12 @@ def _reached(result: Result, entry: Entry, say: Speaker) -> str:
     """What a model is expected to reach with ten times the budget, or why no curve was fitted."""
     if problem := facts.dig(entry, "ladder", "problem"):
         return say(f"ladder problem {problem}", name=entry["name"])
-    predicted = facts.listed(entry, "ladder", "predicted")
-    if not predicted:
+    predicted, full = facts.listed(entry, "ladder", "predicted"), facts.dig(result, "ladder", "full")
+    if not predicted or not full:
         return ""
     places, last = facts.decimals(result), predicted[-1]
     shown = {key: formats.fixed(last[key], places) for key in ("middle", "low", "high")}
-    times = formats.short(last["at"] / facts.dig(result, "ladder", "full"))
+    times = formats.short(last["at"] / full)
     return say("ladder reached", name=entry["name"], times=times, end=_amount(result, last["at"], say), **shown)
 
 

@@ -182,8 +182,8 @@ WORDS: dict[str, tuple[str, str]] = {
         "{ahead} 在约 {at} 处（介于 {low} 与 {high} 之间）超过了 {behind}，预计到 {end} 时仍然领先。",
     ),
     "ladder stays": (
-        "{ahead} is ahead of {behind} and is expected to stay ahead up to {end}.",
-        "{ahead} 领先于 {behind}，预计到 {end} 时仍然领先。",
+        "{ahead} is expected to be ahead of {behind} from the present budget up to {end}.",
+        "从当前预算到 {end}，预计 {ahead} 一直领先于 {behind}。",
     ),
     "ladder unclear": (
         "Whether {first} or {second} would be ahead at {end} cannot be told.",
