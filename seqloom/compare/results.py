@@ -133,6 +133,7 @@ def _summary(found: Found, name: str, runs: Sequence[Json]) -> Json:
             "transfer": found.transfer.get(name),
         },
         "sample": measured.get("sample"),
+        "showcase": measured.get("showcase"),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from seqloom.compare.report import charts, details, facts
 from seqloom.compare.report.facts import Entry, Result
+from seqloom.compare.report.showing import showing
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -20,6 +21,7 @@ def document(result: Result, language: str) -> Document:
     sections: dict[str, list[Any]] = {
         "answer": [answer(result, say), use(result, say)],
         "results": results(result, say),
+        "showing": showing(result, say),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
@@ -36,8 +38,9 @@ def document(result: Result, language: str) -> Document:
         formats.day(protocol.get("started")),
         headline(result, say),
         [
-            Section(key.replace(" ", "-"), say.by(facts.latency_unit(result), key), _measured(blocks, say))
+            Section(key.replace(" ", "-"), say.by(facts.latency_unit(result), key), found)
             for key, blocks in sections.items()
+            if (found := [block for block in blocks if block is not None])
         ],
     )
 
@@ -205,9 +208,3 @@ def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:
         *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.shown_places(result).items()),
     ]
     return Row([*cells, *[Cell("")] * 5], "muted")
-
-
-def _measured(blocks: list[Any], say: Speaker) -> list[Block]:
-    """No section is empty."""
-    found: list[Block] = [block for block in blocks if block is not None]
-    return found or [Text(say("not measured"), "muted")]
