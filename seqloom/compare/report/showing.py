@@ -74,11 +74,11 @@ def _confusions(shown: Shown, say: Speaker) -> list[Block | None]:
 def _matrix(found: Json, name: str, say: Speaker) -> Table | None:
     """Counts, each shaded by its share of the row."""
     labels, counts = [str(label) for label in facts.listed(found, "labels")], facts.listed(found, "counts")
-    if not labels or not counts:
-        return None
     named = labels + [say("other labels")] * (len(counts) > len(labels))
+    if not labels or any(len(row) != len(named) for row in [counts, *counts]):
+        return None
     rows = []
-    for place, (label, row) in enumerate(zip(named, counts, strict=False)):
+    for place, (label, row) in enumerate(zip(named, counts, strict=True)):
         total = sum(row)
         cells = [
             Cell(formats.count(count) if count else "", shade=count / max(1, total), tone=_tone(place, column))
@@ -100,7 +100,7 @@ def _classes(found: Json, name: str, say: Speaker) -> Table | None:
     """Where a row may have several labels: how often each is wanted, predicted and right."""
     keys = ("wanted", "found", "right")
     rows = [
-        Row([Cell(str(one.get("label"))), *(Cell(formats.count(one.get(key))) for key in keys)])
+        Row([Cell(str(one.get("label") or formats.NONE)), *(Cell(formats.count(one.get(key))) for key in keys)])
         for one in facts.listed(found, "classes")
     ]
     columns = [Column(say("label"), number=False), *(Column(say(f"label {key}")) for key in keys)]
@@ -280,7 +280,9 @@ def _gaps(shown: Shown, say: Speaker) -> list[Block | None]:
         lines = [Line(say("text"), [Piece(before), Piece(gold, mark="key"), Piece(after)])]
         for number, entry, other in _others(shown, place, "before", row.get("before")):
             guesses = [one for one in facts.listed(other, "predicted") if isinstance(one, dict)]
-            words = [f"{one.get('token')} ({formats.percent(one.get('probability'))})" for one in guesses]
+            words = [
+                f"{one.get('token') or formats.NONE} ({formats.percent(one.get('probability'))})" for one in guesses
+            ]
             right = bool(guesses) and guesses[0].get("token") == gold
             pieces = [Piece(say("comma").join(words))]
             lines.append(Line(str(entry["name"]), pieces, number, "right" if right else "wrong"))
