@@ -13,7 +13,9 @@ from compare_example import example
 from test_compare_report import ATTACK, Page, hostile
 
 from seqloom.compare.report import html, markdown
+from seqloom.compare.report.charts import ticks
 from seqloom.compare.report.content import document
+from seqloom.compare.report.fading import horizon
 from seqloom.compare.report.showing import showing
 from seqloom.compare.report.words import speaker
 from seqloom.pages.blocks import Chart, Examples, Fold, Line, Table
@@ -246,3 +248,40 @@ def test_a_section_without_content_is_left_out_and_nothing_links_to_it() -> None
     ids = {section["id"] for section in page.named("section")}
     assert not {"en-samples", "en-showing", "en-cost", "en-search", "en-recipes", "zh-samples"} & ids
     assert {link["href"].removeprefix("#") for link in page.named("a")} <= ids
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1_000_100, 1_000_900],
+        [0.0123, 0.0124],
+        [200.0, 200.5, 201],
+        [1, 3.9],
+        [5, 5],
+        [1, 2, 100_000],
+        [0.99995, 1.002],
+    ],
+    ids=str,
+)
+def test_no_axis_has_two_equal_labels(values: list[float]) -> None:
+    for unit in ("", "B", "s"):
+        labels = [label for _, label in ticks(values, unit)]
+        assert labels and len(set(labels)) == len(labels)
+
+
+def test_naive_forecasts_are_named_where_they_are_drawn() -> None:
+    made = example()
+    for n, row in enumerate(made["baselines"]):
+        row["horizon"] = [1.0 + n, 2.0 + n]
+    made["baselines"] += [{"name": f"more{n}", "score": 9.0 + n, "scores": {}, "horizon": [9.0, 9.0]} for n in range(4)]
+    for entry in made["entries"][:-1]:
+        entry["aspects"]["horizon"] = {"rmse": [1.0, 2.0]}
+    chart = horizon(made, speaker("en"))
+    assert chart is not None and chart.others == [
+        (0, "n-gram"),
+        (1, "unigram frequencies"),
+        (2, "uniform distribution"),
+    ]
+    thin = [line for line in chart.panels[0].series if line.draw == "thin"]
+    assert [(line.dash, line.name) for line in thin] == chart.others
+    assert [column.title for column in chart.tables[0].columns][-1] == "more3"

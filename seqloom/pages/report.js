@@ -63,7 +63,7 @@
       Object.assign(made, { tickvals: ticks.map((tick) => tick[0]), ticktext: ticks.map((tick) => plain(tick[1])), tickangle: 0 });
     }
     if (given.range) made.range = given.log ? given.range.map(Math.log10) : given.range;
-    if (given.format.endsWith("%")) Object.assign(made, { tickformat: given.format, rangemode: "tozero" });
+    if (given.format.endsWith("%")) Object.assign(made, { tickformat: ".3~%", rangemode: "tozero" }); // 0.5% and 1%, not 1% twice
     return made;
   }
 

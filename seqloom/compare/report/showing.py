@@ -280,11 +280,9 @@ def _gaps(shown: Shown, say: Speaker) -> list[Block | None]:
         lines = [Line(say("text"), [Piece(before), Piece(gold, mark="key"), Piece(after)])]
         for number, entry, other in _others(shown, place, "before", row.get("before")):
             guesses = [one for one in facts.listed(other, "predicted") if isinstance(one, dict)]
-            words = [
-                f"{one.get('token') or formats.NONE} ({formats.percent(one.get('probability'))})" for one in guesses
-            ]
+            named = [(one.get("token") or formats.NONE, formats.percent(one.get("probability"))) for one in guesses]
             right = bool(guesses) and guesses[0].get("token") == gold
-            pieces = [Piece(say("comma").join(words))]
+            pieces = [Piece(say("comma").join(f"{token} ({share})" for token, share in named))]
             lines.append(Line(str(entry["name"]), pieces, number, "right" if right else "wrong"))
         items.append(lines)
     return [Examples(items)] if items else []

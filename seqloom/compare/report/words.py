@@ -146,9 +146,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis by_length": ("Source length in words or characters", "源文本长度（词或字符）"),
     "horizon": ("Error by forecast step", "误差随预测步的变化"),
     "horizon remark": (
-        "Root mean squared error at each forecast step, mean over seeds. Thin lines: naive forecasts, named in the "
-        "table.",
-        "各预测步的均方根误差，为各随机种子的均值。细线：朴素预测，名称见表。",
+        "Root mean squared error at each forecast step, mean over seeds. Thin lines: the best naive forecasts; the "
+        "table has all of them.",
+        "各预测步的均方根误差，为各随机种子的均值。细线：最好的几种朴素预测；全部朴素预测见表。",
     ),
     "horizon rmse": ("Test set", "测试集"),
     "horizon inside": ("Before the test set", "测试集之前"),
