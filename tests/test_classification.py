@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score, log_loss
+from support import foreign, in_chinese
 from toys import Case, accepted, alive, close, each, every_case, title
 
 from seqloom import cli
@@ -321,6 +322,7 @@ def test_a_report_shows_the_confusion_matrix_and_the_most_confident_errors() -> 
     own, some = task(), rows(30)
     some.labels[3] = [-1]
     found = own.showcase(model_of("gru", {}), some)
+    assert not foreign(in_chinese(own, own.evaluate(model_of("gru", {}), some)["protocol"]))
     counts = np.array(found["counts"])
     assert found["labels"] == LABELS and counts.sum() == found["rows"] == 29 and found["unknown"] == 1
     assert counts.sum(1).tolist() == np.bincount([n for (n,) in some.labels if n >= 0], minlength=3).tolist()

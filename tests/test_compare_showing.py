@@ -285,3 +285,12 @@ def test_naive_forecasts_are_named_where_they_are_drawn() -> None:
     thin = [line for line in chart.panels[0].series if line.draw == "thin"]
     assert [(line.dash, line.name) for line in thin] == chart.others
     assert [column.title for column in chart.tables[0].columns][-1] == "more3"
+
+
+def test_the_protocol_of_a_score_is_chinese_on_the_chinese_page() -> None:
+    made = example()
+    assert "奈特/词元，状态贯穿整个词元流，17,897 个词元" in markdown(made, "zh")
+    made["protocol"]["scored"] = "nats per token, context 64, stride 32, 9 tokens (out of 1,000, from the start)"
+    assert "奈特/词元，上下文 64，步幅 32，9 个词元（共 1,000 个，取开头部分）" in markdown(made, "zh")
+    made["protocol"]["scored"] = "as nobody else does"
+    assert "as nobody else does" in markdown(made, "zh")

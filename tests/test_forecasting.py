@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from toys import Case, ToyScale, ToySeries, accepted, alive, close, each, every_case, title
 
 from seqloom.core.errors import UserError
@@ -438,6 +439,7 @@ def test_a_report_shows_forecasts_beside_the_actual_values_in_their_own_units(ou
     wanted = [None if np.isnan(value) else float(value) for value in raw[end : end + HORIZON]]
     assert first["actual"] == pytest.approx(wanted, rel=1e-4) and len(first["history"]) == CONTEXT
     assert len(first["forecast"]) == HORIZON
+    assert not foreign(in_chinese(own, own.evaluate(model_of("gru", {}, own), some)["protocol"]))
     if output == "quantiles":
         assert found["covered"] == pytest.approx(own.config.levels[-1] - own.config.levels[0])
         assert all(low <= high for low, high in zip(first["low"], first["high"], strict=True))

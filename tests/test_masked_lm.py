@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from toys import Case, accepted, alive, close, every_case, stream, title
 
 from seqloom.core.batch import IGNORE
@@ -180,4 +181,5 @@ def test_a_report_shows_what_is_put_in_the_place_of_some_tokens() -> None:
         sure = [one["probability"] for one in row["predicted"]]
         assert len(sure) == 3 and sure == sorted(sure, reverse=True)
     assert own.showcase(model, rows) == found
+    assert not foreign(in_chinese(own, own.evaluate(model, rows)["protocol"]))
     assert own.showcase(model, stream(own.tokenizer.encode(".,. " * 5), own.tokenizer.size)) is None

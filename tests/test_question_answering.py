@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from torch import Tensor
 from toys import Case, accepted, alive, close, every_case, title
 
@@ -340,5 +341,6 @@ def test_a_report_shows_questions_with_the_answer_in_its_passage_and_what_is_pre
     for row in found["rows"]:
         assert row["passage"][1] == row["gold"][0] and len("".join(row["passage"])) <= 210
         assert row["exact"] == (row["predicted"] == row["gold"][0]) and 0 <= row["f1"] <= 1
+    assert not foreign(in_chinese(task, task.evaluate(Oracle(task), rows)["protocol"]))
     none = task.showcase(Oracle(task), rows_of(task, *questions(2, impossible=1.0)))
     assert none["rows"][0]["gold"] == [] and none["rows"][0]["passage"][1:] == ["", ""]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import digest
+from support import digest, foreign, in_chinese
 from toys import Case, accepted, alive, close, every_case, title
 
 from seqloom import cli
@@ -360,6 +360,7 @@ def test_what_a_comparison_needs_is_there(options: dict[str, Any]) -> None:
     batch = task.example(2, 8)
     task.loss(model, batch).loss.backward()
     assert batch.inputs.shape[:2] == (2, 8) and task.typical_length(rows) > 2
+    assert not foreign(in_chinese(task, task.evaluate(model, rows)["protocol"]))
     shown = task.showcase(model, rows)
     assert shown["kind"] == "tags" and shown["of"] == len(ROWS) and len(shown["rows"]) == 5
     assert all(len(row["words"]) == len(row["gold"]) == len(row["predicted"]) for row in shown["rows"])

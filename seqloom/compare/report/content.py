@@ -91,7 +91,7 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
         blocks.append(Text(say("nothing finished"), "lead"))
     blocks.append(main_table(result, say))
     if protocol.get("scored"):
-        blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
+        blocks.append(Text(say("how scored", how=say.pick(facts.how_scored(result))), "muted"))
     if protocol.get("level"):
         blocks.append(Text(say("how judged", level=formats.short(protocol["level"])), "muted"))
     blocks.append(charts.forest(result, say) if facts.scored(result) else None)

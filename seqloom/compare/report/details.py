@@ -236,7 +236,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
     return [
         (say("task"), say.pick(facts.task_title(result))),
         (say("metric"), say("comma").join(filter(None, metric))),
-        (say("scored"), str(p.get("scored") or "")),
+        (say("scored"), say.pick(facts.how_scored(result))),
         (say("size"), say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))
          if size.get("target") else ""),
         (say("budget"), budget(p, say)),

@@ -31,6 +31,7 @@ from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.tasks.classification import choices, showing
 from seqloom.tasks.classification.inputs import Examples, inputs_of
+from seqloom.tasks.classification.phrases import PHRASES
 from seqloom.tasks.classification.pooling import PooledHead, Rule
 from seqloom.tasks.classification.scores import fit_temperature, judge
 
@@ -94,6 +95,7 @@ class Config(TaskConfig):
 class Classification(Task[Examples]):
     name = "classification"
     title = ("classification", "分类")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     metric = "accuracy"

@@ -45,6 +45,7 @@ from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
 from seqloom.tasks.forecasting.options import ForecastOptions
 from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
+from seqloom.tasks.forecasting.phrases import PHRASES
 from seqloom.tasks.forecasting.predictions import ForecastRows
 from seqloom.tasks.forecasting.rollout import read_forced, read_mixed
 from seqloom.tasks.forecasting.scores import SCORES
@@ -72,6 +73,7 @@ class Config(ForecastOptions):
 class Forecasting(Task[SeriesRows]):
     name = "forecasting"
     title = ("forecasting", "时间序列预测")
+    protocol_phrases = PHRASES
     baseline_titles: ClassVar[dict[str, Text]] = {
         "last value": ("last value", "最近值"),
         "drift": ("drift", "漂移法"),

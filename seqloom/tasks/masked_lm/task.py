@@ -30,6 +30,7 @@ from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.masked_lm import showing
 from seqloom.tasks.masked_lm.masking import Joints, hide
+from seqloom.tasks.masked_lm.phrases import PHRASES
 from seqloom.tokenizers import Tokenizer
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
@@ -63,6 +64,7 @@ class Config(TaskConfig):
 class MaskedLM(Task[TokenStream]):
     name = "masked_lm"
     title = ("masked language modelling", "掩码语言模型")
+    protocol_phrases = PHRASES
     ties = True
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})

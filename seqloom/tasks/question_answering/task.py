@@ -32,6 +32,7 @@ from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
 from seqloom.layers.linear import Linear
 from seqloom.tasks.question_answering import showing
 from seqloom.tasks.question_answering.answers import Found, Given, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.phrases import PHRASES
 from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
 from seqloom.tasks.question_answering.spans import best_spans
 from seqloom.tasks.question_answering.windows import cut_windows
@@ -94,6 +95,7 @@ class Reading(NamedTuple):
 class QuestionAnswering(Task[QuestionRows]):
     name = "question_answering"
     title = ("question answering", "问答")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     scores = (

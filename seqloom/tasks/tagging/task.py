@@ -35,6 +35,7 @@ from seqloom.tasks.tagging.baseline import count_tags, frequent_tags
 from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
+from seqloom.tasks.tagging.phrases import PHRASES
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
@@ -93,6 +94,7 @@ class Sentence(NamedTuple):
 class Tagging(Task[TaggedRows]):
     name = "tagging"
     title = ("tagging", "序列标注")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     baseline_titles: ClassVar[dict[str, Text]] = {

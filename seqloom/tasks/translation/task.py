@@ -41,6 +41,7 @@ from seqloom.layers.linear import Linear
 from seqloom.tasks.translation import choices, lengths, showing
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.nearest import nearest, searched
+from seqloom.tasks.translation.phrases import PHRASES
 from seqloom.tasks.translation.scores import lead, score_texts
 from seqloom.tasks.translation.sources import AT_ONCE
 from seqloom.tasks.translation.writer import Found, Writer
@@ -121,6 +122,7 @@ class Config(TaskConfig):
 class Translation(Task[PairRows]):
     name = "translation"
     title = ("text to text", "文本到文本")
+    protocol_phrases = PHRASES
     perplexity = True
     ties = True
     accepts = frozenset({"causal", "encoder-decoder"})
