@@ -112,7 +112,8 @@ def test_a_confusion_matrix_is_shaded_by_share_of_the_row_and_errors_are_listed(
     cells = [[(cell.text, cell.shade, cell.tone) for cell in row.cells[1:3]] for row in matrix.rows]
     assert cells == [[("30", 0.75, "right"), ("10", 0.25, "wrong")], [("", 0.0, "wrong"), ("20", 1.0, "right")]]
     assert [row.cells[-1].text for row in matrix.rows] == ["75 %", "100 %"]
-    assert [cell.text for cell in errors.rows[0].cells] == ["cat", "dog", "98 %", "it <b>barks</b>"]
+    assert [cell.text for cell in errors.rows[0].cells] == ["cat → dog", "it <b>barks</b>"]
+    assert errors.rows[0].cells[0].small == "98 %"
     assert all(isinstance(fold, Fold) for fold in folds) and [fold.title for fold in folds] == ["gru", "gpt", "rnn"]
     page = html(result(CONFUSION))
     assert '<td class="number right" style="--shade: 0.750">30</td>' in page and "it &lt;b&gt;barks" in page
@@ -129,7 +130,7 @@ def test_several_labels_per_row_are_counted_one_by_one() -> None:
     _, remark, classes, errors, *_ = blocks(SEVERAL)
     assert remark.text.startswith("All 5 rows of the test set.")
     assert [cell.text for cell in classes.rows[0].cells] == ["cat", "4", "3", "2"]
-    assert [column.title for column in errors.columns] == ["Actual label", "Predicted label", "Probability"]
+    assert [column.title for column in errors.columns] == ["Actual → predicted"], "these rows have no text"
 
 
 def test_the_recommended_model_comes_first() -> None:

@@ -47,7 +47,7 @@ def learning(result: Result, say: Speaker) -> Chart | None:
         return None
     return Chart(
         "learning", say("learning"), panels, legend(result, panels), [curve_table(panels[0])],
-        remark=say("learning remark"),
+        remark=say("learning remark" if any(line.draw == "thin" for line in panels[0].series) else "learning single"),
     )  # fmt: skip
 
 

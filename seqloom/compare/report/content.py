@@ -129,7 +129,7 @@ def main_table(result: Result, say: Speaker) -> Table:
 def recipes(result: Result, say: Speaker) -> list[Block | None]:
     """The table of entries by recipes, and which of the two affects the score more."""
     names, table = facts.recipes(result)
-    if not table:
+    if len(names) < 2:
         return []
     numbers = {str(entry.get("name")): number for number, entry in facts.entries(result)}
     places = formats.places(score for row in table.values() for score in row.values())

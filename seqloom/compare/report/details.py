@@ -40,18 +40,13 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         "structure": _structure, "length": _length, "dependency": _dependency, "size": _size,
         "training": _training, "interpretability": _interpretability,
     }  # fmt: skip
-    table = Table(
-        say("aspects caption"),
-        [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
-        [
-            *(_aspect(say, key, cell, shown, facts.latency_unit(result)) for key, cell in rows.items()),
-            _transfer(result, say, shown),
-        ],
-        even=True,
-    )
+    cells = [_aspect(say, key, cell, shown, facts.latency_unit(result)) for key, cell in rows.items()]
+    cells = [row for row in cells if any(cell.text != formats.NONE for cell in row.cells[1:])]
+    columns = [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)]
+    reaches = any(facts.reach(entry) for _, entry in shown)
     return [
-        table,
-        Text(say("reach remark"), "muted"),
+        Table(say("aspects caption"), columns, [*cells, _transfer(result, say, shown)], even=True),
+        Text(say("reach remark"), "muted") if reaches else None,
         charts.aspects(result, say),
         fading.forgetting(result, say),
         transfer.chart(result, say),

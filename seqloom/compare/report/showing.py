@@ -87,7 +87,7 @@ def _matrix(found: Json, name: str, say: Speaker) -> Table | None:
         single = place < len(labels)  # confusions within the merged labels are not known
         recall = formats.percent(row[place] / total) if total and single else formats.NONE
         rows.append(Row([Cell(label), *cells, Cell(formats.count(total)), Cell(recall)]))
-    columns = [Column(say("actual label"), say("predicted label"), number=False)]
+    columns = [Column(say("actual and predicted"), number=False)]
     columns += [Column(_short(label)) for label in named] + [Column(say("test rows")), Column(say("right share"))]
     return Table(say("confusion caption", name=name), columns, rows, matrix=True)
 
@@ -111,13 +111,13 @@ def _errors(found: Json, number: int, name: str, say: Speaker) -> Table | None:
     """The wrong predictions with the highest probability."""
     errors = facts.listed(found, "errors")
     texts = any(error.get("text") for error in errors)
-    rows = [
-        Row([Cell(str(error.get("gold") or formats.NONE)), Cell(str(error.get("predicted") or formats.NONE)),
-             Cell(formats.percent(error.get("probability"))), *([Cell(str(error.get("text") or ""))] if texts else [])])
-        for error in errors
-    ]  # fmt: skip
-    columns = [Column(say("actual label"), number=False), Column(say("predicted label"), number=False),
-               Column(say("probability")), *([Column(say("text"), number=False)] if texts else [])]  # fmt: skip
+    rows = []
+    for error in errors:
+        gold, predicted = (str(error.get(key) or formats.NONE) for key in ("gold", "predicted"))
+        cells = [Cell(f"{gold} → {predicted}", formats.percent(error.get("probability")))]
+        rows.append(Row([*cells, *([Cell(str(error.get("text") or ""))] if texts else [])]))
+    columns = [Column(say("actual to predicted"), say("probability"), number=False)]
+    columns += [Column(say("text"), number=False)] if texts else []
     caption = say("errors caption", name=name, shown=len(rows), wrong=formats.count(found.get("wrong")))
     return Table(caption, columns, rows) if rows else None
 

@@ -21,7 +21,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "cost.source": ("Cost by source length", "开销随源文本长度的变化"),
     "recipes": ("Recipe vs. architecture", "训练配方与架构的影响"),
     "search": ("Hyperparameter search", "超参数搜索"),
-    "aspects": ("Seven aspects", "七个方面"),
+    "aspects": ("Aspects besides the score", "分数之外的各方面"),
     "samples": ("Sample outputs", "输出样例"),
     "protocol": ("Protocol", "比较协议"),
     "commands": ("Commands to reproduce the results", "复现命令"),
@@ -90,6 +90,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "Thick lines: mean over seeds. Thin lines: single seeds.",
         "粗线：各随机种子的均值。细线：单个随机种子。",
     ),
+    "learning single": ("One line per seed.", "每条线对应一个随机种子。"),
     "front remark": (
         "Dotted line: Pareto front. No other model beats a model on it in both score and cost.",
         "虚线：帕累托前沿。对前沿上的模型，没有其他模型能在分数和开销上同时胜过它。",
@@ -202,9 +203,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "setting.scale of the learning rates": ("learning-rate multiplier", "学习率倍数"),
     "setting.optimizer": ("optimizer", "优化器"),
     "setting.dropout": ("dropout", "丢弃率"),
-    # the seven aspects
+    # aspects besides the score
     "aspect": ("Aspect", "方面"),
-    "aspects caption": ("Seven aspects, side by side", "七个方面的对照"),
+    "aspects caption": ("Aspects, side by side", "各方面对照"),
     "aspect structure": ("Structure", "结构"),
     "aspect structure small": ("size of the state", "状态大小"),
     "aspect length": ("Sequence length", "序列长度"),
@@ -294,15 +295,15 @@ WORDS: dict[str, tuple[str, str]] = {
         "训练集中没有的类别对应的样本未列入：{count} 条。",
     ),
     "other labels": ("other labels", "其他类别"),
-    "actual label": ("Actual label", "真实类别"),
-    "predicted label": ("Predicted label", "预测类别"),
+    "actual and predicted": ("Actual ↓, predicted →", "真实 ↓，预测 →"),
+    "actual to predicted": ("Actual → predicted", "真实 → 预测"),
     "label": ("Label", "类别"),
     "label wanted": ("Rows with the label", "真实样本数"),
     "label found": ("Predicted", "预测样本数"),
     "label right": ("Correct", "正确数"),
     "test rows": ("Rows", "样本数"),
     "right share": ("Correct", "正确率"),
-    "probability": ("Probability", "概率"),
+    "probability": ("probability", "概率"),
     "text": ("Text", "文本"),
     "confusion caption": (
         "{name}: confusion matrix, test rows by actual label (rows) and predicted label (columns); shaded by share of "
