@@ -173,6 +173,15 @@ def test_entities_are_shown_whole_and_errors_are_marked_also_where_a_tag_is_miss
     assert '<span class="piece wrong">saw<small>LOC</small></span> ' in page and ">错误</span>" in page
 
 
+def test_an_entity_is_wrong_as_a_whole_and_missing_words_stand_together() -> None:
+    gold = ["B-ORG", "I-ORG", "O", "B-LOC", "I-LOC"]
+    row = {"words": list("abcde"), "gold": gold, "predicted": ["B-LOC", "I-ORG", "O", "O", "O"], "space": ""}
+    (_, examples) = blocks({"kind": "tags", "rows": [row]})
+    assert texts(examples.items[0][1]) == [
+        ("a", "LOC", "wrong"), ("b", "ORG", "wrong"), ("c", "", ""), ("de", "O", "wrong"),
+    ]  # fmt: skip
+
+
 def test_plain_tags_are_shown_word_by_word() -> None:
     row = {"words": ["a", "b"], "gold": ["DET", "NOUN"], "predicted": ["DET", "DET"], "space": " "}
     (_, examples) = blocks({"kind": "tags", "rows": [row]})

@@ -216,18 +216,29 @@ def _tags(shown: Shown, say: Speaker) -> list[Block | None]:
 
 
 def _tagged(words: list[str], gold: list[str], tags: list[str], space: str, end: str) -> list[Piece]:
-    """Words with their tags: the words of one entity together; an error is marked, also where a tag is missing."""
+    """The words of an entity together, with its label; it is wrong, as a whole, unless it is the same in the gold tags.
+    A missing one is marked too, with the tag O."""
     pieces: list[Piece] = []
-    begun = ""  # the tag that the last piece may be continued with
-    for word, wanted, tag in zip(words, gold, tags, strict=True):
-        mark = "wrong" if tag != wanted else "right" if tag != "O" else ""
-        label = tag[2:] if tag[:2] in ("B-", "I-") else tag
-        if pieces and (tag == begun or (tag == "O" and not mark and not pieces[-1].tag)) and pieces[-1].mark == mark:
+    before: tuple[Any, str] = ("", "")  # entity and mark of the last word
+    for word, wanted, found in zip(words, _entities(gold), _entities(tags), strict=True):
+        mark = "wrong" if found != wanted else "right" if found else ""
+        if (found, mark) == before:
             pieces[-1] = replace(pieces[-1], text=f"{pieces[-1].text}{word}{space}")
         else:
-            pieces.append(Piece(f"{word}{space}", label if mark else "", mark))
-        begun = f"I-{label}" if tag[:2] in ("B-", "I-") else ""
+            pieces.append(Piece(f"{word}{space}", (found[2] if found else "O") if mark else "", mark))
+        before = found, mark
     return [*pieces, Piece(end)] if end else pieces
+
+
+def _entities(tags: list[str]) -> list[tuple[int, int, str] | None]:
+    """Of each word, its entity in BIO tags: first word, last word, label; other tags than BIO stand for themselves."""
+    begins: list[int] = []
+    for n, tag in enumerate(tags):
+        inside = n > 0 and tag[:2] == "I-" and tags[n - 1][:2] in ("B-", "I-") and tags[n - 1][2:] == tag[2:]
+        begins.append(begins[-1] if inside else n)
+    ends = {begin: n for n, begin in enumerate(begins)}
+    labels = [tag[2:] if tag[:2] in ("B-", "I-") else tag for tag in tags]
+    return [None if tag == "O" else (b, ends[b], label) for b, tag, label in zip(begins, tags, labels, strict=True)]
 
 
 def _answers(shown: Shown, say: Speaker) -> list[Block | None]:
