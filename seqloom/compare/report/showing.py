@@ -144,7 +144,7 @@ def _forecasts(shown: Shown, say: Speaker) -> list[Block | None]:
     covered = facts.dig(shown[0][1], "showcase", "covered")
     band = any(line.draw == "band" for panel in panels for line in panel.series)
     remark = say("forecast band", share=formats.percent(covered), name=shown[0][1]["name"]) if band and covered else ""
-    truth = [(None, say("actual values"))]
+    truth: list[tuple[int | None, str]] = [(None, say("actual values"))]
     return [Chart("forecasts", say("forecasts chart"), panels, legend, tables, remark, truth)]
 
 
