@@ -53,7 +53,7 @@ def several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str
     worst = wrong[np.argsort(-distance[wrong], kind="stable")][:ERRORS]
 
     def named(chosen: np.ndarray) -> str:
-        return ", ".join(labels[n] for n in np.flatnonzero(chosen))
+        return ", ".join(labels[n] for n in np.flatnonzero(chosen).tolist())
 
     errors = [
         {"gold": named(actual[n]), "predicted": named(predicted[n]), "probability": round(float(distance[n]), 4)}
