@@ -73,6 +73,7 @@ def titles(task: Any) -> dict[str, Any]:
         "task": list(task.title),
         "scores": {score.name: score.to_json() for score in task.scores},
         "baselines": {name: list(title) for name, title in task.baseline_titles.items()},
+        "protocol": [list(phrase) for phrase in task.protocol_phrases],
     }
 
 

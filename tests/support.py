@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from seqloom.compare.report import report_files
+from seqloom.compare.report import facts, report_files
 from seqloom.core.config import validate
 from seqloom.data.findings import Finding
 from seqloom.data.shapes import find_shape
@@ -101,3 +102,15 @@ def examine(task: str, spec: str, *, valid_data: str | None = None, **options: A
     shape = next((other for other in others if other.holds(spec)), usual)
     settings = {"train": spec, "valid": valid_data, **options}
     return shape.examine(validate({"data": shape.options}, {"data": settings})["data"])
+
+
+def in_chinese(task: Any, protocol: str) -> str:
+    """The protocol of a score, as the Chinese report has it."""
+    phrases = [list(pair) for pair in task.protocol_phrases]
+    return facts.how_scored({"protocol": {"scored": protocol, "titles": {"protocol": phrases}}})[1]
+
+
+def foreign(text: str) -> list[str]:
+    """English words in a Chinese sentence, but for names of methods and tools."""
+    names = r"sacrebleu|seqeval|jiwer|rouge-score|version|nrefs|case|mixed|smooth|space|none|last|standard"
+    return re.findall(r"[a-z]{4,}", re.sub(names, "", text))

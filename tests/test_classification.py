@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score, log_loss
+from support import foreign, in_chinese
 from toys import Case, accepted, alive, close, each, every_case, title
 
 from seqloom import cli
@@ -24,6 +25,7 @@ from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.runs.fit import fit
 from seqloom.runs.registry import find_config
 from seqloom.runs.run import Run, load
+from seqloom.tasks.classification import showing
 from seqloom.tasks.classification.scores import calibration_error, fit_temperature, judge
 from seqloom.tasks.classification.task import Classification, Config
 from seqloom.tokenizers import train_tokenizer
@@ -314,3 +316,36 @@ def test_a_part_of_a_sorted_file_has_every_label_in_its_share() -> None:
     assert "30 of 300 rows, evenly spaced" in whole["protocol"] and "12 of 300 rows" in quick["protocol"]
     found = asked.baselines(known, {"test": known})["test"]["tf-idf"]
     assert [row["count"] for row in found["classes"].values()] == [10, 10, 10]
+
+
+def test_a_report_shows_the_confusion_matrix_and_the_most_confident_errors() -> None:
+    own, some = task(), rows(30)
+    some.labels[3] = [-1]
+    found = own.showcase(model_of("gru", {}), some)
+    assert not foreign(in_chinese(own, own.evaluate(model_of("gru", {}), some)["protocol"]))
+    counts = np.array(found["counts"])
+    assert found["labels"] == LABELS and counts.sum() == found["rows"] == 29 and found["unknown"] == 1
+    assert counts.sum(1).tolist() == np.bincount([n for (n,) in some.labels if n >= 0], minlength=3).tolist()
+    assert counts.sum() - counts.trace() == found["wrong"] and len(found["errors"]) == min(5, found["wrong"])
+    sure = [error["probability"] for error in found["errors"]]
+    assert sure == sorted(sure, reverse=True) and all(e["gold"] != e["predicted"] for e in found["errors"])
+    assert all(set(error["text"]) == {"x"} for error in found["errors"])
+
+
+def test_where_a_row_has_several_labels_each_is_counted() -> None:
+    own, some = task(multi=True), rows(30, multi=True)
+    found = own.showcase(model_of("gru", {}, multi=True), some)
+    wanted = {one["label"]: one["wanted"] for one in found["classes"]}
+    assert wanted == {label: sum(n in row for row in some.labels) for n, label in enumerate(LABELS)}
+    assert all(one["right"] <= min(one["found"], one["wanted"]) for one in found["classes"])
+
+
+def test_of_many_labels_the_rarest_share_a_row_of_the_matrix() -> None:
+    targets = np.array([n for n in range(30) for _ in range(30 - n)])
+    sure = np.eye(30)[targets]
+    sure[0] = np.eye(30)[29]  # one of the most frequent label is taken for the rarest
+    found = showing.single(sure, targets, [f"label {n}" for n in range(30)], lambda some: ["t"] * len(some))
+    assert found["labels"] == [f"label {n}" for n in range(19)] and found["merged"] == 11
+    assert np.shape(found["counts"]) == (20, 20) and found["counts"][0][19] == 1 and found["wrong"] == 1
+    (error,) = found["errors"]
+    assert error == {"gold": "label 0", "predicted": "label 29", "probability": 1.0, "text": "t"}

@@ -127,7 +127,9 @@ def test_forgetting_and_costs_are_measured_and_a_source_is_shown_with_its_refere
         assert all(0 <= point["accuracy"] <= 1 for points in forgotten.values() for point in points)
         assert entry["aspects"]["positions"] is None
         assert entry["cost"]["latency"][0]["context"] == 8 and entry["aspects"]["throughput"]
-        assert entry["sample"]["wanted"].split() == entry["sample"]["prompt"].split()[::-1]
+        rows = entry["showcase"]["rows"]
+        assert entry["sample"] is None and len(rows) == 5
+        assert all(row["reference"].split() == row["source"].split()[::-1] for row in rows)
     recall = {entry["model"]: entry["aspects"]["recall"] for entry in done.result["entries"]}
     assert recall["gpt"] and recall["seq2seq"] is None  # it has no text of its own to recall from
 

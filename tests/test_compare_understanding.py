@@ -61,6 +61,7 @@ def test_everyone_is_scored_with_the_baselines_beside_and_an_answer_is_timed(don
     for entry in done.result["entries"]:
         assert entry["cost"]["latency"][0]["context"] == 8 and entry["cost"]["state"] == []
         assert entry["aspects"]["throughput"] and entry["sample"] is None
+        assert entry["showcase"]["kind"] == "confusion" and sorted(entry["showcase"]["labels"]) == ["bad", "good"]
 
 
 def test_each_is_pre_trained_as_its_kind_allows_and_taught_with_the_same_few_rows(done: Comparison) -> None:

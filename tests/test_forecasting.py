@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from toys import Case, ToyScale, ToySeries, accepted, alive, close, each, every_case, title
 
 from seqloom.core.errors import UserError
@@ -422,3 +423,23 @@ def test_a_series_of_tokens_can_be_counted() -> None:
     np.testing.assert_allclose(both[1][1], alone[1][0], rtol=1e-5)
     with pytest.raises(UserError, match="counts the tokens of running text"):
         find_config("models", "ngram").model_validate({}).assemble(task(strategy="recursive"))
+
+
+@each(output=["point", "quantiles"])
+def test_a_report_shows_forecasts_beside_the_actual_values_in_their_own_units(output: str) -> None:
+    own = task(output=output)
+    some, model = rows(own), model_of("gru", {}, own).float()
+    found = own.showcase(model, some)
+    assert (
+        found["kind"] == "forecasts" and len(found["series"]) == 4 and found["of"] == len(own._windows(some).scored())
+    )
+    assert [window["target"] for window in found["series"]] == ["x0", "x1", "x0", "x1"]
+    first = found["series"][0]
+    end, raw = int(first["from"]), own.scale.undo(some.values[0])[:, 0]
+    np.testing.assert_allclose(np.array(first["actual"], float), raw[end : end + HORIZON], rtol=1e-4)  # None is missing
+    assert len(first["history"]) == CONTEXT
+    assert len(first["forecast"]) == HORIZON
+    assert not foreign(in_chinese(own, own.evaluate(model, some)["protocol"]))
+    if output == "quantiles":
+        assert found["covered"] == pytest.approx(own.config.levels[-1] - own.config.levels[0])
+        assert all(low <= high for low, high in zip(first["low"], first["high"], strict=True))

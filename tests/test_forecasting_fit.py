@@ -284,4 +284,5 @@ def test_a_comparison_shows_the_error_against_the_horizon(tmp_path: Path) -> Non
     report = (tmp_path / "c" / "report.md").read_text()
     assert "Error by forecast step" in report and "| Steps ahead |" in report and "linear autoregression" in report
     assert "Error by forecast step" in found.report.read_text()
-    assert entry["cost"]["latency"] and entry["aspects"]["throughput"] and entry["sample"]["wanted"]
+    assert entry["cost"]["latency"] and entry["aspects"]["throughput"] and len(entry["showcase"]["series"]) == 4
+    assert "Forecasts and actual values" in report and "| Step, counted from the last known value (0) |" in report

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from toys import Case, accepted, alive, close, every_case, stream, title
 
 from seqloom.core.batch import IGNORE
@@ -168,3 +169,17 @@ def test_a_part_of_which_nothing_is_hidden_cannot_be_scored() -> None:
     own = task()
     with pytest.raises(UserError, match="too short"):
         own.evaluate(model_of("gru", {}), stream(own.tokenizer.encode("t"), own.tokenizer.size))
+
+
+def test_a_report_shows_what_is_put_in_the_place_of_some_tokens() -> None:
+    own, model = task(), model_of("bert", {})
+    rows = stream(own.tokenizer.encode(ENGLISH), own.tokenizer.size)
+    found = own.showcase(model, rows)
+    assert found is not None and found["kind"] == "gaps" and len(found["rows"]) == 5
+    for row in found["rows"]:
+        assert row["before"] + row["gold"] + row["after"] in ENGLISH.replace("\n", " ") and row["gold"].isalnum()
+        sure = [one["probability"] for one in row["predicted"]]
+        assert len(sure) == 3 and sure == sorted(sure, reverse=True)
+    assert own.showcase(model, rows) == found
+    assert not foreign(in_chinese(own, own.evaluate(model, rows)["protocol"]))
+    assert own.showcase(model, stream(own.tokenizer.encode(".,. " * 5), own.tokenizer.size)) is None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from torch import Tensor
 from toys import Case, accepted, alive, close, every_case, title
 
@@ -329,5 +330,17 @@ def test_what_a_comparison_asks_for() -> None:
     batch = task.example(3, 20)
     assert batch.inputs.shape == (3, 20) and task.loss(model, batch).loss.isfinite()
     assert 5 < task.typical_length(rows) <= 24 and [s.name for s in task.scores if s.compared] == ["f1", "exact"]
-    sample = task.sample(model, rows)
-    assert sample["prompt"] == rows[0].question and sample["wanted"] == rows[0].texts[0] and sample["text"]
+
+
+def test_a_report_shows_questions_with_the_answer_in_its_passage_and_what_is_predicted() -> None:
+    task = asking()
+    rows = rows_of(task, *questions(12, longest=300))
+    found = task.showcase(Oracle(task), rows)
+    assert found["kind"] == "answers" and found["of"] == 12 and len(found["rows"]) == 5
+    assert [row["question"] for row in found["rows"]] == [rows[n].question for n in (0, 2, 4, 7, 9)]
+    for row in found["rows"]:
+        assert row["passage"][1] == row["gold"][0] and len("".join(row["passage"])) <= 210
+        assert row["exact"] == (row["predicted"] == row["gold"][0]) and 0 <= row["f1"] <= 1
+    assert not foreign(in_chinese(task, task.evaluate(Oracle(task), rows)["protocol"]))
+    none = task.showcase(Oracle(task), rows_of(task, *questions(2, impossible=1.0)))
+    assert none["rows"][0]["gold"] == [] and none["rows"][0]["passage"][1:] == ["", ""]

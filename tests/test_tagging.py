@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import digest
+from support import digest, foreign, in_chinese
 from toys import Case, accepted, alive, close, every_case, title
 
 from seqloom import cli
@@ -337,6 +337,9 @@ def test_where_every_word_was_a_character_a_text_is_cut_so() -> None:
     for row in ({"line": 1, "source": "北京 2008"}, {"line": 1, "text": "北京 2008", "words": ["北", "京", "2008"]}):
         (answer,) = task.predict(model, [row])
         assert answer["words"] == list("北京2008")
+    sentence = Sentence(0, list("北京很大") * 20, ["B-LOC", "I-LOC", "O", "O"] * 20)
+    (row,) = task.showcase(model, rows_of(task, [sentence]))["rows"]
+    assert row["space"] == "" and row["cut"] and len(row["words"]) == 40
 
 
 @pytest.mark.parametrize(
@@ -357,8 +360,12 @@ def test_what_a_comparison_needs_is_there(options: dict[str, Any]) -> None:
     batch = task.example(2, 8)
     task.loss(model, batch).loss.backward()
     assert batch.inputs.shape[:2] == (2, 8) and task.typical_length(rows) > 2
-    shown = task.sample(model, rows)
-    assert shown["wanted"].split()[0] == f"{ROWS[0].words[0]}/{ROWS[0].tags[0]}"
+    assert not foreign(in_chinese(task, task.evaluate(model, rows)["protocol"]))
+    shown = task.showcase(model, rows)
+    assert shown["kind"] == "tags" and shown["of"] == len(ROWS) and len(shown["rows"]) == 5
+    assert all(len(row["words"]) == len(row["gold"]) == len(row["predicted"]) for row in shown["rows"])
+    assert all(set(row["gold"]) != {"O"} for row in shown["rows"]), "sentences without any name say little"
+    assert shown["rows"][0]["words"] == next(row.words for row in ROWS if set(row.tags) != {"O"})
     assert task.config.tokens_per_step(4) == 1024 and Config(batch_tokens=0).tokens_per_step(4) == 1024
     assert task.main_score.title[0] == "Entity F1" and task.main_score.higher_is_better
 

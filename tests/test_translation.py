@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import foreign, in_chinese
 from toys import Case, close, pair_rows, translation, translator, words
 
 from seqloom.core.batch import IGNORE, Batch
@@ -248,3 +249,18 @@ def test_outputs_come_in_the_order_of_the_sources() -> None:
     assert [[h.tokens for h in found] for found in together] == [[h.tokens for h in found] for found in backwards[::-1]]
     assert all(task.text(found[0]) == task.tokenizers.target.decode(found[0].tokens) for found in together)
     assert task.translate(model, []) == []
+
+
+def test_a_report_shows_evenly_spaced_pairs_with_the_output() -> None:
+    task, model = translation(joint=True, max_new=5), translator("seq2seq", {})
+    pairs = words(10, 300, seed=4)
+    found = task.showcase(model, pair_rows(task, pairs))
+    assert found["kind"] == "pairs" and found["of"] == 10
+    assert [row["source"][:100] for row in found["rows"]] == [pairs[n][0][:100] for n in (0, 2, 4, 6, 8)]
+    assert all(len(row[key]) <= 200 for row in found["rows"] for key in ("source", "reference", "output"))
+    for metric in ("translation", "summary", "transcription"):
+        other = translation(joint=True, max_new=5, metric=metric, beams=2)
+        protocol = other.evaluate(model, pair_rows(other, words(3, 5)))["protocol"]
+        assert not foreign(in_chinese(other, protocol)), in_chinese(other, protocol)
+    outputs, _ = task.writer.write(model, [pairs[n][0] for n in (0, 2, 4, 6, 8)])
+    assert [row["output"] for row in found["rows"]] == outputs and not any(row["exact"] for row in found["rows"])

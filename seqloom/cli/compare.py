@@ -116,8 +116,9 @@ def command(
         data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
-        ladder=ladder, jobs=jobs, on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms, streaming=streaming,
-        columns=parse_columns(columns or ()), overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
+        ladder=ladder, jobs=jobs, on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms,
+        streaming=streaming, columns=parse_columns(columns or ()), overrides=override or (),
+        command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
     show(shown, as_json, lambda result: print_comparison(result, found.report))

@@ -84,6 +84,7 @@ class Field:
                 "task": list(self.task.title),
                 "scores": {score.name: score.to_json() for score in self.task.scores},
                 "baselines": {name: list(title) for name, title in self.task.baseline_titles.items()},
+                "protocol": [list(phrase) for phrase in self.task.protocol_phrases],
             },
             "latency_unit": latency_unit(self.task),
             "data": self.data,

@@ -180,6 +180,7 @@ def _summary(found: Found, name: str, runs: Sequence[Json], results: Sequence[Re
             "transfer": found.transfer.get(name),
         },
         "sample": measured.get("sample"),
+        "showcase": measured.get("showcase"),
     }
 
 

@@ -7,7 +7,7 @@ feature's folder, not members of this class.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -111,6 +111,7 @@ class Task(ABC, Generic[R]):
     title: ClassVar[Text]
     verb: ClassVar[str] = "predict"  # the command that runs a trained model
     baseline_titles: ClassVar[Mapping[str, Text]] = {}  # titles of the naive baselines, by name
+    protocol_phrases: ClassVar[Sequence[Text]] = ()  # in both languages; {} stands for a number or a name
     perplexity: ClassVar[bool] = False  # the loss is the mean token NLL, so exp(loss) is the perplexity
     ties: ClassVar[bool] = False  # input and output share a vocabulary, so their embeddings can be tied (model.tie)
     outputs: int = 1  # output size of the head, per position

@@ -38,3 +38,9 @@ def join_words(words: list[str]) -> str:
     if words and sum(len(word) == 1 and ord(word) >= 0x3000 for word in words) > len(words) / 2:
         return "".join(words)
     return " ".join(words)
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """On one line, and cut after `most` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -46,6 +46,7 @@ def measure(job: Job) -> Json:
             "throughput": speeds[name],
             "taps": taps(run.model),
             "sample": _sample(run, test),
+            "showcase": task.showcase(run.model, test) if isinstance(task, Shows) else None,
         }
         for name, run in loaded.items()
     }
@@ -53,9 +54,9 @@ def measure(job: Job) -> Json:
 
 
 def _sample(run: Run, test: Any) -> dict[str, str] | None:
-    """The output for the start of the test text, or for the first test row."""
+    """The continuation of the start of the test text, by a model that generates text."""
     if run.task.verb != "generate":
-        return run.task.sample(run.model, test) if isinstance(run.task, Shows) else None
+        return None
     prompt = _prompt(run, test)
     try:
         return {"prompt": prompt, "text": run.generate(prompt, max_new=_SAMPLE, seed=0)}

@@ -32,9 +32,12 @@ class CountsWork(Protocol):
 
 @runtime_checkable
 class Shows(Protocol):
-    """A task that can show a model's output for a row: prompt, text (output) and wanted (reference); None: nothing."""
+    """A task that can show what a model does with some rows: the same rows for every model, as JSON for a report.
 
-    def sample(self, model: SequenceModel, rows: Any) -> dict[str, str] | None: ...
+    `kind` says how it is drawn: confusion, forecasts, tags, answers, pairs or gaps; None: nothing to show.
+    """
+
+    def showcase(self, model: SequenceModel, rows: Any) -> Json | None: ...
 
 
 @runtime_checkable

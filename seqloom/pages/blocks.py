@@ -13,6 +13,8 @@ class Cell:
     entry: int | None = None  # shown with the colour of this entry
     rank: str = ""  # shown before everything else
     span: int = 1  # columns it takes
+    shade: float = 0.0  # strength of the background, up to 1
+    tone: str = ""  # of the background: right, wrong
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Table:
     columns: list[Column]
     rows: list[Row]
     even: bool = False  # all columns but the first have the same width
+    matrix: bool = False  # narrow cells with shaded numbers
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,9 @@ class Series:
     entry: int | None = None  # None: belongs to no entry
     low: list[float | None] = field(default_factory=list)  # limits of an interval along x (upright: along y)
     high: list[float | None] = field(default_factory=list)
-    draw: str = "both"  # line | points | both | thin | faint | front | band (a filled outline)
+    draw: str = "both"  # line | points | both | thin | faint | front | truth | band (the outline of an area)
     open: list[bool] = field(default_factory=list)  # hollow markers
+    dash: int | None = None  # of a line that belongs to no entry: a number of the dashes of the page
     upright: bool = False
 
 
@@ -111,6 +115,29 @@ class Chart:
     legend: list[tuple[int, str]]
     tables: list[Table] = field(default_factory=list)  # the same numbers as tables
     remark: str = ""
+    others: list[tuple[int | None, str]] = field(default_factory=list)  # lines of no entry: dash (None: truth), name
+
+
+@dataclass(frozen=True)
+class Piece:
+    text: str
+    tag: str = ""
+    mark: str = ""  # right, wrong, key: what is asked for
+
+
+@dataclass(frozen=True)
+class Line:
+    """A text in pieces, with its name before it."""
+
+    name: str
+    pieces: list[Piece]
+    entry: int | None = None  # shown with the colour of this entry
+    mark: str = ""  # right, wrong: a word after the text
+
+
+@dataclass(frozen=True)
+class Examples:
+    items: list[list[Line]]  # what is given, what is wanted, and what each entry makes of it
 
 
 @dataclass(frozen=True)
@@ -129,7 +156,7 @@ class Fold:
     blocks: list[Block]
 
 
-Block = Table | Text | Answer | Points | Chart | Samples | Code | Fold
+Block = Table | Text | Answer | Points | Chart | Examples | Samples | Code | Fold
 
 
 @dataclass(frozen=True)

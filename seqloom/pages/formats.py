@@ -50,14 +50,14 @@ def count(value: Any) -> str:
     return f"{round(value):,}" if _real(value) else NONE
 
 
-def scaled(value: Any, unit: str = "") -> str:
+def scaled(value: Any, unit: str = "", digits: int = 3) -> str:
     """Three digits and an SI prefix: 1.23 M; with a unit, 1.23 MB."""
     if not _real(value):
         return NONE
     power = 0
     while abs(value) >= 999.5 and power < len(_LARGE) - 1:
         value, power = value / 1000, power + 1
-    return f"{short(value, 3)} {_LARGE[power]}{unit}".rstrip()
+    return f"{short(value, digits)} {_LARGE[power]}{unit}".rstrip()
 
 
 def span(seconds: Any) -> str:

@@ -16,8 +16,11 @@ from seqloom.pages.blocks import (
     Code,
     Column,
     Document,
+    Examples,
     Fold,
+    Line,
     Panel,
+    Piece,
     Points,
     Row,
     Samples,
@@ -58,7 +61,8 @@ def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
     panels: dict[str, Panel] = {}
     articles = [_Article(found, panels, version).html() for found in documents]
     styles = [_style(number) for number in range(entries)]
-    charts = embedded({"styles": styles, "panels": {key: asdict(panel) for key, panel in panels.items()}})
+    drawn = {key: asdict(panel) for key, panel in panels.items()}
+    charts = embedded({"styles": styles, "dashes": DASHES, "panels": drawn})
     body = [
         _BAR, "<main>", *articles, "</main>", '<div class="paper" hidden></div>',
         f'<script type="application/json" id="charts">{charts}</script>',
@@ -114,6 +118,8 @@ class _Article:
             case Fold():
                 inside = "".join(map(self.block, block.blocks))
                 return f"<details><summary>{escape(block.title)}</summary>{inside}</details>"
+            case Examples():
+                return f'<div class="examples">{"".join(map(self.example, block.items))}</div>'
             case Samples():
                 return f'<div class="samples">{"".join(_sample(*item) for item in block.items)}</div>'
             case Code():
@@ -127,10 +133,18 @@ class _Article:
             f'<p class="remark">{escape(block.remark)}</p></div>'
         )
 
+    def example(self, lines: list[Line]) -> str:
+        return f'<dl class="example">{"".join(map(self.line, lines))}</dl>'
+
+    def line(self, line: Line) -> str:
+        swatch = _swatch(line.entry) if line.entry is not None else ""
+        mark = f' <span class="mark {line.mark}">{escape(self.say.term("mark", line.mark))}</span>' if line.mark else ""
+        return f"<dt>{swatch}{escape(line.name)}</dt><dd>{''.join(map(_piece, line.pieces))}{mark}</dd>"
+
     def table(self, table: Table) -> str:
         head = "".join(_heading(column, "sticky" if place == 0 else "") for place, column in enumerate(table.columns))
         body = "\n".join(self.row(row, table.columns) for row in table.rows)
-        kind = "even" if table.even else "wide" if len(table.columns) > 6 else ""
+        kind = "even" if table.even else "matrix" if table.matrix else "wide" if len(table.columns) > 6 else ""
         caption = escape(table.caption)
         return (
             f'<div class="scroll {kind}" style="--columns: {len(table.columns)}" role="region" tabindex="0" '
@@ -145,6 +159,8 @@ class _Article:
             number = "number" if column.number and cell.span == 1 else ""
             span = f' colspan="{cell.span}"' if cell.span > 1 else ""
             tag, name = ("th scope=row", "sticky") if place == 0 else ("td", number)
+            if cell.tone:
+                name, span = f"{name} {cell.tone}", f'{span} style="--shade: {min(1.0, cell.shade):.3f}"'
             cells.append(f'<{tag} class="{name}"{span}>{self.cell(cell)}</{tag.split()[0]}>')
             place += cell.span
         return f'<tr class="{row.kind}">{"".join(cells)}</tr>'
@@ -164,6 +180,7 @@ class _Article:
     def chart(self, chart: Chart) -> str:
         panels = "".join(self.panel(chart, number, panel) for number, panel in enumerate(chart.panels))
         keys = "".join(_key(entry, name) for entry, name in chart.legend)
+        keys += "".join(_other(dash, name) for dash, name in chart.others)
         legend = (
             f'<div class="legend" role="group" aria-label="{escape(self.say("legend"))}">{keys}</div>' if keys else ""
         )
@@ -213,6 +230,18 @@ def _sample(entry: int, name: str, prompt: str, text: str) -> str:
     )
 
 
+def _piece(piece: Piece) -> str:
+    """Spaces before and after stay outside of the mark."""
+    text = escape(piece.text)
+    if not piece.tag and not piece.mark:
+        return text
+    tag = f"<small>{escape(piece.tag)}</small>" if piece.tag else ""
+    inside = f'<span class="piece {escape(piece.mark)}">{escape(piece.text.strip())}{tag}</span>'
+    lead = piece.text[: len(piece.text) - len(piece.text.lstrip())]
+    rest = piece.text[len(piece.text.rstrip()) :] if piece.text.strip() else ""
+    return f"{lead}{inside}{rest}"
+
+
 def _style(entry: int) -> dict[str, Any]:
     return {"hue": entry % HUES, "symbol": SHAPES[entry % len(SHAPES)][0], "dash": DASHES[entry % len(DASHES)]}
 
@@ -225,6 +254,16 @@ def _swatch(entry: int) -> str:
     shape = SHAPES[entry % len(SHAPES)][1]
     frame = f'<svg class="swatch {_hue(entry)}" viewBox="-6 -6 12 12" aria-hidden="true">'
     return f'{frame}<path d="{shape}" fill="currentColor"/></svg>'
+
+
+def _other(dash: int | None, name: str) -> str:
+    """A legend item for a line that belongs to no entry."""
+    kind = "truth" if dash is None else "thin"
+    dashes = "none" if dash is None else DASHES[dash % len(DASHES)].replace("px", "").replace("solid", "none")
+    return (
+        f'<span class="other {kind}"><svg viewBox="-15 -6 30 12" aria-hidden="true"><path d="M-15 0H15" '
+        f'stroke="currentColor" stroke-dasharray="{dashes}"/></svg>{escape(name)}</span>'
+    )
 
 
 def _key(entry: int, name: str) -> str:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import re
 
-from seqloom.pages.blocks import Answer, Block, Cell, Chart, Code, Document, Fold, Points, Samples, Table, Text
+from seqloom.pages.blocks import (
+    Answer,
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Document,
+    Examples,
+    Fold,
+    Line,
+    Points,
+    Samples,
+    Table,
+    Text,
+)  # fmt: skip
 from seqloom.pages.words import Speaker
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -33,10 +47,23 @@ def _block(block: Block, say: Speaker, section: str = "") -> str:
             return _points(block)
         case Fold():
             return "\n\n".join(_block(inside, say) for inside in block.blocks)
+        case Examples():
+            return "\n\n".join("\n".join(_line(line, say) for line in lines) for lines in block.items)
         case Samples():
             return "\n\n".join(f"**{_text(name)}**\n\n{_fence(prompt + text)}" for _, name, prompt, text in block.items)
         case Code():
             return "\n\n".join(f"{_text(title)}\n\n{_fence(command, 'bash')}" for title, command in block.items)
+
+
+def _line(line: Line, say: Speaker) -> str:
+    """As an item of a list: tags after a slash, wrong pieces in bold."""
+    pieces = []
+    for piece in line.pieces:
+        text = _text(f"{piece.text.strip()}/{piece.tag}" if piece.tag else piece.text.strip())
+        text = f"**{text}**" if text and piece.mark in ("wrong", "key") else text
+        pieces.append(text.join(" " if edge.isspace() else "" for edge in (piece.text[:1], piece.text[-1:])))
+    mark = f" ({_text(say.term('mark', line.mark))})" if line.mark else ""
+    return f"- {_text(line.name)}{say('colon')}{''.join(pieces).strip()}{mark}"
 
 
 def _answer(block: Answer) -> str:

@@ -1,7 +1,7 @@
 // Draws the charts, switches the language, follows the colour scheme, and prepares the page for printing.
 "use strict";
 (() => {
-  const { styles, panels } = JSON.parse(document.getElementById("charts").textContent);
+  const { styles, dashes, panels } = JSON.parse(document.getElementById("charts").textContent);
   const articles = [...document.querySelectorAll("article")];
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const hidden = new Set();
@@ -20,21 +20,23 @@
 
   function trace(series, panel, colour) {
     const style = styles[series.entry] || { symbol: "circle", dash: "2px,4px" };
-    const hue = series.entry === null ? colour.soft : colour.hues[series.entry];
-    const quiet = series.draw === "band" || series.draw === "thin" || series.draw === "faint" || series.draw === "front";
+    const hue = series.draw === "truth" ? colour.ink : series.entry === null ? colour.soft : colour.hues[series.entry];
+    const quiet = ["thin", "faint", "front", "band"].includes(series.draw) && series.dash === null;
     const value = (axis, letter) => `${plain(axis.title)}: %{${letter}:${axis.format}}${plain(axis.unit)}`;
     const sides = panel.y.named ? [value(panel.x, "x")] : [value(panel.x, "x"), value(panel.y, "y")];
     const drawn = {
       type: "scatter", x: series.x, y: series.y, showlegend: false, cliponaxis: false, visible: !hidden.has(series.entry),
-      mode: { line: "lines", thin: "lines", front: "lines", band: "lines", both: "lines+markers" }[series.draw] || "markers",
+      mode: { line: "lines", thin: "lines", front: "lines", truth: "lines", band: "lines", both: "lines+markers" }[series.draw] || "markers",
       line: { color: hue, width: series.draw === "thin" ? 1 : series.draw === "front" ? 1.5 : 2.5, dash: style.dash },
       opacity: series.draw === "thin" ? 0.4 : series.draw === "faint" ? 0.5 : 1,
       hoverinfo: quiet ? "skip" : undefined,
       hovertemplate: quiet ? undefined : `<b>${plain(series.name)}</b><br>${sides.join("<br>")}<extra></extra>`,
     };
-    if (series.draw === "thin") drawn.line.dash = "solid";
+    if (series.draw === "thin" || series.draw === "truth") drawn.line.dash = "solid";
+    if (series.draw === "truth") drawn.line.width = 1.8;
+    if (series.draw === "band") Object.assign(drawn, { fill: "toself", opacity: 0.18, line: { width: 0 }, fillcolor: hue });
+    if (series.dash !== null) Object.assign(drawn, { opacity: 1, line: { color: hue, width: 1.2, dash: dashes[series.dash % dashes.length] } });
     if (series.draw === "front") drawn.line.shape = "hv";
-    if (series.draw === "band") Object.assign(drawn, { fill: "toself", fillcolor: hue, opacity: 0.16, line: { width: 0 } });
     const wider = style.symbol.startsWith("triangle") ? 1.25 : 1; // a triangle of the same width looks smaller
     const size = series.draw === "faint" ? 5 : wider * (series.draw === "points" ? 11 : 9);
     const symbols = series.open.length ? series.open.map((open) => style.symbol + (open ? "-open" : "")) : style.symbol;
@@ -62,7 +64,7 @@
       Object.assign(made, { tickvals: ticks.map((tick) => tick[0]), ticktext: ticks.map((tick) => plain(tick[1])), tickangle: 0 });
     }
     if (given.range) made.range = given.log ? given.range.map(Math.log10) : given.range;
-    if (given.format.endsWith("%")) Object.assign(made, { tickformat: given.format, rangemode: "tozero" });
+    if (given.format.endsWith("%")) Object.assign(made, { tickformat: ".3~%", rangemode: "tozero" }); // 0.5% and 1%, not 1% twice
     return made;
   }
 

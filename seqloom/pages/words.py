@@ -31,6 +31,8 @@ WORDS: dict[str, Pair] = {
     "verdict.worse": ("worse", "较差"),
     "verdict.unclear": ("not enough evidence", "证据不足"),
     "verdict.failed": ("failed", "失败"),
+    "mark.right": ("right", "正确"),
+    "mark.wrong": ("wrong", "错误"),
     "verdict.": ("not tested", "未检验"),
 }
 

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from compare_example import example
 from support import write_report
 from test_compare_report import CHANGES, hostile
+from test_compare_showing import KINDS, result
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -68,13 +69,30 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which sequence model"), ("zh-CN", "该用哪种序列模型")])
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which sequence model"), ("zh-CN", "该选哪种序列模型")])
 def test_it_is_drawn_whole(browser: Browser, report: Path, width: int, theme: str, locale: str, title: str) -> None:
     visit = Visit(browser, report, width, theme, locale)
     assert title in visit.tab.title() and title in visit.tab.inner_text("article:visible h1")
     assert visit.tab.locator("article:visible").count() == 1
     assert visit.undrawn() == []
     assert visit.tab.evaluate("document.documentElement.scrollWidth") == width
+    visit.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_predictions_fit_the_window_and_no_axis_says_the_same_twice(
+    browser: Browser, tmp_path: Path, kind: str, width: int, locale: str
+) -> None:
+    visit = Visit(browser, write_report(result(KINDS[kind]), tmp_path), width, locale=locale)
+    assert visit.tab.locator(f"#{locale[:2]}-showing").is_visible() and visit.undrawn() == []
+    assert visit.tab.evaluate("document.documentElement.scrollWidth") == width
+    axes = visit.tab.evaluate(
+        "[...document.querySelectorAll('article:not([hidden]) .plot')].flatMap(plot => ['.xtick', '.ytick'].map("
+        "axis => [...plot.querySelectorAll(`${axis} text`)].map(text => text.textContent)))"
+    )
+    assert all(len(set(labels)) == len(labels) for labels in axes)
     visit.close()
 
 

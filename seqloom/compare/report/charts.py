@@ -47,7 +47,7 @@ def learning(result: Result, say: Speaker) -> Chart | None:
         return None
     return Chart(
         "learning", say("learning"), panels, legend(result, panels), [curve_table(panels[0])],
-        remark=say("learning remark"),
+        remark=say("learning remark" if any(line.draw == "thin" for line in panels[0].series) else "learning single"),
     )  # fmt: skip
 
 
@@ -127,12 +127,22 @@ def ticks(values: list[float], unit: str = "") -> list[tuple[float, str]]:
     if high / low < 1.001:
         return [(low, formats.scaled(low, unit))]
     if high / low < 4:
-        return [(value, formats.scaled(value, unit)) for value in _even_steps(low, high)]
+        return _labelled(_even_steps(low, high), unit)
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     steps = (1,) if high / low > 2000 else (1, 3) if high / low > 100 else (1, 2, 5)
     found = [step * 10.0**power for power in powers for step in steps]
     found = [value for value in found if low / 1.6 <= value <= high * 1.6]
-    return [(value, formats.scaled(value, unit)) for value in found]
+    return _labelled(found, unit)
+
+
+def _labelled(values: list[float], unit: str = "") -> list[tuple[float, str]]:
+    """With as many digits as it takes for all labels to differ, and at least three."""
+    labels: list[str] = []
+    for digits in range(3, 8):
+        labels = [formats.scaled(value, unit, digits) for value in values]
+        if len(set(labels)) == len(labels):
+            break
+    return list(dict(zip(labels, zip(values, labels, strict=True), strict=True)).values())
 
 
 def _even_steps(low: float, high: float) -> list[float]:
@@ -264,7 +274,8 @@ def lines(
     """One line per entry. A logarithmic x axis has its ticks at the measured values."""
     series = [_series(entry, number, found) for number, entry in facts.scored(result) if (found := points(entry))]
     across = sorted({value for line in series for value in line.x if value > 0})
-    marks = [(value, formats.count(value)) for value in across] if len(across) <= 8 else ticks(across)
+    whole = len(across) <= 8 and len({round(value) for value in across}) == len(across)
+    marks = [(value, formats.count(value)) for value in across] if whole else ticks(across)
     up = [value for line in series for value in line.y]
     log_y = log_y and min(up, default=0) > 0
     height = Axis(y.title, log_y, ticks(up, y.unit.strip()) if log_y else [], y.format, y.unit)

@@ -6,6 +6,7 @@ from typing import Any
 
 from seqloom.compare.report import charts, details, facts, ladder, tuning
 from seqloom.compare.report.facts import Entry, Result
+from seqloom.compare.report.showing import showing
 from seqloom.compare.report.words import speaker
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -22,6 +23,7 @@ def document(result: Result, language: str) -> Document:
         "results": results(result, say),
         "reasons": reasons(result, say),
         **({"ladder": ladder.section(result, say)} if ladder.measured(result) else {}),
+        "showing": showing(result, say),
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
@@ -38,8 +40,9 @@ def document(result: Result, language: str) -> Document:
         formats.day(protocol.get("started")),
         headline(result, say),
         [
-            Section(key.replace(" ", "-"), say.by(facts.latency_unit(result), key), _measured(blocks, say))
+            Section(key.replace(" ", "-"), say.by(facts.latency_unit(result), key), found)
             for key, blocks in sections.items()
+            if (found := [block for block in blocks if block is not None])
         ],
     )
 
@@ -103,7 +106,7 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     if busy := details.busy(result, say):
         blocks.append(Text(busy))
     if protocol.get("scored"):
-        blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
+        blocks.append(Text(say("how scored", how=say.pick(facts.how_scored(result))), "muted"))
     if protocol.get("level"):
         share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol.get("margin") or "")
         blocks.append(Text(say("how judged", share=share, margin=margin), "muted"))
@@ -141,7 +144,7 @@ def main_table(result: Result, say: Speaker) -> Table:
 def recipes(result: Result, say: Speaker) -> list[Block | None]:
     """The table of entries by recipes, and which of the two affects the score more."""
     names, table = facts.recipes(result)
-    if not table:
+    if len(names) < 2:
         return []
     numbers = {str(entry.get("name")): number for number, entry in facts.entries(result)}
     places = formats.places(score for row in table.values() for score in row.values())
@@ -226,9 +229,3 @@ def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:
         *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.shown_places(result).items()),
     ]
     return Row([*cells, *[Cell("")] * 5], "muted")
-
-
-def _measured(blocks: list[Any], say: Speaker) -> list[Block]:
-    """No section is empty."""
-    found: list[Block] = [block for block in blocks if block is not None]
-    return found or [Text(say("not measured"), "muted")]

@@ -21,18 +21,13 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         "structure": _structure, "length": _length, "dependency": _dependency, "size": _size,
         "training": _training, "interpretability": _interpretability,
     }  # fmt: skip
-    table = Table(
-        say("aspects caption"),
-        [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)],
-        [
-            *(_aspect(say, key, cell, shown, facts.latency_unit(result)) for key, cell in rows.items()),
-            _transfer(result, say, shown),
-        ],
-        even=True,
-    )
+    cells = [_aspect(say, key, cell, shown, facts.latency_unit(result)) for key, cell in rows.items()]
+    cells = [row for row in cells if any(cell.text != formats.NONE for cell in row.cells[1:])]
+    columns = [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)]
+    reaches = any(facts.reach(entry) for _, entry in shown)
     return [
-        table,
-        Text(say("reach remark"), "muted"),
+        Table(say("aspects caption"), columns, [*cells, _transfer(result, say, shown)], even=True),
+        Text(say("reach remark"), "muted") if reaches else None,
         charts.aspects(result, say),
         fading.forgetting(result, say),
         transfer.chart(result, say),
@@ -224,7 +219,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
     return [
         (say("task"), say.pick(facts.task_title(result))),
         (say("metric"), say("comma").join(filter(None, metric))),
-        (say("scored"), str(p.get("scored") or "")),
+        (say("scored"), say.pick(facts.how_scored(result))),
         (say("size"), say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))
          if size.get("target") else ""),
         (say("budget"), budget(p, say)),

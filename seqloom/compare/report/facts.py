@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from statistics import fmean, median
 from typing import Any
 
@@ -11,6 +13,8 @@ from seqloom.pages.formats import places, span
 Entry = Json
 Result = Json
 Pair = tuple[str, str]  # English, Chinese
+
+_BLANK = r"([^\s;()，；（）]*[^\s,;()，；（）])"  # a number or a name in a protocol
 
 
 def dig(thing: Any, *keys: str) -> Any:
@@ -156,6 +160,26 @@ def unit(result: Result, name: str | None = None) -> Pair:
     """The unit of a score, or empty; None: of the metric."""
     name = name or str(dig(result, "protocol", "metric") or "")
     return _pair(dig(result, "protocol", "titles", "scores", name, "unit"), "")
+
+
+def how_scored(result: Result) -> Pair:
+    """How models were scored; the Chinese sentence is made from the phrases that the task declares."""
+    english = str(dig(result, "protocol", "scored") or "")
+    pairs = [_pair(phrase, "") for phrase in listed(result, "protocol", "titles", "protocol")]
+    chinese = english
+    for phrase, other in sorted(pairs, key=lambda pair: -len(pair[0])):
+        if phrase:
+            pattern = r"(?<![\w,.])" + re.escape(phrase).replace(r"\{\}", _BLANK) + r"(?!\w)"
+            chinese = re.sub(pattern, partial(_filled, other), chinese)
+    if chinese != english:
+        chinese = re.sub(r" ?([；，：（）]) ?", r"\1", chinese.replace("; ", "；").replace(", ", "，"))
+    return english, chinese
+
+
+def _filled(template: str, found: re.Match[str]) -> str:
+    """The template with what was found in its blanks, in order or by number."""
+    values = iter(found.groups())
+    return re.sub(r"\{(\d?)\}", lambda blank: found[int(blank[1]) + 1] if blank[1] else next(values), template)
 
 
 def _pair(found: Any, otherwise: str) -> Pair:

@@ -7,10 +7,11 @@ from functools import partial
 
 from seqloom.compare.report import charts, facts
 from seqloom.compare.report.facts import Result
-from seqloom.pages.blocks import Axis, Chart, Panel, Series
+from seqloom.pages.blocks import Axis, Chart, Series
 from seqloom.pages.words import Speaker
 
 _MARKED = 16  # lines with more points are drawn without markers
+_NAIVE = 3  # naive forecasts drawn; the table has all
 
 
 def forgetting(result: Result, say: Speaker) -> Chart | None:
@@ -26,26 +27,29 @@ def forgetting(result: Result, say: Speaker) -> Chart | None:
 
 
 def horizon(result: Result, say: Speaker) -> Chart | None:
-    """Error by forecast step on the test set, with naive forecasts as thin lines, and before the test set."""
-    panels: list[Panel] = []
+    """Error by forecast step on the test set, with the best naive forecasts as thin lines, and before the test set."""
+    naive = [
+        Series(say.pick(facts.baseline_title(result, row.get("name"))), *_columns(row["horizon"]), draw="thin", dash=n)
+        for n, row in enumerate(row for row in facts.baselines(result) if facts.listed(row, "horizon"))
+    ]
+    panels, tables = [], []
     for part in ("rmse", "inside"):
         panel = charts.lines(
             result, say(f"horizon {part}"), Axis(say("steps ahead"), format=",d"),
             Axis(say("horizon axis"), format=".4~r"), partial(_by_step, part), log_x=False, log_y=False,
         )  # fmt: skip
-        naive = [
-            Series(say.pick(facts.baseline_title(result, row.get("name"))), *_columns(row["horizon"]), draw="thin")
-            for row in facts.baselines(result)
-            if part == "rmse" and facts.listed(row, "horizon")
-        ]
         if panel.series:
             crowded = max(len(line.x) for line in panel.series) > _MARKED
             lines = [replace(line, draw="line") if crowded else line for line in panel.series]
-            panels.append(replace(panel, series=[*naive, *lines]))
+            others = naive if part == "rmse" else []
+            panels.append(replace(panel, series=[*others[:_NAIVE], *lines]))
+            every = [*lines, *(replace(line, draw="line") for line in others)]
+            tables.append(charts.curve_table(replace(panel, series=every)))
     if not panels:
         return None
-    tables = [charts.curve_table(replace(p, series=[replace(line, draw="line") for line in p.series])) for p in panels]
-    return Chart("horizon", say("horizon"), panels, charts.legend(result, panels), tables, say("horizon remark"))
+    drawn = [(line.dash, line.name) for line in naive[:_NAIVE]]
+    legend, remark = charts.legend(result, panels), say("horizon remark")
+    return Chart("horizon", say("horizon"), panels, legend, tables, remark, drawn)
 
 
 def _by_step(part: str, entry: facts.Entry) -> list[tuple[float, float]]:

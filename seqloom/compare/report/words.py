@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from seqloom.compare.report.ladder_words import LADDER
+from seqloom.compare.report.showing_words import SHOWING
 from seqloom.compare.report.tuning_words import TUNING
 from seqloom.pages.words import Speaker
 
@@ -11,12 +13,12 @@ WORDS: dict[str, tuple[str, str]] = {
     # the page
     "title": ("Which sequence model for {data}?", "{data} 该选哪种序列模型？"),
     "title without data": ("Which sequence model?", "该选哪种序列模型？"),
-    "not measured": ("Not available for this comparison.", "本次比较无此项内容。"),
     # the sections
     "answer": ("Recommendation", "推荐"),
     "results": ("Results", "结果"),
     "reasons": ("Reasons", "理由"),
     "ladder": ("What changes with scale", "规模带来的变化"),
+    "showing": ("Predictions on the test set", "测试集上的预测"),
     "learning": ("Learning curves", "学习曲线"),
     "quality and cost": ("Quality vs. cost", "质量与开销"),
     "cost": ("Cost by context length", "开销随上下文长度的变化"),
@@ -24,7 +26,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "cost.source": ("Cost by source length", "开销随源文本长度的变化"),
     "recipes": ("Recipe vs. architecture", "训练配方与架构的影响"),
     "search": ("Hyperparameter search", "超参数搜索"),
-    "aspects": ("Seven aspects", "七个方面"),
+    "aspects": ("Aspects besides the score", "分数之外的各方面"),
     "samples": ("Sample outputs", "输出样例"),
     "protocol": ("Protocol", "比较协议"),
     "commands": ("Commands to reproduce the results", "复现命令"),
@@ -99,6 +101,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "Thick lines: mean over seeds. Thin lines: single seeds.",
         "粗线：各随机种子的均值。细线：单个随机种子。",
     ),
+    "learning single": ("One line per seed.", "每条线对应一个随机种子。"),
     "front remark": (
         "Dotted line: Pareto front. No other model beats a model on it in both score and cost.",
         "虚线：帕累托前沿。对前沿上的模型，没有其他模型能在分数和开销上同时胜过它。",
@@ -156,9 +159,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis by_length": ("Source length in words or characters", "源文本长度（词或字符）"),
     "horizon": ("Error by forecast step", "误差随预测步的变化"),
     "horizon remark": (
-        "Root mean squared error at each forecast step, mean over seeds. Thin lines: naive forecasts, named in the "
-        "table.",
-        "各预测步的均方根误差，为各随机种子的均值。细线：朴素预测，名称见表。",
+        "Root mean squared error at each forecast step, mean over seeds. Thin lines: the best naive forecasts; the "
+        "table has all of them.",
+        "各预测步的均方根误差，为各随机种子的均值。细线：最好的几种朴素预测；全部朴素预测见表。",
     ),
     "horizon rmse": ("Test set", "测试集"),
     "horizon inside": ("Before the test set", "测试集之前"),
@@ -172,54 +175,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "throughput": ("Training speed by sequence length", "训练速度随序列长度的变化"),
     "throughput axis": ("Tokens per second", "词元/秒"),
     "length": ("Sequence length", "序列长度"),
-    # what changes with scale
-    "ladder crosses": (
-        "{ahead} is expected to pass {behind} near {at} (between {low} and {high}).",
-        "预计 {ahead} 将在约 {at} 处超过 {behind}（介于 {low} 与 {high} 之间）。",
-    ),
-    "ladder passed": (
-        "{ahead} passed {behind} near {at} (between {low} and {high}) and is expected to stay ahead up to {end}.",
-        "{ahead} 在约 {at} 处（介于 {low} 与 {high} 之间）超过了 {behind}，预计到 {end} 时仍然领先。",
-    ),
-    "ladder stays": (
-        "{ahead} is expected to be ahead of {behind} from the present budget up to {end}.",
-        "从当前预算到 {end}，预计 {ahead} 一直领先于 {behind}。",
-    ),
-    "ladder unclear": (
-        "Whether {first} or {second} would be ahead at {end} cannot be told.",
-        "到 {end} 时 {first} 与 {second} 谁领先，无法判断。",
-    ),
-    "ladder reached": (
-        "With {times} times the budget ({end}), one run of {name} is expected to reach {middle} (between {low} and "
-        "{high}).",
-        "预算增至 {times} 倍（{end}）时，{name} 的一次训练预计达到 {middle}（介于 {low} 与 {high} 之间）。",
-    ),
-    "ladder problem few": (
-        "No curve is fitted to {name}: too few of its runs finished.",
-        "未对 {name} 拟合曲线：完成的训练太少。",
-    ),
-    "ladder problem worse": (
-        "No curve is fitted to {name}: its score does not improve up to the full budget.",
-        "未对 {name} 拟合曲线：直到全部预算，其分数并未持续改善。",
-    ),
-    "ladder problem perfect": (
-        "No curve is fitted to {name}: its score has reached its limit.",
-        "未对 {name} 拟合曲线：其分数已达极限。",
-    ),
-    "ladder chart": ("Test score by training budget", "测试分数随训练预算的变化"),
-    "ladder remark": (
-        "Points: mean over seeds with its confidence interval; each is a run of its own budget, whose learning rate "
-        "decays at its end. Lines: fitted power laws with an offset. Bands: {share} prediction intervals for one more "
-        "run beyond the budget, if the curve goes on as it has begun.",
-        "点：各随机种子的均值及其置信区间，每个点都是一次按自身预算在末尾衰减学习率的训练。线：拟合的带偏移幂律。"
-        "色带：若曲线照此延续，超出预算时单次训练的 {share} 预测区间。",
-    ),
-    "ladder full": ("budget of this comparison", "本次比较的预算"),
-    "ladder axis.tokens": ("Training tokens", "训练词元数"),
-    "ladder axis.flops": ("Training FLOPs", "训练 FLOPs"),
-    "ladder kind": ("Source", "来源"),
-    "ladder measured": ("measured", "实测"),
-    "ladder predicted": ("predicted, one run", "预测（单次训练）"),
     # recipes
     "recipe caption": (
         "Best validation score of the trials with each optimizer; their other settings differ too",
@@ -240,9 +195,9 @@ WORDS: dict[str, tuple[str, str]] = {
         "在本次比较中，架构的影响大于训练配方。",
     ),
     "both count": ("In this comparison, both matter about equally.", "在本次比较中，两者的影响相当。"),
-    # the seven aspects
+    # aspects besides the score
     "aspect": ("Aspect", "方面"),
-    "aspects caption": ("Seven aspects, side by side", "七个方面的对照"),
+    "aspects caption": ("Aspects, side by side", "各方面对照"),
     "aspect structure": ("Structure", "结构"),
     "aspect structure small": ("size of the state", "状态大小"),
     "aspect length": ("Sequence length", "序列长度"),
@@ -399,7 +354,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "tuned": ("Selected by the search", "搜索选定"),
     "whole command": ("The whole comparison", "整个比较"),
     "first run of": ("{name}, first run", "{name} 的首次训练"),
-} | TUNING
+} | LADDER | SHOWING | TUNING
 
 
 speaker = partial(Speaker, words=WORDS)

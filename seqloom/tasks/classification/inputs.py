@@ -47,6 +47,10 @@ class Inputs(ABC):
         """Replace a share of the tokens by <unk>, but no special tokens."""
         return inputs
 
+    def texts(self, rows: Examples, chosen: np.ndarray) -> list[str]:
+        """The chosen rows as text, in ascending order; empty: they are no texts."""
+        return []
+
     @abstractmethod
     def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
         """Logistic regression on features of the rows that ignore order."""
@@ -90,8 +94,12 @@ class TextInputs(Inputs):
         return torch.where(dropped & (inputs > self.tokenizer.unk), self.tokenizer.unk, inputs)
 
     def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
-        texts = {part: _texts(rows, indices) for part, (rows, indices) in chosen.items()}
-        return bag_of_words(_texts(train, np.arange(len(train))), targets, texts)
+        texts = {part: self.texts(rows, indices) for part, (rows, indices) in chosen.items()}
+        return bag_of_words(self.texts(train, np.arange(len(train))), targets, texts)
+
+    def texts(self, rows: Examples, chosen: np.ndarray) -> list[str]:
+        kept, labelled = set(chosen.tolist()), cast(LabelledRows, rows)
+        return [" ".join(texts) for n, texts in enumerate(labelled.texts()) if n in kept]
 
 
 class MeasuredInputs(Inputs):
@@ -120,9 +128,3 @@ class MeasuredInputs(Inputs):
 
 def inputs_of(known: LabelledTokenizer | LabelledScale) -> Inputs:
     return MeasuredInputs(known) if isinstance(known, LabelledScale) else TextInputs(known)
-
-
-def _texts(rows: Examples, chosen: np.ndarray) -> list[str]:
-    """The texts of the chosen rows, in ascending order."""
-    kept, labelled = set(chosen.tolist()), cast(LabelledRows, rows)
-    return [" ".join(texts) for n, texts in enumerate(labelled.texts()) if n in kept]

@@ -29,8 +29,9 @@ from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
 from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
-from seqloom.tasks.classification import choices
+from seqloom.tasks.classification import choices, showing
 from seqloom.tasks.classification.inputs import Examples, inputs_of
+from seqloom.tasks.classification.phrases import PHRASES
 from seqloom.tasks.classification.pooling import PooledHead, Rule
 from seqloom.tasks.classification.scores import fit_temperature, judge
 
@@ -94,6 +95,7 @@ class Config(TaskConfig):
 class Classification(Task[Examples]):
     name = "classification"
     title = ("classification", "分类")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     metric = "accuracy"
@@ -245,6 +247,14 @@ class Classification(Task[Examples]):
         labels = {part: [rows.labels[n] for n in chosen[part]] for part, rows in parts.items()}
         scores = {part: self._judge(probabilities, labels[part])[0] for part, probabilities in found.items()}
         return {part: {name: score | {"protocol": protocol}} for part, score in scores.items()}
+
+    def showcase(self, model: SequenceModel, rows: Examples) -> Json:
+        chosen = spread(min(len(rows), showing.ROWS), len(rows))
+        probabilities = self._probabilities(self._read(model, rows, chosen))
+        targets = self._targets([rows.labels[n] for n in chosen]).numpy()
+        show = showing.several if self.multi else showing.single
+        found = show(probabilities, targets, self.labels, lambda some: self.inputs.texts(rows, chosen[some]))
+        return found | {"of": len(rows)}
 
     def typical_length(self, rows: Examples) -> int:
         return max(1, round(float(np.minimum(rows.lengths, self.config.longest).mean())))

@@ -60,7 +60,7 @@ class ForecastRows:
                 bands = np.moveaxis(self.scale.undo(np.moveaxis(bands, -1, 0)), 0, -1)
             for n, end in enumerate(ends):
                 after = rows.future_times(n, self.horizon)
-                times = _shown(np.concatenate((rows.times[n][end:], after))[: self.horizon], self.scale.frequency)
+                times = shown_times(np.concatenate((rows.times[n][end:], after))[: self.horizon], self.scale.frequency)
                 first = max(0, int(end) - _HISTORY * self.horizon)
                 yield {
                     "series": some[n].get("series"),
@@ -69,11 +69,11 @@ class ForecastRows:
                     "bands": None if bands is None else bands[n],
                     "actual": actual[n],
                     "history": self.scale.undo(rows.values[n][first:end]),
-                    "history_times": _shown(rows.times[n][first:end], self.scale.frequency),
+                    "history_times": shown_times(rows.times[n][first:end], self.scale.frequency),
                 }
 
 
-def _shown(times: np.ndarray, frequency: str) -> list[Any]:
+def shown_times(times: np.ndarray, frequency: str) -> list[Any]:
     """Times as people write them: a year, month or day, with the time of day where steps are shorter."""
     if not np.issubdtype(times.dtype, np.datetime64):
         return [time.item() if times.dtype.kind == "i" else float(f"{time:.12g}") for time in times]

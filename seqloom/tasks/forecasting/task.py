@@ -29,7 +29,7 @@ from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
-from seqloom.tasks.forecasting import choices
+from seqloom.tasks.forecasting import choices, showing
 from seqloom.tasks.forecasting.backtests import (
     extra_scores,
     factors,
@@ -45,6 +45,7 @@ from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.leakage import Leak, probe
 from seqloom.tasks.forecasting.options import ForecastOptions
 from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
+from seqloom.tasks.forecasting.phrases import PHRASES
 from seqloom.tasks.forecasting.predictions import ForecastRows
 from seqloom.tasks.forecasting.rollout import read_forced, read_mixed
 from seqloom.tasks.forecasting.scores import SCORES
@@ -54,7 +55,6 @@ _EQUATIONS = 256  # examples of the least-squares problem per batch
 _MOST_EQUATIONS = 400_000  # of them; more are thinned out evenly
 _ONE_WAY: frozenset[Kind] = frozenset({"causal", "encoder-decoder"})
 _PROBED = 4  # series whose future the leakage probe changes
-_SHOWN = 12  # values in a sample
 
 
 class Config(ForecastOptions):
@@ -73,6 +73,7 @@ class Config(ForecastOptions):
 class Forecasting(Task[SeriesRows]):
     name = "forecasting"
     title = ("forecasting", "时间序列预测")
+    protocol_phrases = PHRASES
     baseline_titles: ClassVar[dict[str, Text]] = {
         "last value": ("last value", "最近值"),
         "drift": ("drift", "漂移法"),
@@ -310,16 +311,13 @@ class Forecasting(Task[SeriesRows]):
         windows = [len(values) * 2 // 3 for values in few.values]
         return probe(lambda some, origins: self.forecast(model, some, origins)[0], few, windows)
 
-    def sample(self, model: SequenceModel, rows: SeriesRows) -> dict[str, str] | None:
-        """The first forecast of the first target, with its history and the actual values."""
+    def showcase(self, model: SequenceModel, rows: SeriesRows) -> Json:
         windows = self._windows(rows)
-        origin = windows.scored().locate(np.array([0]))
-        seen = windows.history(*origin, min(_SHOWN, self.config.context))
-        texts = [
-            ", ".join(f"{value:.4g}" for value in self.scale.undo(values[0])[:_SHOWN, 0])
-            for values in (seen, self.forecast(model, rows, origin)[0], windows.future(*origin))
-        ]
-        return {"prompt": f"{self.scale.targets[0]}: {texts[0]}", "text": texts[1], "wanted": texts[2]}
+        places = windows.scored(self.config.stride)
+        origins = places.locate(places.some(showing.WINDOWS))
+        forecasts, bands = self.forecaster.forecast(model, windows, origins, True)
+        found = showing.showcase(rows, windows, origins, forecasts, bands, self.config.levels)
+        return found | {"of": len(places)}
 
     def typical_length(self, rows: SeriesRows) -> int:
         return self.config.tokens_per_row

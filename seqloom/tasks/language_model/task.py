@@ -27,6 +27,7 @@ from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit
 from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.language_model.perplexity import baselines, perplexity
+from seqloom.tasks.language_model.phrases import PHRASES
 from seqloom.tasks.language_model.positions import loss_by_position
 from seqloom.tokenizers import Tokenizer
 
@@ -86,6 +87,7 @@ class Config(TaskConfig):
 class LanguageModel(Task[TokenStream]):
     name = "language_model"
     title = ("language modelling", "语言模型")
+    protocol_phrases = PHRASES
     verb = "generate"
     perplexity = True
     ties = True

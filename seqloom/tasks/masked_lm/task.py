@@ -28,7 +28,9 @@ from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit, refuse_options
 from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
+from seqloom.tasks.masked_lm import showing
 from seqloom.tasks.masked_lm.masking import Joints, hide
+from seqloom.tasks.masked_lm.phrases import PHRASES
 from seqloom.tokenizers import Tokenizer
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
@@ -62,6 +64,7 @@ class Config(TaskConfig):
 class MaskedLM(Task[TokenStream]):
     name = "masked_lm"
     title = ("masked language modelling", "掩码语言模型")
+    protocol_phrases = PHRASES
     ties = True
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
@@ -150,6 +153,32 @@ class MaskedLM(Task[TokenStream]):
         for row in rows:
             yield {"line": row["line"], "text": row["source"], "gaps": self._fill(model, row["source"])}
 
+    @torch.inference_mode()
+    def showcase(self, model: SequenceModel, rows: TokenStream) -> Json | None:
+        """Some tokens of the text hidden one at a time."""
+        own, size = self.tokenizer, self.config.length - 1
+        gaps = np.array(showing.places(rows, lambda id: own.decode([id])), np.int64)
+        if not len(gaps):
+            return None
+        starts = (gaps - size // 2).clip(0, max(0, len(rows) - size))
+        windows = np.stack([self._window(rows, start)[: len(rows) + 1] for start in starts.tolist()])
+        inside = gaps - starts + 1
+        tokens = windows[np.arange(len(gaps)), inside]
+        texts = [
+            showing.around(own.decode(ids[1:n].tolist()), own.decode(ids[n + 1 :].tolist()))
+            for ids, n in zip(windows, inside.tolist(), strict=True)
+        ]
+        windows[np.arange(len(gaps)), inside] = self.mask
+        training = model.training
+        model.eval()
+        guesses = self._guesses(model, windows, inside)
+        model.train(training)
+        found = [
+            {"before": before, "after": after, "gold": own.name(int(token)), "predicted": guessed[:3]}
+            for (before, after), token, guessed in zip(texts, tokens, guesses, strict=True)
+        ]
+        return {"kind": "gaps", "of": len(rows), "rows": found}
+
     def naive(self, rows: TokenStream) -> Facts:
         return {"counts": rows.counts.tolist()}
 
@@ -212,8 +241,12 @@ class MaskedLM(Task[TokenStream]):
         gaps = np.flatnonzero(ids == self.mask)
         starts = (gaps - size // 2).clip(0, max(0, len(ids) - size))  # a long text is cut around each gap
         windows = np.stack([np.concatenate(([self.tokenizer.bos], ids[start : start + size])) for start in starts])
+        return self._guesses(model, windows, gaps - starts + 1)
+
+    def _guesses(self, model: SequenceModel, windows: np.ndarray, gaps: np.ndarray) -> list[list[Json]]:
+        """The most likely tokens at one position of each window, with their probabilities."""
         hidden = model.represent(torch.from_numpy(windows).to(model.device))
-        at_gaps = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps - starts + 1)]
+        at_gaps = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps)]
         probabilities = model.answer(at_gaps)[:, 4 : self.mask].float().softmax(-1)
         best = probabilities.topk(min(_FILLS, probabilities.size(1)))
         return [

@@ -30,7 +30,9 @@ from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
 from seqloom.data.shapes.questions.rows import Asked, QuestionRows
 from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
 from seqloom.layers.linear import Linear
+from seqloom.tasks.question_answering import showing
 from seqloom.tasks.question_answering.answers import Found, Given, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.phrases import PHRASES
 from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
 from seqloom.tasks.question_answering.spans import best_spans
 from seqloom.tasks.question_answering.windows import cut_windows
@@ -93,6 +95,7 @@ class Reading(NamedTuple):
 class QuestionAnswering(Task[QuestionRows]):
     name = "question_answering"
     title = ("question answering", "问答")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     scores = (
@@ -260,10 +263,10 @@ class QuestionAnswering(Task[QuestionRows]):
     def typical_length(self, rows: QuestionRows) -> int:
         return max(1, round(float(self._sizes(rows.lengths, self.windows(rows.lengths)).mean())))
 
-    def sample(self, model: SequenceModel, rows: QuestionRows) -> dict[str, str]:
-        one = rows[0]
-        text = self._text(one, self.read(model, [one]).answers[0])
-        return {"prompt": one.question, "text": text, "wanted": next(iter(one.texts), "")}
+    def showcase(self, model: SequenceModel, rows: QuestionRows) -> Json:
+        some = [rows[int(n)] for n in spread(min(showing.QUESTIONS, len(rows)), len(rows))]
+        answers = [self._text(one, found) for one, found in zip(some, self.read(model, some).answers, strict=True)]
+        return showing.showcase(answers, some, self.config.rules, len(rows))
 
     def example(self, rows: int, length: int) -> Batch:
         own, question = self.tokenizer, length // 5

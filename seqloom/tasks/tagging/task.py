@@ -27,14 +27,15 @@ from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
 from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
-from seqloom.core.words import cut_characters, cut_words, join_words
+from seqloom.core.words import cut_characters, cut_words
 from seqloom.data.shapes.tagged.rows import Pieces, TaggedRows
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary
-from seqloom.tasks.tagging import choices
+from seqloom.tasks.tagging import choices, showing
 from seqloom.tasks.tagging.baseline import count_tags, frequent_tags
 from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
+from seqloom.tasks.tagging.phrases import PHRASES
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
@@ -93,6 +94,7 @@ class Sentence(NamedTuple):
 class Tagging(Task[TaggedRows]):
     name = "tagging"
     title = ("tagging", "序列标注")
+    protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
     baseline_titles: ClassVar[dict[str, Text]] = {
@@ -242,15 +244,13 @@ class Tagging(Task[TaggedRows]):
     def typical_length(self, rows: TaggedRows) -> int:
         return max(1, round(float(rows.pieces(self._longest).lengths.mean())))
 
-    def sample(self, model: SequenceModel, rows: TaggedRows) -> dict[str, str]:
-        sentence = next(rows.sentences())
-        encoded = self.tokens.rows([sentence])
-        (found,) = encoded.named(self.tag(model, encoded, 1)[0])
-        return {
-            "prompt": join_words(sentence.words),
-            "text": " ".join(f"{word}/{tag}" for word, tag in zip(sentence.words, found, strict=True)),
-            "wanted": " ".join(f"{word}/{tag}" for word, tag in zip(sentence.words, sentence.tags, strict=True)),
-        }
+    def showcase(self, model: SequenceModel, rows: TaggedRows) -> Json:
+        wanted = set(showing.choose(rows).tolist())
+        some = [sentence for n, sentence in enumerate(rows.sentences()) if n in wanted]
+        encoded = self.tokens.rows(some)
+        found = encoded.named(self.tag(model, encoded, len(some))[0])
+        shown = [showing.shown(one.words, one.tags, tags) for one, tags in zip(some, found, strict=True)]
+        return {"kind": "tags", "of": len(rows), "rows": shown}
 
     def example(self, rows: int, length: int) -> Batch:
         draw = torch.Generator().manual_seed(0)

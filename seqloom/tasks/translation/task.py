@@ -38,9 +38,10 @@ from seqloom.decode.alignment import Alignment
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
 from seqloom.layers.linear import Linear
-from seqloom.tasks.translation import choices, lengths
+from seqloom.tasks.translation import choices, lengths, showing
 from seqloom.tasks.translation.forgetting import forgetting
 from seqloom.tasks.translation.nearest import nearest, searched
+from seqloom.tasks.translation.phrases import PHRASES
 from seqloom.tasks.translation.scores import lead, score_texts
 from seqloom.tasks.translation.sources import AT_ONCE
 from seqloom.tasks.translation.writer import Found, Writer
@@ -121,6 +122,7 @@ class Config(TaskConfig):
 class Translation(Task[PairRows]):
     name = "translation"
     title = ("text to text", "文本到文本")
+    protocol_phrases = PHRASES
     perplexity = True
     ties = True
     accepts = frozenset({"causal", "encoder-decoder"})
@@ -293,10 +295,10 @@ class Translation(Task[PairRows]):
             return model.flops(length)
         return 2 * model.flops(2 * length) - model.head_flops()
 
-    def sample(self, model: SequenceModel, rows: PairRows) -> dict[str, str]:
-        source, target = next(rows.texts())
-        (text,), _ = self.writer.write(model, [source])
-        return {"prompt": source, "text": text, "wanted": target}
+    def showcase(self, model: SequenceModel, rows: PairRows) -> Json:
+        pairs = showing.choose(rows)
+        outputs, _ = self.writer.write(model, [source for source, _ in pairs])
+        return showing.showcase(pairs, outputs, len(rows))
 
     def example(self, rows: int, length: int) -> Batch:
         draw = torch.Generator().manual_seed(0)
