@@ -169,7 +169,7 @@ def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
     score = entry.get("score") or {}
     done, planned = len(facts.runs(entry)), len(facts.listed(entry, "runs"))
     if score.get("low") is None or score.get("high") is None:
-        small = say("one seed") if score.get("seeds") == 1 else ""
+        small = say("one seed") if score.get("seeds") == 1 and not entry.get("fixed") else ""
     else:
         small = f"{formats.fixed(score['low'], places)}–{formats.fixed(score['high'], places)}"
     if done < planned:
