@@ -266,7 +266,7 @@ class Race:
 
     def costs(self, model: Model) -> list[Pair]:
         """All measured costs."""
-        found = [say("parameters", value=count(model.parameters))] if model.parameters is not None else []
+        found = [say("parameters", value=count(model.parameters))] if model.parameters else []
         measured = [kind for kind in COSTS if self.price(kind, model)]
         if {"latency", "memory"} <= set(measured) and self.context("latency") == self.context("memory"):
             both = {kind: self.cost(kind, model, brief=True) for kind in ("latency", "memory")}

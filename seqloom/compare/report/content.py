@@ -101,8 +101,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     blocks.append(main_table(result, say))
     if protocol.get("scored"):
         blocks.append(Text(say("how scored", how=protocol["scored"]), "muted"))
-    if protocol.get("level"):
-        share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol.get("margin") or "")
+    if protocol.get("level") and protocol.get("margin"):  # older versions judged otherwise
+        share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol["margin"])
         blocks.append(Text(say("how judged", share=share, margin=margin), "muted"))
     return [block for block in blocks if block]
 
