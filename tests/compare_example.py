@@ -1,16 +1,24 @@
-"""A result of `seqloom compare` as a real comparison gives it: four models, one that failed, and three baselines."""
+"""A result of `seqloom compare` as a real comparison gives it: four models, one that failed, an n-gram, and naive
+baselines."""
 
 from __future__ import annotations
 
 import math
 import random
+from dataclasses import asdict
 from typing import Any
 
+from seqloom.compare import judging
+from seqloom.compare.advice.recommend import recommend
+from seqloom.lab import statistics
+from seqloom.lab.rules import Margin
 from seqloom.lab.tuning import tuning
 from seqloom.tasks.language_model import LanguageModel
 
 SEEDS = [1, 2, 3]
 TOKENS = 1_536_000
+EPOCH = 143_183
+LEVEL, MARGIN = 0.04, Margin(amount=0.01)
 CONTEXTS = [64, 128, 256, 512, 1024, 2048]
 
 # score, parameters, backbone, FLOPs, tokens/s, peak bytes, ms per token, bytes of state, (of them growing with context)
@@ -21,6 +29,7 @@ MODELS: dict[str, tuple[float, int, int, int, float, int, float, int, int]] = {
     "rnn": (1.6174, 798_848, 761_600, 1_543_168, 19_010.0, 190_000_000, 0.27, 2_472, 0),
 }
 RECIPES = {"lstm": (1.5432, 1.4790), "gru": (1.5180, 1.4871), "gpt": (1.6310, 1.5240), "rnn": (1.6502, 1.6105)}
+NGRAM = 1.5612
 WATCHED = {
     "lstm": ["input_gate", "forget_gate", "output_gate", "candidate", "cell"],
     "gru": ["reset_gate", "update_gate", "candidate"],
@@ -47,11 +56,10 @@ def example() -> dict[str, Any]:
         "config": None, "parameters": None, "search": [], "runs": [], "score": None, "against_best": None, "cost": None,
         "aspects": None, "sample": None, "command": None,
     }  # fmt: skip
-    return {
+    result = {
         "protocol": _protocol(),
-        "entries": [*done, failed],
+        "entries": [*done, failed, _fixed(rng)],
         "baselines": [
-            {"name": "ngram", "score": 1.5612, "scores": {"bits_per_byte": 2.2523}},
             {"name": "unigram", "score": 3.0775, "scores": {"bits_per_byte": 4.4399}},
             {"name": "uniform", "score": 4.3041, "scores": {"bits_per_byte": 6.2095}},
         ],
@@ -61,10 +69,27 @@ def example() -> dict[str, Any]:
             for recipe, score in zip(("adamw", "muon"), pair, strict=True)
         ],
         "best": "lstm",
-        "tied": ["gru"],
-        "recommendation": _recommendation(),
         "timing": {"wall": 1_684.0, "training": 3_240.0, "jobs": 2, "overhead": 0.038},
     }
+    return judged(result)
+
+
+def judged(result: dict[str, Any]) -> dict[str, Any]:
+    """The same result with what follows from its runs: intervals, verdicts, the best and the recommendation."""
+    protocol = result["protocol"]
+    done = [entry for entry in result["entries"] if entry["state"] == "done"]
+    higher = protocol["higher_is_better"]
+    bounds = tuple(protocol["titles"]["scores"][protocol["metric"]]["bounds"])
+    samples = judging.samples(done, higher)
+    found = judging.verdicts(samples, higher, protocol["level"], Margin.parse(protocol["margin"]), bounds)
+    for entry in done:
+        sample = samples[entry["name"]]
+        entry["score"] = asdict(statistics.score_interval(sample, protocol["confidence"], bounds))
+        entry["tuning_variance"] = sample.tuning
+        entry["against_best"] = asdict(found[entry["name"]])
+    result["best"] = next((name for name, verdict in found.items() if verdict.verdict == "best"), None)
+    result["recommendation"] = recommend(result)
+    return result
 
 
 def titles(task: Any) -> dict[str, Any]:
@@ -95,7 +120,9 @@ def _protocol() -> dict[str, Any]:
         },
         "seeds": SEEDS, "jobs": 2, "threads": 1, "on": "local", "device": "cpu",
         "shared": {"task.length": 64, "train.batch": 8, "task.stretch": 2048},
-        "confidence": 0.95, "level": 0.01,
+        "epoch_tokens": EPOCH, "confidence": 0.95, "level": LEVEL, "margin": MARGIN.text,
+        "plan": {"sha256": "7f83b1657ff1fc53b92dc18148a1d65dfc2d4b1fa3d677284addd200126d9069", "look": 1, "looks": 1,
+                 "amendments": 0},
         "versions": {"seqloom": "0.1.0", "torch": "2.9.0", "python": "3.11.2", "system": "Linux x86_64, 2 cores"},
         "command": "seqloom compare --task language_model --data book.txt --models lstm,gru,gpt,rnn --params 800k "
         "--budget tokens=1536000 --trials 6 --seeds 3 --jobs 2 --out compare/book",
@@ -103,39 +130,10 @@ def _protocol() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recommendation() -> dict[str, Any]:
-    return {
-        "prefer": "quality",
-        "constraints": {"max_params": None, "max_latency_ms": None, "streaming": False},
-        "choice": "lstm",
-        "reasons": {
-            "en": [
-                "lstm has the best test score, 1.485 nats per token.",
-                "gru cannot be told apart from it (difference 0.006, p = 0.094); lstm trains 9 % faster.",
-                "It beats the n-gram baseline by 0.076 nats per token.",
-            ],
-            "zh": [
-                "lstm 的测试分数最好：每词元 1.485 奈特。",
-                "gru 与它分不出高下（相差 0.006，p = 0.094）；lstm 训练快 9 %。",
-                "它比 n-gram 基线好 0.076 奈特/词元。",
-            ],
-        },
-        "would_change": {
-            "en": ["If latency came first: rnn needs 0.27 ms per token, lstm 0.41 ms.",
-                   "If memory came first: gru keeps 1.92 kB of state, lstm 3.33 kB."],
-            "zh": ["若延迟优先：rnn 每词元 0.27 毫秒，lstm 为 0.41 毫秒。",
-                   "若内存优先：gru 的状态为 1.92 kB，lstm 为 3.33 kB。"],
-        },
-    }  # fmt: skip
-
-
 def _entry(name: str, rng: random.Random) -> dict[str, Any]:
     score, parameters, backbone, flops, speed, peak, latency, state, growing = MODELS[name]
     runs = [_run(name, seed, score + luck, rng) for seed, luck in zip(SEEDS, (-0.004, 0.001, 0.003), strict=True)]
     mean = sum(run["score"] for run in runs) / len(runs)
-    best = MODELS["lstm"][0]
-    verdict, p = {"lstm": ("best", None), "gru": ("tie", 0.094), "gpt": ("worse", 0.0021)}.get(name, ("worse", 2e-6))
-    difference = None if name == "lstm" else mean - best
     return {
         "name": name, "model": name, "given": {}, "state": "done", "error": None,
         "config": {"width": {"lstm": 416, "gru": 480, "gpt": 128, "rnn": 618}[name], "depth": 4 if growing else 1},
@@ -144,16 +142,9 @@ def _entry(name: str, rng: random.Random) -> dict[str, Any]:
         "search": (trials := _search(name, rng)),
         "tuning": tuning(trials, set(), higher=False, confidence=0.95),
         "runs": runs,
-        "score": {"mean": mean, "low": mean - 0.0098, "high": mean + 0.0098, "seeds": len(SEEDS)},
         "scores": {"bits_per_byte": {"mean": mean / math.log(2), "low": None, "high": None, "seeds": 3}},
-        "against_best": {
-            "difference": 0.0 if difference is None else difference,
-            "low": None if difference is None else difference - 0.008,
-            "high": None if difference is None else difference + 0.008,
-            "p": p, "verdict": verdict,
-        },
         "cost": {
-            "tokens_per_second": speed, "peak_bytes": peak,
+            "tokens_per_second": speed, "seconds": TOKENS / speed, "peak_bytes": peak,
             "latency": [
                 {"context": c, "seconds": latency / 1e3 * (1 + (c / 1500 if growing else 0.01))} for c in CONTEXTS
             ],
@@ -175,9 +166,41 @@ def _run(name: str, seed: int, score: float, rng: random.Random) -> dict[str, An
         curve.append({"tokens": tokens, "seconds": tokens / speed, "valid": valid})
     return {
         "seed": seed, "state": "done", "error": None, "score": score, "valid": curve[-1]["valid"],
-        "scores": {"bits_per_byte": score / math.log(2)}, "pieces": [score + rng.gauss(0, 0.1) for _ in range(40)],
+        "scores": {"bits_per_byte": score / math.log(2)}, "pieces": _pieces(score, rng),
         "tokens": TOKENS, "steps": 3000, "seconds": TOKENS / speed, "flops": 3.0 * MODELS[name][3] * TOKENS,
         "tokens_per_second": speed, "peak_bytes": MODELS[name][5], "curve": curve, "folder": f"runs/{name}/seed-{seed}",
+    }  # fmt: skip
+
+
+def _pieces(score: float, rng: random.Random) -> list[float]:
+    """Some pieces of the text are hard for everyone."""
+    found = [0.1 * math.sin(7 * n) + rng.gauss(0, 0.003) for n in range(40)]
+    return [score + piece - sum(found) / 40 for piece in found]
+
+
+def _fixed(rng: random.Random) -> dict[str, Any]:
+    """The n-gram: counted, not trained."""
+    seconds, name = 0.31, "ngram"
+    run = {
+        "seed": 1, "state": "done", "error": None, "score": NGRAM, "valid": NGRAM + 0.02,
+        "scores": {"bits_per_byte": NGRAM / math.log(2)}, "pieces": _pieces(NGRAM, rng), "tokens": EPOCH, "steps": 0,
+        "seconds": seconds, "flops": None, "tokens_per_second": EPOCH / seconds, "peak_bytes": 151_000_000,
+        "curve": [], "folder": f"runs/{name}/seed-1",
+    }  # fmt: skip
+    return {
+        "name": name, "model": name, "given": {}, "state": "done", "error": None, "config": {"order": 5},
+        "parameters": 412_960, "backbone_parameters": 0, "runs": [run], "fixed": True, "search": [],
+        "scores": {"bits_per_byte": {"mean": NGRAM / math.log(2), "low": None, "high": None, "seeds": 1}},
+        "cost": {
+            "tokens_per_second": EPOCH / seconds, "seconds": seconds, "peak_bytes": 151_000_000,
+            "latency": [{"context": c, "seconds": 1.9e-4} for c in CONTEXTS],
+            "state": [{"context": c, "bytes": 32} for c in CONTEXTS],
+        },
+        "aspects": dict.fromkeys(
+            ("positions", "trained_length", "forgetting", "horizon", "recall", "chance", "taps", "transfer")
+        ) | {"throughput": []},
+        "sample": {"prompt": "The ", "text": "time that he was a little of the sun and the thing."},
+        "command": "seqloom fit --data book.txt --model ngram --out compare/book/runs/ngram/seed-1",
     }  # fmt: skip
 
 

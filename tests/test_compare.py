@@ -18,12 +18,15 @@ from seqloom.compare.comparing import compare
 from seqloom.compare.comparison import Comparison
 from seqloom.compare.field import Field
 from seqloom.compare.plan import Plan
+from seqloom.compare.report import table
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Silent
 from seqloom.core.task import Order
 from seqloom.data.stream import prepare
 from seqloom.lab.entries import Entry, parse_entries
 from seqloom.lab.rules import Budget, parse_amount
+from seqloom.lab.spending import level_at
+from seqloom.pages.formats import short
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
@@ -64,6 +67,10 @@ def finished(done: Comparison) -> list[dict[str, Any]]:
     return [e for e in done.result["entries"] if e["state"] == "done"]
 
 
+def trained(done: Comparison) -> list[dict[str, Any]]:
+    return [e for e in finished(done) if not e.get("fixed")]
+
+
 def plan(book: Path, **more: Any) -> Plan:
     usual: dict[str, Any] = {
         "task": "language_model",
@@ -83,7 +90,7 @@ def plan(book: Path, **more: Any) -> Plan:
 
 
 def test_all_have_the_same_size_budget_trials_and_seeds(done: Comparison) -> None:
-    for e in finished(done):
+    for e in trained(done):
         assert e["parameters"] == pytest.approx(12_000, rel=0.02)
         assert 0 < e["backbone_parameters"] < e["parameters"] and e["flops_per_token"] > 0
         assert len(e["search"]) == 3
@@ -99,16 +106,52 @@ def test_a_search_never_sees_the_test_part(done: Comparison) -> None:
 def test_what_diverges_is_shown_as_such_and_the_rest_goes_on(done: Comparison) -> None:
     broken = entry(done, "broken")
     assert broken["state"] == "failed" and "not finite" in broken["error"]
-    assert {e["name"] for e in finished(done)} == {"rnn", "gpt heads=2"}
-    assert done.result["best"] in {"rnn", "gpt heads=2"}
+    assert {e["name"] for e in finished(done)} == {"rnn", "gpt heads=2", "ngram"}
+    assert done.result["best"] in {"rnn", "gpt heads=2", "ngram"}
 
 
-def test_the_naive_baselines_are_always_there(done: Comparison) -> None:
-    assert [b["name"] for b in done.result["baselines"]] == ["uniform", "unigram", "ngram"]
+def test_naive_baselines_are_always_there_and_one_that_is_a_model_is_ranked_with_its_costs_and_its_command(
+    done: Comparison,
+) -> None:
+    assert [b["name"] for b in done.result["baselines"]] == ["uniform", "unigram"]
+    ngram = entry(done, "ngram")
+    assert ngram["fixed"] and ngram["search"] == [] and len(ngram["runs"]) == 1
+    assert ngram["score"]["low"] < ngram["score"]["mean"] < ngram["score"]["high"]
+    assert ngram["cost"]["latency"] and ngram["cost"]["seconds"] > 0 and ngram["cost"]["tokens_per_second"] > 0
+    assert "--model ngram" in ngram["command"] and (done.folder / ngram["runs"][0]["folder"]).is_dir()
+    ranks = {row["model"]: row[""] for row in table.rows(done.result)}
+    assert sorted(ranks[e["name"]] for e in finished(done)) == ["1", "2", "3"] and ranks["uniform"] == ""
+
+
+def test_what_read_everything_wins_beside_models_that_were_hardly_trained_and_this_is_said(done: Comparison) -> None:
+    found = done.result["recommendation"]
+    assert done.result["best"] == found["choice"] == found["use"] == "ngram"
+    epochs = 2048 / done.result["protocol"]["epoch_tokens"]
+    assert any(f"read 2,048 tokens, {short(epochs, 2)} epochs of the" in said for said in found["reasons"]["en"])
+    assert any("did not read the training set once" in said for said in found["would_change"]["en"])
+
+
+def test_every_verdict_agrees_with_its_interval_and_the_best_has_the_best_mean(done: Comparison) -> None:
+    margin = 0.01 * min(e["score"]["mean"] for e in finished(done))
+    for e in finished(done):
+        against, verdict = e["against_best"], e["against_best"]["verdict"]
+        assert against["low"] <= against["difference"] <= against["high"] and 0 <= against["p"] <= 1
+        assert verdict == "best" or (verdict == "equivalent") == (against["high"] < margin)
+        assert verdict == "best" or (verdict == "worse") == (against["low"] > 0 and against["high"] >= margin)
+        assert e["tuning_variance"] >= 0
+    best = min(finished(done), key=lambda e: e["score"]["mean"])
+    assert best["name"] == done.result["best"] and best["against_best"]["verdict"] == "best"
+
+
+def test_the_plan_is_fixed_before_the_first_run_and_seeds_that_are_added_are_another_look(done: Comparison) -> None:
+    protocol, recorded = done.result["protocol"], json.loads((done.folder / "plan.json").read_bytes())
+    assert protocol["level"] == level_at(1) and protocol["margin"] == "1%"
+    assert protocol["plan"] == {"sha256": recorded["sha256"], "look": 1, "looks": 1, "amendments": 0}
+    assert recorded["fixed"]["judged"]["equivalence margin"] == "1%" and len(recorded["looks"]) == 1
 
 
 def test_scores_cost_and_aspects_are_all_measured(done: Comparison) -> None:
-    for e in finished(done):
+    for e in trained(done):
         assert e["score"]["low"] < e["score"]["mean"] < e["score"]["high"]
         assert len(e["runs"][0]["pieces"]) == 100 and e["runs"][0]["curve"]
         assert e["cost"]["latency"] and e["cost"]["state"] and e["cost"]["tokens_per_second"] > 0
@@ -136,6 +179,8 @@ def test_issued_again_it_keeps_everything(done: Comparison, book: Path, monkeypa
 
 def test_more_seeds_may_be_added(done: Comparison, book: Path) -> None:
     more = compare(data=str(book), out=done.folder, **(ASKED | {"seeds": 3}))
+    assert more.result["protocol"]["plan"] | {"sha256": ""} == {"sha256": "", "look": 2, "looks": 2, "amendments": 0}
+    assert more.result["protocol"]["level"] == level_at(2) < done.result["protocol"]["level"]
     assert [run["seed"] for run in finished(more)[0]["runs"]] == [1, 2, 3]
     assert finished(more)[0]["runs"][:2] == finished(done)[0]["runs"]
 
@@ -180,7 +225,7 @@ def test_a_script_may_call_it_without_ceremony(book: Path, tmp_path: Path) -> No
         "print('best:', found.result['best'])\n"
     )
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert run.stdout == "best: rnn\n" and not run.stderr, run.stderr
+    assert run.stdout == "best: ngram\n" and not run.stderr, run.stderr
 
 
 def test_every_command_in_the_report_repeats_its_run(done: Comparison, tmp_path: Path) -> None:

@@ -91,9 +91,13 @@ def rows(config: RunConfig, field: Field, part: str) -> Any:
     return material.shape.prepare(material.parts[part], field.task.tokenizers)  # type: ignore[attr-defined]
 
 
+def trained(done: Comparison) -> list[dict[str, Any]]:
+    return [entry for entry in done.result["entries"] if not entry.get("fixed")]
+
+
 def test_size_budget_and_seeds_are_equal_and_scores_are_those_of_the_runs(done: Comparison) -> None:
-    assert [entry["state"] for entry in done.result["entries"]] == ["done", "done"]
-    for entry in done.result["entries"]:
+    assert [entry["state"] for entry in done.result["entries"]] == ["done"] * 3
+    for entry in trained(done):
         assert entry["parameters"] == pytest.approx(12_000, rel=0.02)
         assert all(2000 <= run["tokens"] < 2100 for run in entry["runs"])
         assert len(entry["search"]) == 1 and [run["seed"] for run in entry["runs"]] == [1, 2]
@@ -105,23 +109,37 @@ def test_size_budget_and_seeds_are_equal_and_scores_are_those_of_the_runs(done: 
         assert entry["scores"]["bleu"]["mean"] == pytest.approx(np.mean([r["scores"]["bleu"] for r in entry["runs"]]))
 
 
-def test_copying_the_frequent_and_the_nearest_are_always_there_but_only_a_model_has_a_loss(done: Comparison) -> None:
-    assert sorted(row["name"] for row in done.result["baselines"]) == ["copy", "frequent", "nearest"]
-    assert all(row["scores"]["chrf"] > 0 for row in done.result["baselines"])
-    assert {row["name"]: row.get("model") for row in done.result["baselines"] if row["score"]} == {"nearest": "nearest"}
+def test_copying_and_the_frequent_are_always_there_and_the_nearest_which_has_a_loss_is_ranked(done: Comparison) -> None:
+    assert sorted(row["name"] for row in done.result["baselines"]) == ["copy", "frequent"]
+    assert all(row["scores"]["chrf"] > 0 and row["score"] is None for row in done.result["baselines"])
+    (nearest,) = [entry for entry in done.result["entries"] if entry.get("fixed")]
+    assert nearest["name"] == nearest["model"] == "nearest" and nearest["score"]["mean"] > 0
+    assert nearest["scores"]["bleu"]["mean"] > 0 and "--model nearest" in nearest["command"]
+
+
+def test_what_the_recommendation_says_of_texts_is_compared_by_bleu_with_the_baselines(done: Comparison) -> None:
+    result, found = done.result, done.result["recommendation"]
+    assert found["choice"] == result["best"] == found["use"]
+    best = max(result["baselines"], key=lambda row: row["scores"]["bleu"])
+    chosen = next(entry for entry in result["entries"] if entry["name"] == found["choice"])
+    better = chosen["scores"]["bleu"]["mean"] > best["scores"]["bleu"]
+    said = [text for text in found["reasons"]["en"] if f"the best baseline, {best['name']}" in text]
+    assert len(said) == 1 and "BLEU" in said[0] and ("does not beat" in said[0]) == (not better)
 
 
 def test_when_a_baseline_writes_better_than_all_models_the_recommendation_says_so(done: Comparison) -> None:
-    best = max(done.result["baselines"], key=lambda row: row["scores"]["bleu"])
-    assert all(entry["scores"]["bleu"]["mean"] < best["scores"]["bleu"] for entry in done.result["entries"])
-    found = done.result["recommendation"]
-    assert found["choice"] == best.get("model")
-    assert f"No model beats the baseline {best['name']}" in found["reasons"]["en"][0]
-    assert "BLEU" in found["reasons"]["en"][0] and "BLEU" in found["reasons"]["zh"][0]
+    rows = [{"name": "copy", "score": None, "scores": {"bleu": 99.0, "chrf": 99.0, "exact": 0.9}}]
+    result = done.result | {"baselines": rows}
+    found = recommend(result)
+    assert found["choice"] is None and found["use"] in [entry["name"] for entry in result["entries"]]
+    assert "No model beats the baseline copy" in found["reasons"]["en"][0]
+    assert "BLEU 99" in found["reasons"]["en"][0] and "BLEU 99" in found["reasons"]["zh"][0]
+    known = recommend(result | {"baselines": [rows[0] | {"model": "copy"}]})
+    assert known["choice"] == known["use"] == "copy"
 
 
 def test_forgetting_and_costs_are_measured_and_a_source_is_shown_with_its_reference(done: Comparison) -> None:
-    for entry in done.result["entries"]:
+    for entry in trained(done):
         forgotten = entry["aspects"]["forgetting"]
         assert forgotten.keys() == {"by_step", "by_place", "by_length"}
         assert all(0 <= point["accuracy"] <= 1 for points in forgotten.values() for point in points)
@@ -130,7 +148,7 @@ def test_forgetting_and_costs_are_measured_and_a_source_is_shown_with_its_refere
         rows = entry["showcase"]["rows"]
         assert entry["sample"] is None and len(rows) == 5
         assert all(row["reference"].split() == row["source"].split()[::-1] for row in rows)
-    recall = {entry["model"]: entry["aspects"]["recall"] for entry in done.result["entries"]}
+    recall = {entry["model"]: entry["aspects"]["recall"] for entry in trained(done)}
     assert recall["gpt"] and recall["seq2seq"] is None  # it has no text of its own to recall from
 
 
@@ -139,7 +157,7 @@ def test_the_report_opens_and_draws_what_is_forgotten(done: Comparison) -> None:
     panels = json.loads(page.scripts[0])["panels"]
     assert {f"{language}-forgetting-{n}" for language in ("en", "zh") for n in range(3)} <= panels.keys()
     text = (done.folder / "report.md").read_text(encoding="utf-8")
-    for said in ("BLEU", "Exact match", "nearest training pair", "Latency per source", "Reference: "):
+    for said in ("BLEU", "Exact match", "nearest", "Latency per source", "Reference: "):
         assert said in text
     assert "Bits per byte" not in text and "Loss by position" not in text
 
@@ -147,7 +165,7 @@ def test_the_report_opens_and_draws_what_is_forgotten(done: Comparison) -> None:
 def test_the_terminal_shows_what_is_read_beside_the_score(done: Comparison) -> None:
     head, *shown = lines(done.result, 120)
     assert head.split()[:5] == ["model", "loss", "bleu", "chrf", "exact"]
-    assert any(line.split()[0] == "nearest" for line in shown)
+    assert any("nearest" in line.split()[:2] for line in shown) and any(line.split()[0] == "copy" for line in shown)
 
 
 def test_everyone_reads_the_same_batches(field: Field) -> None:
@@ -229,7 +247,7 @@ def of_texts(bleu: dict[str, float], exact: dict[str, float]) -> dict[str, Any]:
     """The example as a comparison of texts; `nearest` has a BLEU of 20 and 0.2 exact."""
     result = example()
     result["protocol"] |= {"shown": ["bleu", "exact"], "latency_unit": "source", "titles": titles(translation())}
-    for entry in result["entries"][:-1]:
+    for entry in result["entries"]:
         means = {"bleu": bleu.get(entry["name"], 10.0), "exact": exact.get(entry["name"], 0.1)}
         entry["scores"] = {k: {"mean": v, "low": v * 0.9, "high": v * 1.1, "seeds": 3} for k, v in means.items()}
     result["baselines"] = [{"name": "nearest", "score": None, "scores": {"bleu": 20.0, "exact": 0.2}}]

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_example import example
+from compare_example import example, judged
 from support import write_report
 
 from seqloom import pages
+from seqloom.compare.advice.recommend import recommend
 from seqloom.compare.report import facts, html, markdown, table, words
 from seqloom.compare.report.content import document
 from seqloom.core.score import Score
 from seqloom.pages import formats
+from seqloom.pages.blocks import Answer, Code, Points, Table
 from seqloom.pages.words import LANGUAGES
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -85,13 +87,42 @@ def hostile(value: Any) -> Any:
 def test_the_answer_comes_first(page: Page) -> None:
     ids = [section["id"] for section in page.named("section")]
     assert ids[0] == "en-answer" and ids[1] == "en-results" and ids[-1] == "zh-commands"
-    assert page.text.index("Recommended") < page.text.index("Results")
+    assert page.text.index("Recommended, but not certain") < page.text.index("Results") < page.text.index("Reasons")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_answer_is_the_first_block_with_its_sentence_its_command_and_the_winner_in_the_first_row(
+    language: str,
+) -> None:
+    result = example()
+    result["protocol"]["use"] = "seqloom generate compare/book --prompt TEXT"
+    first, second, third = document(result, language).sections[:3]
+    answer, command = first.blocks[:2]
+    assert isinstance(answer, Answer) and isinstance(command, Code)
+    assert answer.title == "lstm" and answer.entry == 0
+    assert answer.sentence == result["recommendation"]["headline"][language][0]
+    assert command.items[0][1] == result["protocol"]["use"]
+    (table,) = [block for block in second.blocks if isinstance(block, Table)]
+    assert table.rows[0].cells[0].text == "lstm" and table.rows[0].kind == "chosen"
+    points = [block for block in third.blocks if isinstance(block, Points)]
+    assert [block.items for block in points] == [
+        result["recommendation"][part][language] for part in ("reasons", "would_change")
+    ]
+
+
+def test_a_certain_recommendation_is_not_hedged() -> None:
+    result = example()
+    result["entries"] = [entry for entry in result["entries"] if entry["name"] != "gru"]
+    assert judged(result)["recommendation"]["certain"]
+    assert "not certain" not in markdown(result, "en") and "尚不确定" not in markdown(result, "zh")
+    assert table.recommendation(result)[0] == "Recommended: lstm"
+    assert table.recommendation(example())[0] == "Recommended, but not certain: lstm"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_section_has_content_in_both_languages(language: str) -> None:
     sections = document(example(), language).sections
-    assert len(sections) == 11 and all(section.blocks for section in sections)
+    assert len(sections) == 12 and all(section.blocks for section in sections)
 
 
 def test_every_text_is_there_in_both_languages_with_the_same_blanks() -> None:
@@ -113,9 +144,31 @@ def test_every_text_is_used() -> None:
         )
 
 
-def test_the_best_and_what_ties_with_it_share_the_first_rank() -> None:
+def test_ranks_follow_the_mean_score_and_verdicts_say_what_the_evidence_separates() -> None:
     shown = {row["model"]: row for row in table.rows(example())}
-    assert [shown[name][""] for name in ("lstm", "gru", "gpt", "rnn", "gpt-wide")] == ["1", "1", "3", "4", ""]
+    names = ("lstm", "gru", "gpt", "ngram", "rnn", "gpt-wide", "unigram")
+    assert [shown[name][""] for name in names] == ["1", "2", "3", "4", "5", "", ""]
+    said = [shown[name]["verdict"] for name in names]
+    assert said == ["best", "not enough evidence", "worse", "worse", "worse", "failed", "baseline"]
+
+
+def test_a_model_that_needs_no_training_has_all_that_others_have_and_no_seed_is_said_of_it() -> None:
+    result = example()
+    source = markdown(result, "en")
+    (row,) = [line for line in source.splitlines() if line.startswith("| 4") and "ngram" in line]
+    assert "fitted, no training" in row and "1.561" in row and "412,960" in row and "0.19 ms" in row
+    assert "one seed" not in source
+    entry = result["entries"][-1]
+    entry["score"] |= {"low": None, "high": None}
+    assert "one seed" not in markdown(result, "en")
+    entry["fixed"] = False
+    assert "one seed" in markdown(result, "en")
+
+
+def test_how_the_verdicts_were_reached_is_said_with_level_margin_and_plan() -> None:
+    source = markdown(example(), "en")
+    assert "for all models together with 96 % confidence" in source and "the margin of 1%" in source
+    assert "7f83b1657ff1" in source and "7f83b1657ff1" in markdown(example(), "zh")
 
 
 def test_tables_have_captions_and_charts_have_labels(page: Page) -> None:
@@ -182,13 +235,18 @@ def without(*keys: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def done(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [entry for entry in result["entries"] if entry["state"] == "done"]
+
+
 def nothing_but_names(result: dict[str, Any]) -> None:
     result["entries"] = [{"name": entry["name"], "state": entry["state"]} for entry in result["entries"]]
 
 
 def all_failed(result: dict[str, Any]) -> None:
     result["entries"] = [entry | {"state": "failed", "error": None, "score": None} for entry in result["entries"]]
-    result["best"], result["tied"], result["recommendation"]["choice"] = None, [], None
+    result["best"] = None
+    result["recommendation"] = recommend(result)
 
 
 def no_search(result: dict[str, Any]) -> None:
@@ -197,10 +255,22 @@ def no_search(result: dict[str, Any]) -> None:
 
 
 def one_seed(result: dict[str, Any]) -> None:
-    for entry in result["entries"][:-1]:
+    for entry in done(result):
         entry["runs"] = entry["runs"][:1]
-        entry["score"] |= {"low": None, "high": None, "seeds": 1}
-        entry["against_best"] = {"difference": None, "low": None, "high": None, "p": None, "verdict": "unclear"}
+    judged(result)
+
+
+def older(result: dict[str, Any]) -> None:
+    """As an older version wrote it: ties, the n-gram among the baselines, no recommendation in a tie."""
+    result["entries"].pop()
+    result["baselines"].insert(0, {"name": "ngram", "score": 1.56, "scores": {}, "model": "ngram"})
+    result["entries"][1]["against_best"]["verdict"] = "tie"
+    for key in ("plan", "margin", "epoch_tokens"):
+        del result["protocol"][key]
+    for key in ("headline", "certain"):
+        del result["recommendation"][key]
+    result |= {"tied": ["gru"]}
+    result["recommendation"]["choice"] = None
 
 
 def uneven_curves(result: dict[str, Any]) -> None:
@@ -214,13 +284,13 @@ def accuracy(result: dict[str, Any]) -> None:
     result["protocol"]["titles"]["scores"]["accuracy"] = Score(
         "accuracy", ("Word accuracy", "词准确率"), True
     ).to_json()
-    for entry in result["entries"][:-1]:
+    for entry in done(result):
         entry["scores"] = {"bits_per_byte": None}
         entry["aspects"] |= {"positions": None, "recall": None, "chance": None}
 
 
 def nulls(result: dict[str, Any]) -> None:
-    for entry in result["entries"][:-1]:
+    for entry in done(result):
         entry["cost"] = {"tokens_per_second": None, "peak_bytes": None, "latency": [], "state": []}
         entry["aspects"] = dict.fromkeys(entry["aspects"])
         entry |= dict.fromkeys(
@@ -240,7 +310,7 @@ def empty(result: dict[str, Any]) -> None:
 
 CHANGES = [
     without("cost"), without("aspects"), without("runs", "sample"), nothing_but_names, all_failed, no_search, one_seed,
-    uneven_curves, accuracy, nulls, empty,
+    uneven_curves, accuracy, nulls, empty, older,
 ]  # fmt: skip
 
 
@@ -281,7 +351,7 @@ def test_with_a_metric_that_should_be_high_the_highest_comes_first() -> None:
     result = example()
     accuracy(result)
     result["best"] = "rnn"
-    assert [entry["name"] for _, entry in facts.scored(result)] == ["rnn", "gpt", "gru", "lstm"]
+    assert [entry["name"] for _, entry in facts.scored(result)] == ["rnn", "ngram", "gpt", "gru", "lstm"]
     assert "higher is better" in markdown(result, "en") and "越高越好" in markdown(result, "zh")
 
 
@@ -337,7 +407,7 @@ def test_latency_is_compared_at_the_longest_context_that_all_models_reach() -> N
 def test_a_baseline_that_beats_the_models_is_in_the_chart() -> None:
     result = example()
     result["baselines"][0]["score"] = 0.5
-    assert [rule["label"] for rule in forest(result)["rules"]] == ["n-gram"]
+    assert [rule["label"] for rule in forest(result)["rules"]] == ["unigram frequencies"]
     result["baselines"][0]["score"] = 2.5
     assert forest(result)["rules"] == []
 
@@ -371,6 +441,7 @@ def test_markdown_has_the_curves_as_tables() -> None:
     source = markdown(example(), "en")
     assert "| Training tokens | lstm | gru | gpt | rnn |" in source
     assert "| Distance in tokens | lstm | gru | gpt | rnn |" in source
+    assert "| Context length in tokens | lstm | gru | gpt | ngram | rnn |" in source
     for block in re.findall(r"(?:^\|.*\n)+", source, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
 

@@ -51,7 +51,6 @@ def recommend(folder: Path, use: str | None, choice: str | None = None, **more: 
         "entries": [entry("lstm", 2.0, 1.9)],
         "baselines": [{"name": "uniform"}, {"name": "ngram", "model": "ngram", "folder": "runs/ngram/seed-1"}],
         "best": "lstm",
-        "tied": [],
         "recommendation": {"choice": choice, "use": use, "among": []},
     } | more
     (folder / "result.json").write_text(json.dumps(result))
@@ -80,27 +79,40 @@ def test_where_higher_is_better_the_best_seed_is_the_highest(finished: Path) -> 
     assert winner(finished).run.name == "seed-1"
 
 
-def test_commands_use_a_baseline_that_won(
+def test_commands_use_a_model_that_needed_no_training_and_won(
     finished: Path, book: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recommend(finished, "ngram", "ngram")
+    recommend(finished, "ngram", "ngram", entries=[entry("lstm", 2.0, 1.9), entry("ngram", 1.8) | {"fixed": True}])
     code, out, err = call(monkeypatch, capsys, "generate", str(finished), "--prompt", "the ", "--max-new", "9")
     assert code == 0 and out.startswith("the ") and "the recommended model (ngram)" in err
     code, out, err = call(monkeypatch, capsys, "eval", str(finished), "--data", str(book), "--json")
     assert code == 0 and json.loads(out)["loss"] > 0 and err.count("runs/ngram/seed-1") == 1
 
 
+def test_a_recommendation_that_is_not_certain_says_so(finished: Path) -> None:
+    advice = {"choice": "lstm", "use": "lstm", "certain": False, "among": ["lstm", "gru", "rnn"]}
+    recommend(finished, "lstm", recommendation=advice)
+    found = winner(finished)
+    assert found.entry == "lstm" and found.why.startswith("the recommended model (lstm); there is not enough evidence")
+    assert found.why.endswith("to tell it from gru and rnn")
+
+
 def test_without_a_recommendation_the_best_score_is_used_and_this_is_said(finished: Path) -> None:
-    recommend(finished, "lstm", recommendation={"choice": None, "use": "lstm", "among": ["lstm", "gru"]})
+    recommend(finished, "lstm", recommendation={"choice": None, "use": "lstm", "certain": False, "among": []})
     found = winner(finished)
     assert found.entry == "lstm"
-    assert "none is recommended: lstm and gru are not clearly different" in found.why
+    assert "the model with the best score (lstm); none is recommended: see report.md" in found.why
+
+
+def test_a_baseline_that_is_only_listed_is_loaded_from_its_folder(finished: Path) -> None:
+    recommend(finished, "ngram", "ngram")
+    assert winner(finished).run == finished / "runs/ngram/seed-1"
 
 
 def test_a_result_of_an_older_version_is_understood(finished: Path) -> None:
     old = {"recommendation": {"choice": None}, "tied": ["gru"], "baselines": [{"name": "ngram", "model": "ngram"}]}
     recommend(finished, None, **old)
-    assert winner(finished).entry == "lstm" and "lstm and gru" in winner(finished).why
+    assert winner(finished).entry == "lstm" and "none is recommended" in winner(finished).why
     recommend(finished, None, **(old | {"recommendation": {"choice": "ngram"}}))
     assert winner(finished).run == finished / "runs/ngram/seed-1"
 
@@ -143,7 +155,7 @@ SMALL = {"params": "9k", "budget": "tokens=6k", "trials": 0, "seeds": 1, "quiet"
 @pytest.mark.long
 @pytest.mark.usefixtures("short_probes", "jobs_here")
 @pytest.mark.parametrize("kind", ["labels", "series"])
-def test_every_baseline_that_is_a_model_can_be_loaded_from_a_comparison(kind: str, tmp_path: Path) -> None:
+def test_every_model_that_needs_no_training_can_be_loaded_from_a_comparison(kind: str, tmp_path: Path) -> None:
     rows = [f"{word} film {n},{word}" for n, word in enumerate(["good", "bad"] * 40)]
     series = [f"{n},{n % 12 + n % 5 / 9}" for n in range(400)]
     head, lines, model, task = {
@@ -158,10 +170,10 @@ def test_every_baseline_that_is_a_model_can_be_loaded_from_a_comparison(kind: st
     found: Comparison = seqloom.compare(
         data=str(tmp_path / "a.csv"), task=task, models="lstm", out=tmp_path / "c", overrides=small, **SMALL
     )
-    fitted = [row for row in found.result["baselines"] if row.get("model")]
-    assert model in [row["model"] for row in fitted]
-    for row in fitted:
-        assert seqloom.load(found.folder / row["folder"]).task.name == task
+    fitted = [entry for entry in found.result["entries"] if entry.get("fixed")]
+    assert model in [entry["model"] for entry in fitted]
+    for entry in fitted:
+        assert seqloom.load(found.folder / entry["runs"][0]["folder"]).task.name == task
     found.result["recommendation"] |= {"choice": model, "use": model}
     (found.folder / "result.json").write_text(json.dumps(found.result))
     assert found.best == model and found.run.config.model["name"] == model

@@ -18,7 +18,7 @@ class Needed:
     """`seeds` per model; None: no number of seeds is enough, because of what `limit` names."""
 
     seeds: int | None
-    limit: Literal["difference", "tuning", "pieces"] | None = None
+    limit: Literal["difference", "tuning", "pieces", "fixed"] | None = None
 
 
 def seeds_needed(a: Sample, b: Sample, models: int, level: float) -> Needed:
@@ -26,8 +26,10 @@ def seeds_needed(a: Sample, b: Sample, models: int, level: float) -> Needed:
     the difference over the test data."""
     gap, error = difference(a, b)
     random = [sample for sample in (a, b) if not sample.fixed]
-    if not gap or error.none or not random:
+    if not gap or error.none:
         return Needed(None, "difference")
+    if not random:
+        return Needed(None, "fixed")
     seeds = sum(float(np.var(sample.scores.mean(axis=1), ddof=1)) for sample in random)
     interaction = sum(_interaction(sample) for sample in random)
     paired = blocks(a.scores).mean(axis=0) - blocks(b.scores).mean(axis=0)

@@ -148,6 +148,7 @@ def verdicts(
 
     worse: some other model is better by more than chance; equivalent: behind the best by less than the margin, if at
     all; unclear: neither is shown, or it cannot be tested (one seed, or scores that are not finite).
+    Beside a model that cannot be tested nothing has an upper bound: that model may be better by any amount.
     """
     found = {name: Verdict(None, None, None, None, "unclear") for name in entries}
     sign = -1.0 if higher_is_better else 1.0
@@ -159,13 +160,16 @@ def verdicts(
     widest = None if None in bounds else float(bounds[1]) - float(bounds[0])  # type: ignore[arg-type]
     for name, sample in tested.items():
         others = [tested[other] for other in sure if other != name]
-        if name in sure and others:
-            found[name] = _against_others(sample, others, len(sure), level, margin, widest)
-        else:
-            rivals = [other.mean for key, other in tested.items() if key != name]
-            gap = sample.mean - min(rivals) if rivals else None
+        rivals = [other.mean for key, other in tested.items() if key != name]
+        gap = sample.mean - min(rivals) if rivals else None
+        if name not in sure or not others:
             found[name] = Verdict(gap, None, None, None, "unclear")
-    return found | {best: _as_best(found[best])}
+            continue
+        found[name] = _against_others(sample, others, len(sure), level, margin, widest)
+        if len(sure) < len(tested):
+            standing: Standing = "worse" if (found[name].low or 0.0) > 0 else "unclear"
+            found[name] = replace(found[name], difference=gap, high=None, verdict=standing)
+    return found | {best: replace(found[best], verdict="best")}
 
 
 def per_pair(level: float, models: int) -> float:
@@ -189,10 +193,6 @@ def _against_others(
     better = [n for n, gap in enumerate(gaps) if gap > 0]
     shown = max(better, key=clear.__getitem__) if better else min(range(len(gaps)), key=clear.__getitem__)
     return Verdict(max(gaps), low, high, _for_all(pairs[shown][1].chance(gaps[shown]), models), standing)
-
-
-def _as_best(verdict: Verdict) -> Verdict:
-    return Verdict(verdict.difference, verdict.low, verdict.high, verdict.p, "best")
 
 
 def _for_all(p: float, models: int) -> float:

@@ -106,9 +106,10 @@ class Race:
         return self.higher if by is None else self.shown[by]
 
     def _standing(self) -> dict[str, Json]:
-        """Every candidate against the best candidate; recomputed when the constraints exclude the best model."""
+        """Every candidate against the best of the others; recomputed when constraints exclude a model, because a model
+        may be worse than an excluded one alone."""
         known = {model.name: model.against_best for model in self.models}
-        if all(known.values()) and any(each["verdict"] == "best" for each in known.values()):
+        if len(self.models) == len(self.everyone) and all(known.values()):
             return known
         samples = {model.name: model.sample for model in self.models}
         bounds = facts.bounds(self.result)
@@ -120,6 +121,11 @@ class Race:
 
     def verdict(self, model: Model) -> str:
         return str(self.standing[model.name]["verdict"])
+
+    def tested(self, model: Model) -> bool:
+        """Whether its distance to the best of the others has an interval."""
+        found = self.standing[model.name]
+        return found.get("low") is not None and found.get("high") is not None
 
     def shared_score(self, model: Model) -> Json:
         """The score to compare with the baselines."""
@@ -151,12 +157,10 @@ class Race:
             return None
         return found
 
-    def surely_beats_baseline(self, model: Model) -> bool:
-        """The whole confidence interval beats the baseline."""
-        worst = self.shared_score(model).get("low" if self._higher(self.by) else "high")
-        if self.baseline is None or worst is None:
-            return False
-        return bool(worst > self.baseline["value"] if self._higher(self.by) else worst < self.baseline["value"])
+    def told_from(self, model: Model, value: float) -> bool:
+        """Whether its whole confidence interval lies on one side of this value of a baseline."""
+        score = self.shared_score(model)
+        return score.get("low") is not None and not score["low"] <= value <= score["high"]
 
     def unbeaten(self) -> list[tuple[str, Json, float]]:
         """Further scores on which every candidate is worse than the best baseline: (score, baseline, best value)."""
@@ -209,12 +213,12 @@ class Race:
         return fixed(value, self.decimals)
 
     def score(self, model: Model) -> Pair:
-        return self._interval(model.score, self.decimals)
+        return self._interval(model, model.score, self.decimals)
 
     def shared_score_words(self, model: Model) -> Pair:
         if self.by is None:
             return self.score(model)
-        return self._interval(self.shared_score(model), self._places[self.by], self.by)
+        return self._interval(model, self.shared_score(model), self._places[self.by], self.by)
 
     def shared_number(self, value: float, by: str | None = None) -> Pair:
         """A value of the score compared with the baselines: a bare number for the metric, else with its name."""
@@ -230,20 +234,20 @@ class Race:
             return say("with unit", value=fixed(value, decimals), unit=unit)
         return say("with title", value=fixed(value, decimals), title=facts.score_words(self.result, name))
 
-    def _interval(self, score: Json, decimals: int, name: str | None = None) -> Pair:
-        values = {"value": self._measure(score["mean"], decimals, name)}
+    def _interval(self, model: Model, score: Json, decimals: int, name: str | None = None) -> Pair:
+        value = self._measure(score["mean"], decimals, name)
         if score.get("low") is None:
-            return say("score of one seed", **values)
+            return value if model.fixed else say("score of one seed", value=value)
         low, high = fixed(score["low"], decimals), fixed(score["high"], decimals)
-        share = percent(self.confidence)
-        return say("score", share=share, low=low, high=high, seeds=score.get("seeds"), **values)
+        values = {"value": value, "share": percent(self.confidence), "low": low, "high": high}
+        return say("score without seeds", **values) if model.fixed else say("score", seeds=score.get("seeds"), **values)
 
     def behind(self, model: Model) -> Pair:
         """How much worse than the best of the others, with an interval that holds for all models together."""
         found = self.standing[model.name]
         value = self.number(found["difference"])
-        if found.get("low") is None:
-            return say("behind by one seed", value=value)
+        if not self.tested(model):
+            return say("behind without interval", value=value)
         low, high = self.number(found["low"]), self.number(found["high"])
         return say("behind", value=value, share=percent(1 - self.level), low=low, high=high, p=chance(found["p"]))
 
@@ -262,7 +266,7 @@ class Race:
 
     def costs(self, model: Model) -> list[Pair]:
         """All measured costs."""
-        found = [say("parameters", value=count(model.parameters))] if model.parameters is not None else []
+        found = [say("parameters", value=count(model.parameters))] if model.parameters else []
         measured = [kind for kind in COSTS if self.price(kind, model)]
         if {"latency", "memory"} <= set(measured) and self.context("latency") == self.context("memory"):
             both = {kind: self.cost(kind, model, brief=True) for kind in ("latency", "memory")}

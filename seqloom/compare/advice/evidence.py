@@ -24,7 +24,8 @@ def headline(race: Race, best: Model, others: Sequence[Model]) -> Pair | None:
     if not others:
         return None
     key = next(iter(names), "worse" if len(others) > 1 else "worse one")
-    values = {"name": best.name, "score": race.score(best), "margin": race.margin.text}
+    lead = "lead" if len(race.models) == len(race.everyone) else "lead of those that fit"
+    values = {"lead": say(lead, name=best.name, score=race.score(best)), "margin": race.margin.text}
     return say(f"headline.{key}", names=names.get(key, others[0].name), **values)
 
 
@@ -33,12 +34,13 @@ def against(race: Race, best: Model, others: Sequence[Model]) -> list[Pair]:
     groups: dict[str, list[Model]] = {"worse": [], "equivalent": [], "unclear": []}
     for model in others:
         groups[race.verdict(model)].append(model)
-    untested = [model for model in groups["unclear"] if race.standing[model.name].get("low") is None]
+    untested = [model for model in groups["unclear"] if not race.tested(model)]
     open_ = [model for model in groups["unclear"] if model not in untested]
     found = []
     if untested:
         scores = [say("named", name=model.name, value=race.number(model.score["mean"])) for model in (best, *untested)]
-        found.append(say("one seed", scores=joined(scores, ", ", "、")))
+        single = any(not model.fixed and len(model.sample.scores) == 1 for model in race.models)
+        found.append(say("one seed" if single else "one segment", scores=joined(scores, ", ", "、")))
     if open_:
         found.append(say("open", names=listed_names(m.name for m in open_), others=_behind(race, open_)))
         found += [_settled_by(race, best, model) for model in open_]
@@ -90,6 +92,9 @@ def _settled_by(race: Race, best: Model, other: Model) -> Pair:
         return say(f"seeds in vain.{needed.limit}", **names)
     done = max(len(m.sample.scores) for m in (other, best) if not m.fixed)
     seeds = max(needed.seeds, done + 1)
-    seconds = sum((seeds - done) * (model.seconds or 0.0) for model in (other, best) if not model.fixed)
+    seconds = [model.seconds for model in (other, best) if not model.fixed]
+    time = ("", "")
+    if None not in seconds:
+        time = say("more training", time=duration((seeds - done) * sum(filter(None, seconds))))
     key = "many seeds" if seeds > MANY_SEEDS else "seeds"
-    return say(key, count=count(seeds), done=done, time=duration(seconds), **names)
+    return say(key, count=count(seeds), done=done, time=time, **names)

@@ -15,7 +15,7 @@ from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names
 from seqloom.compare.report import facts
 from seqloom.core.errors import unknown
 from seqloom.core.rows import Json
-from seqloom.pages.formats import count, short
+from seqloom.pages.formats import count, scaled, short
 
 PREFERENCES = ("quality", *COSTS)
 
@@ -158,10 +158,16 @@ def _no_better(race: Race) -> Decision:
     if race.baseline.get("model") or not (usable := race.usable_baseline()):
         if command := facts.dig(race.result, "protocol", "fit", race.baseline["name"]):
             reasons.append(say("fit baseline", baseline=_baseline_values(race)["baseline"], command=command))
-        return Decision(race.baseline.get("model"), reasons)
+        return Decision(name := race.baseline.get("model"), reasons, _not_told(race, name, race.baseline["value"]))
     title = facts.baseline_title(race.result, usable["name"])
     reasons.append(say("usable baseline", baseline=title, value=race.shared_number(usable["value"])))
-    return Decision(usable["model"], reasons)
+    return Decision(usable["model"], reasons, _not_told(race, usable["model"], usable["value"]))
+
+
+def _not_told(race: Race, name: str | None, value: float) -> list[str]:
+    """A baseline that is chosen, and the models that might be better."""
+    others = [model.name for model in race.models if not race.told_from(model, value)]
+    return [name, *others] if name and others else []
 
 
 def _by_quality(race: Race) -> Decision:
@@ -186,14 +192,15 @@ def _cheapest(race: Race, models: list[Model]) -> list[Pair]:
     """The cheapest model by each cost in which they differ noticeably."""
     ordered = {kind: race.cheapest(kind, models) for kind in COSTS if len(models) > 1}
     winners = {kind: found[0] for kind, found in ordered.items() if len(found) > len(race.near(kind, models))}
+    among = listed_names([model.name for model in models])
     if not winners:
         return []
     costs = {kind: race.cost(kind, model) for kind, model in winners.items()}
     names = {model.name for model in winners.values()}
     if len(names) == 1:
-        return [say("cheapest alone", name=names.pop(), costs=joined(costs.values()))]
+        return [say("cheapest alone", names=among, name=names.pop(), costs=joined(costs.values()))]
     named = [say("named", name=model.name, value=costs[kind]) for kind, model in winners.items()]
-    return [say("cheapest", costs=joined(named))]
+    return [say("cheapest", names=among, costs=joined(named))]
 
 
 def _by_cost(race: Race, kind: str, models: list[Model]) -> Decision:
@@ -207,7 +214,7 @@ def _by_cost(race: Race, kind: str, models: list[Model]) -> Decision:
         values = joined((race.cost(kind, model, brief=True) for model in near), ", ", "、")
         names = listed_names([model.name for model in near])
         reasons = [say("near", names=names, what=term("what", kind), values=values, name=chosen.name)]
-    below = [_below_baseline(race, model) for model in race.models if model not in models]
+    below = [_not_worthwhile(race, model) for model in race.models if model not in models]
     return Decision(chosen.name, [*reasons, _given_up(race, chosen), *_costs_and_baseline(race, chosen), *below])
 
 
@@ -233,8 +240,8 @@ def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
     found = [say("costs", costs=joined(costs))] if (costs := race.costs(chosen)) else []
     if race.baseline is None:
         return found
-    key = "beats" if race.surely_beats_baseline(chosen) else "beats perhaps"
-    if chosen.score.get("low") is None:
+    key = "beats" if race.told_from(chosen, race.baseline["value"]) else "beats perhaps"
+    if race.shared_score(chosen).get("low") is None:
         key = "beats once"
     if not race.beats_baseline(chosen):  # best by the metric, but not by the score compared with the baselines
         return [*found, say("beaten by baseline", mine=race.shared_score_words(chosen), **_baseline_values(race))]
@@ -249,8 +256,11 @@ def _baseline_values(race: Race) -> Json:
     }
 
 
-def _below_baseline(race: Race, model: Model) -> Pair:
-    assert race.baseline is not None
+def _not_worthwhile(race: Race, model: Model) -> Pair:
+    if race.baseline is None or race.beats_baseline(model):
+        better = next(each for each in race.models if each.fixed and race.beats_baseline(each))
+        values = {"value": race.number(model.score["mean"]), "better": race.number(better.score["mean"])}
+        return say("below fixed", name=model.name, other=better.name, **values)
     mine, other = race.shared_number(race.shared_score(model)["mean"]), race.shared_number(race.baseline["value"])
     return say(
         "below baseline",
@@ -285,7 +295,7 @@ def _other_preferences(race: Race, prefer: str, decision: Decision) -> list[Pair
         what, model = term("what", kind), race.find(other.choice)
         if model is None or model is chosen or (kind != "quality" and chosen in race.near(kind, race.worthwhile())):
             continue
-        if chosen is None:
+        if chosen is None or not (kind == "quality" or race.price(kind, chosen)):
             found.append(say("if preferred", what=what, name=model.name, value=_worth(race, kind, model)))
         else:
             values = {"value": _worth(race, kind, model), "other": _worth(race, kind, chosen, brief=True)}
@@ -322,7 +332,7 @@ def _longer_context(race: Race, decision: Decision) -> list[Pair]:
     chosen = race.find(decision.choice)
     steady = next((model for model in race.models if model.state and not model.grows), None)
     if chosen and chosen.grows and steady:
-        constant = race.cost("memory", steady, brief=True)
+        constant = scaled(steady.state[max(steady.state)], "B")
         found.append(say("grows", name=chosen.name, other=steady.name, constant=constant, **chosen.growth()))
     return found
 

@@ -10,20 +10,25 @@ Pair = tuple[str, str]  # English, Chinese
 SENTENCES: dict[str, Pair] = {
     # the answer in one sentence
     "headline.worse": (
-        "{name} has the best score, {score}, and every other model is significantly worse.",
-        "{name} 的分数最好：{score}；其他模型都显著较差。",
+        "{lead}, and every other one is significantly worse.",
+        "{lead}；其他模型都显著较差。",
     ),
     "headline.worse one": (
-        "{name} has the best score, {score}, and {names} is significantly worse.",
-        "{name} 的分数最好：{score}；{names} 显著较差。",
+        "{lead}, and {names} is significantly worse.",
+        "{lead}；{names} 显著较差。",
     ),
     "headline.equivalent": (
-        "{name} has the best score, {score}; equivalent, within the margin of {margin}: {names}.",
-        "{name} 的分数最好：{score}；在 {margin} 的容差内与之等价的有 {names}。",
+        "{lead}; equivalent, within the margin of {margin}: {names}.",
+        "{lead}；在 {margin} 的容差内与之等价的有 {names}。",
     ),
     "headline.unclear": (
-        "{name} has the best score, {score}, but there is not enough evidence to tell it from {names}.",
-        "{name} 的分数最好：{score}；但现有证据不足以区分它与 {names}。",
+        "{lead}, but there is not enough evidence to tell it from {names}.",
+        "{lead}；但现有证据不足以区分它与 {names}。",
+    ),
+    "lead": ("{name} has the best score, {score}", "{name} 的分数最好：{score}"),
+    "lead of those that fit": (
+        "Of the models that meet the constraints, {name} has the best score, {score}",
+        "在满足约束条件的模型中，{name} 的分数最好：{score}",
     ),
     # the best in quality
     "best": ("{name} has the best score: {score}.", "{name} 的分数最好：{score}。"),
@@ -53,25 +58,29 @@ SENTENCES: dict[str, Pair] = {
         "{names} did not read the training set once; a larger budget might change this.",
         "{names} 未能读完一遍训练集；更大的预算可能改变这一结论。",
     ),
-    "cheapest": ("The cheapest of these: {costs}.", "其中开销最低的是：{costs}。"),
-    "cheapest alone": ("The cheapest of these is {name}: {costs}.", "其中 {name} 的开销最低：{costs}。"),
+    "cheapest": ("Of {names}, the cheapest: {costs}.", "在 {names} 中，开销最低的是：{costs}。"),
+    "cheapest alone": ("Of {names}, {name} is the cheapest: {costs}.", "在 {names} 中，{name} 的开销最低：{costs}。"),
     "one seed": (
         "A single seed cannot separate a real difference from chance: {scores}. Run at least 2 seeds, preferably 5.",
         "只用一个随机种子无法区分真实差异与偶然波动：{scores}。请至少使用 2 个随机种子，最好 5 个。",
     ),
+    "one segment": (
+        "A single test segment cannot separate a real difference from chance: {scores}. More test data is needed.",
+        "只有一个测试片段，无法区分真实差异与偶然波动：{scores}。需要更多测试数据。",
+    ),
     # what would settle a tie
     "seeds": (
         "If {name} and {best} really differ by as much as measured, about {count} seeds are needed to show it "
-        "({done} were run): about {time} more training.",
-        "如果 {name} 与 {best} 的真实差异与测得的一样大，约需 {count} 个随机种子才能证实（本次用了 {done} 个），"
-        "即再训练约 {time}。",
+        "({done} were run{time}).",
+        "如果 {name} 与 {best} 的真实差异与测得的一样大，约需 {count} 个随机种子才能证实（本次用了 {done} 个{time}）。",
     ),
     "many seeds": (
         "If {name} and {best} really differ by as much as measured, about {count} seeds are needed to show it "
-        "({done} were run; about {time} more training), which such a small difference is hardly worth.",
+        "({done} were run{time}), which such a small difference is hardly worth.",
         "如果 {name} 与 {best} 的真实差异与测得的一样大，约需 {count} 个随机种子才能证实"
-        "（本次用了 {done} 个，还需训练约 {time}），为这样小的差异恐怕不值得。",
+        "（本次用了 {done} 个{time}），为这样小的差异恐怕不值得。",
     ),
+    "more training": ("; about {time} more training", "，还需训练约 {time}"),
     "seeds in vain.pieces": (
         "More seeds alone would not separate {name} from {best}: their difference is too small compared with its "
         "variation across the test data. More test data or a larger training budget might.",
@@ -87,6 +96,10 @@ SENTENCES: dict[str, Pair] = {
         "{name} and {best} have the same mean score: there is no difference for more seeds to confirm.",
         "{name} 与 {best} 的平均分数相同，没有可供更多随机种子证实的差异。",
     ),
+    "seeds in vain.fixed": (
+        "{name} and {best} depend on no seed: only more test data could separate them.",
+        "{name} 与 {best} 都不依赖随机种子，只有更多的测试数据才能区分它们。",
+    ),
     # the best in a cost
     "leads": ("Among the candidates, {name} has {lead}: {value}.", "候选模型中 {name} {lead}：{value}。"),
     "leads before": (
@@ -94,8 +107,8 @@ SENTENCES: dict[str, Pair] = {
         "候选模型中 {name} {lead}：{value}；其次是 {second}，{other}。",
     ),
     "near": (
-        "{names} are within 5 % of each other in {what} ({values}); {name} is chosen for its better mean score.",
-        "{names} 的{what}相差不超过 5 %（{values}）；{name} 的平均分数更好，因此选它。",
+        "{names} are within 5 % of each other in {what} ({values}); none of them has a better mean score than {name}.",
+        "{names} 的{what}相差不超过 5 %（{values}）；其中没有平均分数优于 {name} 的。",
     ),
     "also best": ("No alternative has a better score: {score}.", "其他可选模型的分数都不优于它：{score}。"),
     "gives up": (
@@ -111,7 +124,10 @@ SENTENCES: dict[str, Pair] = {
         "Whether its score is worse than that of {best}, the best alternative, cannot be told: {score}, {behind}.",
         "无法判断它的分数是否不如其他可选模型中最好的 {best}：{score}，{behind}。",
     ),
-    "unmeasured": ("None of the candidates has a measured {what}.", "候选模型均未测量{what}。"),
+    "unmeasured": (
+        "No {what} was measured by which the candidates could be compared.",
+        "没有可用于比较候选模型的{what}测量值。",
+    ),
     "costs": ("Cost: {costs}.", "开销：{costs}。"),
     # against the baselines
     "beats": (
@@ -119,8 +135,9 @@ SENTENCES: dict[str, Pair] = {
         "它胜过最好的基线“{baseline}”（{value}）。",
     ),
     "beats once": (
-        "With a single seed, it beats the best baseline, {baseline}, which scores {value}.",
-        "在仅有的一个随机种子上，它胜过最好的基线“{baseline}”（{value}）。",
+        "It scores better than the best baseline, {baseline} ({value}), but a single run cannot tell whether this is "
+        "chance.",
+        "它的分数优于最好的基线“{baseline}”（{value}），但仅凭一次运行无法排除偶然。",
     ),
     "beats perhaps": (
         "It is not certain that it beats the best baseline, {baseline} ({value}): that score lies within its "
@@ -128,10 +145,8 @@ SENTENCES: dict[str, Pair] = {
         "尚不能确定它胜过最好的基线“{baseline}”（{value}）：该分数落在它的置信区间之内。",
     ),
     "no better": (
-        "{who} beats the baseline {baseline}, which scores {value}; the best is {name}: {score}. On these results, "
-        "nothing more complex than {baseline} is worth its cost.",
-        "{who}胜过基线“{baseline}”（{value}）；最好的是 {name}：{score}。"
-        "就本次结果而言，不值得使用比“{baseline}”更复杂的模型。",
+        "{who} beats the baseline {baseline}, which scores {value}; the best is {name}: {score}.",
+        "{who}胜过基线“{baseline}”（{value}）；最好的是 {name}：{score}。",
     ),
     "fit baseline": (
         "{baseline} can be fitted as a model of its own: {command}",
@@ -159,6 +174,11 @@ SENTENCES: dict[str, Pair] = {
     "below baseline": (
         "{name} is excluded: it does not beat the baseline {baseline} ({value}, compared with {other}).",
         "{name} 已排除：没有胜过基线“{baseline}”（{value}，基线为 {other}）。",
+    ),
+    "below fixed": (
+        "{name} is excluded: {other}, which needs no training, has a better mean score ({better}, compared with "
+        "{value}).",
+        "{name} 已排除：无需训练的 {other} 平均分数更好（{better}，{name} 为 {value}）。",
     ),
     "max_params": (
         "{name} is excluded: {value} parameters, above the limit of {limit}.",
@@ -227,6 +247,7 @@ SENTENCES: dict[str, Pair] = {
         "{value} ({share} CI {low} to {high}, {seeds} seeds)",
         "{value}（{share} 置信区间 {low} 至 {high}，{seeds} 个随机种子）",
     ),
+    "score without seeds": ("{value} ({share} CI {low} to {high})", "{value}（{share} 置信区间 {low} 至 {high}）"),
     "score of one seed": ("{value} (one seed)", "{value}（一个随机种子）"),
     "with unit": ("{value} {unit}", "{value} {unit}"),
     "with title": ("{title} {value}", "{title} {value}"),
@@ -234,7 +255,7 @@ SENTENCES: dict[str, Pair] = {
         "{value} behind ({share} CI {low} to {high}, {p})",
         "落后 {value}（{share} 置信区间 {low} 至 {high}，{p}）",
     ),
-    "behind by one seed": ("{value} behind", "落后 {value}"),
+    "behind without interval": ("{value} behind", "落后 {value}"),
     "name behind": ("{name} is {behind}", "{name} {behind}"),
     "parameters": ("{value} parameters", "参数量 {value}"),
     "latency": ("{value} ms", "{value} 毫秒"),

@@ -107,8 +107,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
         blocks.append(Text(busy))
     if protocol.get("scored"):
         blocks.append(Text(say("how scored", how=say.pick(facts.how_scored(result))), "muted"))
-    if protocol.get("level"):
-        share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol.get("margin") or "")
+    if protocol.get("level") and protocol.get("margin"):  # older versions judged otherwise
+        share, margin = formats.percent(1 - protocol["level"]), formats.plain(protocol["margin"])
         blocks.append(Text(say("how judged", share=share, margin=margin), "muted"))
     return [block for block in blocks if block]
 
@@ -175,7 +175,7 @@ def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
     score = entry.get("score") or {}
     done, planned = len(facts.runs(entry)), len(facts.listed(entry, "runs"))
     if score.get("low") is None or score.get("high") is None:
-        small = say("one seed") if score.get("seeds") == 1 else ""
+        small = say("one seed") if score.get("seeds") == 1 and not entry.get("fixed") else ""
     else:
         small = f"{formats.fixed(score['low'], places)}–{formats.fixed(score['high'], places)}"
     if done < planned:

@@ -228,7 +228,7 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("seeds"), formats.plain(facts.listed(p, "seeds"))),
         (say("shared"), formats.plain(p.get("shared") or {})),
         (say("judged"), say("judged by", share=formats.percent(p.get("confidence")), margin=p.get("margin"),
-                            all=formats.percent(1 - p["level"])) if p.get("level") else ""),
+                            all=formats.percent(1 - p["level"])) if p.get("level") and p.get("margin") else ""),
         (say("plan"), say("plan value", hash=str(plan.get("sha256"))[:12], look=plan.get("look"),
                           changes=plan.get("amendments")) if plan else ""),
         (say("where"), say("where value", on=say.term("on", formats.plain(p.get("on"))),
