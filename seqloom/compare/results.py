@@ -24,6 +24,7 @@ class Found:
 
     task: AnyTask
     seeds: list[int]
+    place: str = "runs"  # folder of the runs, inside that of the comparison
     entries: list[Sized] = field(default_factory=list)
     search: dict[str, list[Json]] = field(default_factory=dict)
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
@@ -187,13 +188,13 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
         "curve": result["curve"],
-        "folder": _folder(sized, seed),
+        "folder": _folder(found, sized, seed),
     }
 
 
-def _folder(sized: Sized, seed: int) -> str:
+def _folder(found: Found, sized: Sized, seed: int) -> str:
     """A final run, relative to the folder of the comparison."""
-    return f"runs/{sized.entry.folder}/seed-{seed}"
+    return f"{found.place}/{sized.entry.folder}/seed-{seed}"
 
 
 def _test(result: Result) -> Json | None:
@@ -217,7 +218,7 @@ def _baselines(found: Found) -> list[Json]:
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
     fitted = {name for name, result in found.baselines.items() if result["state"] == "done"}
     rows = [row for row in rows if row["name"] not in fitted]  # a model says the same, and can be used
-    folders = {sized.entry.name: _folder(sized, found.seeds[0]) for sized in found.closed}
+    folders = {sized.entry.name: _folder(found, sized, found.seeds[0]) for sized in found.closed}
     for name, result in found.baselines.items():
         failure = {} if result["state"] == "done" else {"error": result["error"]}
         rows.append(

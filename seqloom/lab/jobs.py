@@ -24,9 +24,11 @@ _SMALL = 0.1  # size of a short job in full runs, for estimating the remaining t
 
 
 class Jobs:
-    def __init__(self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int) -> None:
-        """`entries`: number of entries that take turns."""
-        self.rules, self.out, self.task, self.entries = rules, out, task, entries
+    def __init__(
+        self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int, runs: str = "runs"
+    ) -> None:
+        """`entries`: number of entries that take turns; `runs`: folder of the runs, inside `out`."""
+        self.rules, self.out, self.task, self.entries, self.runs = rules, out, task, entries, runs
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # rules.seed itself is for the search
 
@@ -91,7 +93,7 @@ class Jobs:
         return durable.locate(self.out / "tokenizer")
 
     def folder(self, sized: Sized, name: str) -> Path:
-        return self.out / "runs" / sized.entry.folder / name
+        return self.out / self.runs / sized.entry.folder / name
 
     def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
         """Complete settings of one run, with this share of the budget."""

@@ -23,7 +23,7 @@ def listed(root: Path) -> list[Json]:
 
 def _comparison(folder: Path) -> list[Json]:
     """Without the trials of the search."""
-    runs = [_run(path.parent) for path in sorted(folder.glob("runs/*/seed-*/run.json"), key=_order)]
+    runs = [_run(path.parent) for path in sorted(folder.glob("runs*/*/seed-*/run.json"), key=_order)]
     first = _row(folder, state="unfinished comparison", task=next((run["task"] for run in runs if run["task"]), None))
     try:
         found = winner(folder)
