@@ -159,12 +159,12 @@ def test_a_name_keeps_its_model_and_options_even_after_it_was_dropped(tmp_path: 
     again, changes = record.agreed(plan(models=("rnn", "a=lstm")), before, tmp_path)
     assert again.models == ("rnn", "a=lstm") and changes == ["adds a"]
     for other in ("a=gru", "a=lstm:depth=3", "A=lstm"):
-        with pytest.raises(UserError, match="'a' is lstm in .*; give the new entry another name"):
+        with pytest.raises(UserError, match=r"'a' is lstm in .*; give the new entry another name"):
             record.agreed(plan(models=("rnn", other)), before, tmp_path)
 
 
 def test_what_would_change_finished_runs_is_refused(tmp_path: Path) -> None:
     before = {"plan": record.plain(plan())}
     for change in ({"trials": 3}, {"seed": 5}, {"overrides": ("train.batch=2",)}, {"params": 9000}):
-        with pytest.raises(UserError, match="holds another comparison .*; choose another --out"):
+        with pytest.raises(UserError, match=r"holds another comparison .*; choose another --out"):
             record.agreed(plan(**change), before, tmp_path)

@@ -27,6 +27,8 @@ def known(folder: RunFolder) -> Json:
     """The stored plan, data hashes, common size, entries and budgets; empty for a new folder."""
     if (folder.path / "run.json").exists():
         raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
+    if (folder.path / "study.json").exists():
+        raise UserError(f"{folder.path} is the folder of a study of several data sets; choose another --out")
     try:
         found = json.loads((folder.path / "comparison.json").read_bytes())
     except (OSError, ValueError):

@@ -13,6 +13,7 @@ class Cell:
     entry: int | None = None  # shown with the colour of this entry
     rank: str = ""  # shown before everything else
     span: int = 1  # columns it takes
+    link: str = ""  # address that the text leads to
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Series:
     entry: int | None = None  # None: belongs to no entry
     low: list[float | None] = field(default_factory=list)  # limits of an interval along x
     high: list[float | None] = field(default_factory=list)
-    draw: str = "both"  # line | points | both | thin | faint | front
+    draw: str = "both"  # line | points | both | thin | faint | front | bar
     open: list[bool] = field(default_factory=list)  # hollow markers
 
 

@@ -15,7 +15,7 @@ def listed(root: Path) -> list[Json]:
     """One row for each run, and for each comparison one that names its recommended model, then its final runs."""
     if is_comparison(root):
         return _comparison(root)
-    rows = []
+    rows = [row for study in sorted(root.glob("*/study.json")) for row in listed(study.parent)]
     for folder in sorted({path.parent for name in ("run", "comparison") for path in root.glob(f"*/{name}.json")}):
         rows += _comparison(folder) if is_comparison(folder) else [_run(folder)]
     return rows
