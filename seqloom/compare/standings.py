@@ -55,7 +55,7 @@ def _scores(result: Json) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for member in members:
         score = member.get("score")
-        mean = score.get("mean") if isinstance(score, dict) else score
+        mean: Any = score.get("mean") if isinstance(score, dict) else score
         done = member.get("state", "done") == "done" and not member.get("error")
         usable = done and isinstance(mean, int | float) and math.isfinite(mean)
         found.setdefault(str(member["name"]), float(mean) if usable else None)
@@ -124,7 +124,7 @@ def _tests(names: Sequence[str], placed: np.ndarray, lower: np.ndarray, order: S
     overall = ranks.friedman(placed) if columns > 2 else None
     by_rank = lower[:, order]
     differ = possible and (overall is None or overall < LEVEL)
-    found = [
+    found: list[Json] = [
         {
             "first": names[order[pair.first]],
             "second": names[order[pair.second]],
@@ -134,9 +134,8 @@ def _tests(names: Sequence[str], placed: np.ndarray, lower: np.ndarray, order: S
         }
         for pair in ranks.pairs(by_rank)
     ]
-    different = {frozenset((pair["first"], pair["second"])) for pair in found if pair["different"]}
-    numbers = {name: n for n, name in enumerate(names)}
-    apart = {frozenset(numbers[name] for name in pair) for pair in different}
+    places = {name: n for n, name in enumerate(names)}
+    apart = {frozenset((places[pair["first"]], places[pair["second"]])) for pair in found if pair["different"]}
     return {
         "possible": possible,
         "smallest_p": smallest,

@@ -96,12 +96,12 @@ def compare_all(
     folder.mkdir(parents=True, exist_ok=True)
     record.write(folder, FILE, before | {"task": name, "names": list(data)})
     full: Any = {"name": name} | dict(task) if isinstance(task, Mapping) else name
-    same: dict[str, Any] = {"task": full, "columns": columns, "encoding": encoding, "overrides": overrides}
+    same: dict[str, Any] = {"task": full, "columns": columns, "encoding": encoding, "overrides": overrides, **options}
     done: dict[str, Comparison] = {}
     for place_, (each, content) in enumerate(data.items(), 1):
         watch.say(f"data set {place_} of {len(data)}: {each}")
         there = folder / folders[each]
-        done[each] = compare(data=content, out=there, quiet=quiet, command=command, **same, **options)
+        done[each] = compare(data=content, out=there, quiet=quiet, command=command, **same)
     protocol = {"command": command, "started": started, "versions": versions()}
     found = assemble({each: one.result for each, one in done.items()}, folders, protocol)
     found["conclusion"] = {language: conclusion(found, speaker(language)) for language in LANGUAGES}
