@@ -63,6 +63,10 @@ def scores(found: Comparison) -> dict[str, list[float]]:
     return {e["name"]: [run["score"] for run in e["runs"]] for e in found.result["entries"] if not closed(e)}
 
 
+def measured(found: Comparison) -> Any:
+    return found.result["entries"][0]["aspects"]["positions"]
+
+
 def closed(entry: dict[str, Any]) -> bool:
     """A baseline among the entries: fitted in closed form."""
     return entry["name"] == "ngram"
@@ -110,8 +114,10 @@ def test_another_budget_trains_anew_and_going_back_finds_the_old_runs(ask: Ask, 
     assert winner(larger.folder).run.is_relative_to(larger.folder / "runs-tokens-1500")
     assert {run["tokens"] for run in larger.result["entries"][0]["runs"]} == {1536}
 
+    assert measured(larger) != measured(first)  # of the runs with this budget, not of the earlier ones
+
     back, done = ask()
-    assert not done and scores(back) == scores(first)
+    assert not done and scores(back) == scores(first) and measured(back) == measured(first)
     assert winner(back.folder).run.is_relative_to(back.folder / "runs")
     _, done = ask(budget="tokens=1500", seeds=3)
     assert done == ["rnn seed 3"]

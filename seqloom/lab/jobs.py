@@ -79,7 +79,7 @@ class Jobs:
             "title": "cost and aspects",
             "size": _SMALL,
             "turn": [MEASURES],
-            "folder": str(self.out / "measure"),
+            "folder": str(self.out / f"measure{self.runs.removeprefix('runs')}"),  # of these runs, not of others
             "runs": {name: str(folder) for name, folder in folders.items()},
             "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
             "data": self.hashes,

@@ -118,11 +118,12 @@ def answer(study: Study, say: Speaker) -> Answer:
 
 def rank_table(study: Study, say: Speaker) -> Table:
     share = formats.percent(dig(study, "protocol", "confidence"))
+    direction = say("higher" if facts.higher_is_better(study) else "lower")
     columns = [
         Column(say("model"), number=False),
         Column(say("mean rank"), say("lowest is best")),
         Column(say("first on"), say("of data sets")),
-        Column(say("relative"), say("relative small", share=share)),
+        Column(say("relative"), say("relative small", share=share, direction=direction)),
         Column(say("p"), say("holm")),
     ]
     rows = [
