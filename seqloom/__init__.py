@@ -18,6 +18,7 @@ from seqloom.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from seqloom.compare.comparing import compare as compare
+    from seqloom.compare.study import compare_all as compare_all
     from seqloom.estimators import Forecaster as Forecaster
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
@@ -25,10 +26,21 @@ if TYPE_CHECKING:
     from seqloom.runs.fit import fit as fit
     from seqloom.runs.run import load as load
 
-__all__ = ["Forecaster", "SequenceClassifier", "SequenceTagger", "__version__", "compare", "doctor", "fit", "load"]
+__all__ = [
+    "Forecaster",
+    "SequenceClassifier",
+    "SequenceTagger",
+    "__version__",
+    "compare",
+    "compare_all",
+    "doctor",
+    "fit",
+    "load",
+]
 
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
-_PLACES = {"doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"} | _ESTIMATORS  # imported on first use
+_VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
+_PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 
 def _avoid_unusable_amx() -> None:

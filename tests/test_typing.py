@@ -9,7 +9,7 @@ import pytest
 
 import seqloom
 
-VERBS = ["compare", "doctor", "fit", "load"]
+VERBS = ["compare", "compare_all", "doctor", "fit", "load"]
 ESTIMATORS = ["Forecaster", "SequenceClassifier", "SequenceTagger"]
 
 

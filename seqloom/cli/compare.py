@@ -1,19 +1,28 @@
-"""`seqloom compare`: a fair comparison of several models on one dataset."""
+"""`seqloom compare`: a fair comparison of several models on one dataset, or on several."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from seqloom.cli._options import ColumnNames, Encoding, JsonOutput
 from seqloom.cli._show import print_comparison, show
+from seqloom.core.errors import UserError
 from seqloom.core.waiting import before_imports
 
-DataPath = Annotated[str, typer.Option(help="File, folder or sample:NAME to compare on.")]
+DataPath = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="File, folder or sample:NAME to compare on; given several times, or as NAME=PATH: a study of several data "
+        "sets."
+    ),
+]
+Each = Annotated[str | None, typer.Option(help="Folder of which every file is a data set of a study.")]
 Models = Annotated[
     str | None,
     typer.Option(
@@ -22,7 +31,11 @@ Models = Annotated[
     ),
 ]
 OutPath = Annotated[
-    Path | None, typer.Option(help="Folder for the runs, the results and the report; default: runs/compare-DATA.")
+    Path | None,
+    typer.Option(
+        help="Folder for the runs, the results and the report; default: runs/compare-DATA, for several data sets "
+        "runs/study."
+    ),
 ]
 Task = Annotated[
     str | None, typer.Option(help="Task to learn (see `seqloom list tasks`); default: guessed from the data.")
@@ -77,7 +90,8 @@ Override = Annotated[list[str] | None, typer.Option("-o", help="Any setting, for
 
 
 def command(
-    data: DataPath,
+    data: DataPath = None,
+    each: Each = None,
     models: Models = None,
     out: OutPath = None,
     task: Task = None,
@@ -107,13 +121,20 @@ def command(
     override: Override = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it."""
+    """Compare models fairly: equal size, budget and tuning, several seeds. Running the command again resumes it, also
+    with other models, more seeds, another budget or more data sets: what is finished is kept."""
+    if not data and each is None:
+        raise UserError("--data: name what to compare on: a file, a folder or sample:NAME")
     before_imports("preparing the comparison")
     from seqloom.compare.comparing import compare
+    from seqloom.compare.study import compare_all, data_sets
     from seqloom.data.shapes.columns import parse_columns
 
-    found = compare(
-        data=data, models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
+    several = each is not None or len(data or ()) > 1
+    one: Any = partial(compare, data=(data or [""])[0])
+    verb = partial(compare_all, data_sets(data or (), each)) if several else one
+    found = verb(
+        models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
         ladder=ladder, jobs=jobs, on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms,
@@ -121,6 +142,6 @@ def command(
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
-    show(shown, as_json, lambda result: print_comparison(result, found.report))
-    if found.result["best"] is None:
+    show(shown, as_json, lambda result: print(found) if several else print_comparison(result, found.report))
+    if (found.best if several else found.result["best"]) is None:
         raise typer.Exit(1)

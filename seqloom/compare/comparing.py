@@ -172,16 +172,21 @@ def conduct(
     """Run the whole comparison; `wishes` (preference and constraints) affect only the recommendation."""
     folder = RunFolder(out.resolve() if on == "ray" else out)  # other machines have another working directory
     out, before = folder.path, record.known(folder)
-    plan = record.agreed(plan, before.get("plan"), out)
+    plan, changes = record.agreed(plan, before, out)
+    budgets = record.budgets(plan, before)
+    budget = budgets[str(plan.budget)]
     try:
         with folder.lock():
-            field = _field(plan, folder, on, quiet, jobs, before.get("allotted"))
+            field = _field(plan, folder, on, quiet, jobs, budget["allotted"], before.get("size"))
             record.check_data(field.data, before.get("data"), out)
             score = field.task.main_score
             look = agree(out, plan, field.data, analysis(plan, score.name, score.higher_is_better))
-            comparing = _Comparing(field.plan, field, out, jobs, watch)
-            kept = {"plan": record.plain(plan), "data": field.data, "allotted": field.allotted}
-            record.write(out, "comparison.json", kept)
+            comparing = _Comparing(field.plan, field, out, jobs, watch, budget["runs"])
+            if changes:
+                watch.say(record.told(out, changes, comparing.jobs, field.entries))
+            budgets[str(plan.budget)] = budget | {"allotted": field.allotted}
+            kept = {"plan": record.plain(plan), "data": field.data, "size": field.target, "budgets": budgets}
+            record.write(out, "comparison.json", kept | {"models": record.entries_ever(plan, before)})
             with comparing.working(on):
                 found = comparing.work()
             timing = comparing.timing()
@@ -216,9 +221,9 @@ class _Course:
 class _Comparing:
     """Schedules the jobs of a comparison and collects their results."""
 
-    def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch) -> None:
+    def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch, runs: str) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
-        self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models))
+        self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models), runs)
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
         self.ladder = Ladder(self.jobs, field.entries) if plan.ladder else None
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
@@ -252,7 +257,7 @@ class _Comparing:
         names = [sized.entry.name for sized in entries]
         amount = self.jobs.amount(len(entries), more) + len(entries) * climbing
         self.watch.plan(names, planned, amount, self.parallel)
-        found = Found(self.field.task, self.jobs.seeds)
+        found = Found(self.field.task, self.jobs.seeds, self.jobs.runs)
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
@@ -368,11 +373,13 @@ class _Comparing:
         return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
-def _field(plan: Plan, folder: RunFolder, on: str, quiet: bool, jobs: int, allotted: float | None) -> Field:
+def _field(
+    plan: Plan, folder: RunFolder, on: str, quiet: bool, jobs: int, allotted: float | None, size: int | None
+) -> Field:
     """Show progress while the data is prepared."""
     progress = Silent() if quiet else reporter()
     try:
-        return Field(plan, folder, progress, on == "ray", jobs, allotted)
+        return Field(plan, folder, progress, on == "ray", jobs, allotted, size)
     finally:
         progress.close()
 

@@ -44,9 +44,10 @@ class Field:
         absolute: bool = False,
         jobs: int = 1,
         allotted: float | None = None,
+        size: int | None = None,
     ) -> None:
-        """`allotted`: seconds per run of this comparison when it began, where the plan gives minutes for all of it;
-        with a ladder, tokens per run, where the plan gives a time."""
+        """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it (with a
+        ladder, tokens per run, where the plan gives a time); `size`: the common size that it began with."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
@@ -58,7 +59,7 @@ class Field:
         trained = [sized for sized in own if not sized.counts]
         if not trained:
             raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
-        self.target = plan.params or self._size_for_the_data([sized.entry for sized in trained])
+        self.target = plan.params or size or self._size_for_the_data([sized.entry for sized in trained])
         self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
         self.allotted = None

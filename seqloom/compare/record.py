@@ -1,9 +1,13 @@
-"""The stored plan of a comparison, and whether a new one matches it."""
+"""The stored plan of a comparison, how a new one may differ from it, and what is kept when it does.
+
+Entries, seeds and the budget may change. Runs are kept by entry name and by budget: those of the first budget are in
+`runs`, those of any other in a folder of their own, so that going back finds them again.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +16,102 @@ from pydantic_core import to_jsonable_python
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.lab.entries import Entry, Sized, parse_entries
+from seqloom.lab.jobs import Jobs
+from seqloom.lab.rules import Budget
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
-_GROWING = {"seeds", "pretraining"}  # may change when a comparison is continued
+_GROWING = {"models", "seeds", "budget", "pretraining"}  # may change when a comparison is continued
 
 
 def known(folder: RunFolder) -> Json:
-    """The stored plan and data hashes; empty for a new folder."""
+    """The stored plan, data hashes, common size, entries and budgets; empty for a new folder."""
     if (folder.path / "run.json").exists():
         raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
+    if (folder.path / "study.json").exists():
+        raise UserError(f"{folder.path} is the folder of a study of several data sets; choose another --out")
     try:
         found = json.loads((folder.path / "comparison.json").read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return found if "size" in found else found | {"size": _size(folder.path)}
 
 
-def agreed(plan: Plan, before: Json | None, out: Path) -> Plan:
-    """The plan to continue with: threads affect the numbers, so the stored value is kept; little else may change."""
-    if before is None:
-        return plan
-    plan = plan.model_copy(update={"threads": before.get("threads", plan.threads)})
+def _size(folder: Path) -> int | None:
+    """The common size of a comparison whose record does not say it, from its result; None: it has none yet."""
+    try:
+        size: int = json.loads((folder / "result.json").read_bytes())["protocol"]["size"]["target"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return size
+
+
+def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
+    """The plan to continue with, and what it changes, in words. Threads affect the numbers, so the stored value is
+    kept; options that would change finished runs are refused."""
+    stored: Json | None = before.get("plan")
+    if stored is None:
+        return plan, []
+    plan = plan.model_copy(update={"threads": stored.get("threads", plan.threads)})
     now = plain(plan)
     optional = {k: field.default for k, field in Plan.model_fields.items() if not field.is_required()}
-    before = to_jsonable_python(optional) | before  # an older version did not have all of them
-    changed = {k: f"{k}={now[k]!r} (was {before.get(k)!r})" for k in now if now[k] != before.get(k)}
+    stored = to_jsonable_python(optional) | stored  # an older version did not have all of them
+    changed = {k: f"{k}={now[k]!r} (was {stored.get(k)!r})" for k in now if now[k] != stored.get(k)}
     if blocked := [text for key, text in changed.items() if key not in _GROWING]:
         raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
-    return plan
+    changes = _entry_changes(plan, before, out)
+    if "seeds" in changed:
+        changes.append(f"{plan.seeds} seeds (were {stored['seeds']})")
+    if "budget" in changed:
+        changes.append(f"budget {plan.budget} (was {Budget.model_validate(stored['budget'])})")
+    if "pretraining" in changed:
+        changes.append(f"pre-training on {plan.pretraining.text}" if plan.pretraining else "no pre-training")
+    return plan, changes
+
+
+def _entry_changes(plan: Plan, before: Json, out: Path) -> list[str]:
+    """Entries added and dropped. A name stands for the same model and options for good: its runs are kept under it."""
+    now, last = parse_entries(plan.models), parse_entries(before["plan"]["models"])
+    ever = [Entry.parse(text) for text in entries_ever(plan, before)]
+    for entry in now:
+        if other := next((e for e in ever if e.folder.casefold() == entry.folder.casefold() and e != entry), None):
+            was = ":".join([other.model, *(o.removeprefix("model.") for o in other.options)])
+            raise UserError(
+                f"--models: {other.name!r} is {was} in {out}, and its runs are kept; give the new entry another name"
+            )
+    added = [entry.name for entry in now if entry not in last]
+    dropped = [entry.name for entry in last if entry not in now]
+    changes = [f"adds {', '.join(added)}"] if added else []
+    return changes + ([f"leaves out {', '.join(dropped)} (kept on disk)"] if dropped else [])
+
+
+def entries_ever(plan: Plan, before: Json) -> list[str]:
+    """Every entry that the comparison has had, as written in --models."""
+    last = before.get("plan", {}).get("models", ())
+    return list(dict.fromkeys([*before.get("models", ()), *last, *plan.models]))
+
+
+def budgets(plan: Plan, before: Json) -> dict[str, Json]:
+    """By budget: the folder of its runs, and the seconds of each run where the budget is minutes for all of them."""
+    known: dict[str, Json] = dict(before.get("budgets", {}))
+    if not known and "plan" in before:
+        first = str(Budget.model_validate(before["plan"]["budget"]))
+        known[first] = {"runs": "runs", "allotted": before.get("allotted")}
+    key = str(plan.budget)
+    new = {"runs": f"runs-{key.replace('=', '-')}" if known else "runs", "allotted": None}
+    return {**known, key: known.get(key, new)}
+
+
+def told(out: Path, changes: Sequence[str], jobs: Jobs, entries: Sequence[Sized]) -> str:
+    """One line: what a continued comparison changes, keeps and has yet to train."""
+    names = [f"trial-{n:02d}" for n in range(1, jobs.rules.trials + 1)] + [f"seed-{seed}" for seed in jobs.seeds]
+    kept = {s.entry.name: sum((jobs.folder(s, name) / "result.json").exists() for name in names) for s in entries}
+    left = {name: len(names) - done for name, done in kept.items() if done < len(names)}
+    train = ", ".join(f"{count} of {name}" for name, count in left.items()) or "none"
+    return f"{out}: {'; '.join(changes)}; finished runs kept: {sum(kept.values())}, runs to train: {train}"
 
 
 def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Path) -> None:

@@ -27,6 +27,7 @@ class Found:
 
     task: AnyTask
     seeds: list[int]
+    place: str = "runs"  # folder of the runs, inside that of the comparison
     entries: list[Sized] = field(default_factory=list)
     search: dict[str, list[Json]] = field(default_factory=dict)
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # of the final runs
@@ -236,13 +237,13 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
         "curve": result["curve"],
-        "folder": _folder(sized, seed),
+        "folder": _folder(found, sized, seed),
     }
 
 
-def _folder(sized: Sized, seed: int) -> str:
+def _folder(found: Found, sized: Sized, seed: int) -> str:
     """A final run, relative to the folder of the comparison."""
-    return f"runs/{sized.entry.folder}/seed-{seed}"
+    return f"{found.place}/{sized.entry.folder}/seed-{seed}"
 
 
 def _test(result: Result) -> Json | None:
@@ -277,7 +278,7 @@ def _baselines(found: Found) -> list[Json]:
         if not _has_metric(found, sized):
             name = sized.entry.name
             row = _baseline(found.task, name, _test(fitted[name]) or {})
-            rows.append(row | {"model": name, "folder": _folder(sized, found.seeds[0])})
+            rows.append(row | {"model": name, "folder": _folder(found, sized, found.seeds[0])})
     return rows
 
 

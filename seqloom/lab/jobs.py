@@ -25,9 +25,11 @@ _SMALL = 0.1  # size of a short job in full runs, for estimating the remaining t
 
 
 class Jobs:
-    def __init__(self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int) -> None:
-        """`entries`: number of entries that take turns."""
-        self.rules, self.out, self.task, self.entries = rules, out, task, entries
+    def __init__(
+        self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int, runs: str = "runs"
+    ) -> None:
+        """`entries`: number of entries that take turns; `runs`: folder of the runs, inside `out`."""
+        self.rules, self.out, self.task, self.entries, self.runs = rules, out, task, entries, runs
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # rules.seed itself is for the search
 
@@ -92,7 +94,7 @@ class Jobs:
             "title": "cost and aspects",
             "size": _SMALL,
             "turn": [MEASURES],
-            "folder": str(self.out / "measure"),
+            "folder": str(self.out / f"measure{self.runs.removeprefix('runs')}"),  # of these runs, not of others
             "runs": {name: str(folder) for name, folder in folders.items()},
             "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
             "data": self.hashes,
@@ -106,7 +108,7 @@ class Jobs:
         return durable.locate(self.out / "tokenizer")
 
     def folder(self, sized: Sized, name: str) -> Path:
-        return self.out / "runs" / sized.entry.folder / name
+        return self.out / self.runs / sized.entry.folder / name
 
     def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
         """Complete settings of one run, with this share of the budget."""

@@ -29,6 +29,9 @@ class Budget(Strict):
             raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13 per run, or minutes=20 in all")
         return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
 
+    def __str__(self) -> str:
+        return f"{self.kind}={self.amount:.12g}"
+
 
 def parse_amount(text: str, option: str) -> float:
     """`2M` -> 2000000.0"""

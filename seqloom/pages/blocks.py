@@ -15,6 +15,7 @@ class Cell:
     span: int = 1  # columns it takes
     shade: float = 0.0  # strength of the background, up to 1
     tone: str = ""  # of the background: right, wrong
+    link: str = ""  # address that the text leads to
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Series:
     entry: int | None = None  # None: belongs to no entry
     low: list[float | None] = field(default_factory=list)  # limits of an interval along x (upright: along y)
     high: list[float | None] = field(default_factory=list)
-    draw: str = "both"  # line | points | both | thin | faint | front | truth | band (the outline of an area)
+    draw: str = "both"  # line | points | both | thin | faint | front | truth | bar | band (the outline of an area)
     open: list[bool] = field(default_factory=list)  # hollow markers
     dash: int | None = None  # of a line that belongs to no entry: a number of the dashes of the page
     upright: bool = False

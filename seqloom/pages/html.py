@@ -168,7 +168,8 @@ class _Article:
     def cell(self, cell: Cell) -> str:
         swatch = _swatch(cell.entry) if cell.entry is not None else ""
         name = "top" if cell.mark == "top" else "reason" if cell.span > 1 else ""
-        text = f'<span class="{name}">{escape(cell.text)}</span>' if name else escape(cell.text)
+        text = f'<a href="{escape(cell.link)}">{escape(cell.text)}</a>' if cell.link else escape(cell.text)
+        text = f'<span class="{name}">{text}</span>' if name else text
         small = f'<span class="small">{_breakable(cell.small)}</span>' if cell.small else ""
         mark = ""
         if cell.mark and cell.mark != "top":

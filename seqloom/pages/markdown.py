@@ -94,7 +94,7 @@ def _table(table: Table, say: Speaker) -> str:
 
 
 def _cell(cell: Cell, say: Speaker) -> str:
-    text = _text(cell.text)
+    text = f"[{_text(cell.text)}](<{cell.link}>)" if cell.link else _text(cell.text)
     if cell.mark == "top":
         return f"**{text}**"
     if cell.mark:

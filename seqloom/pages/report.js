@@ -26,7 +26,7 @@
     const sides = panel.y.named ? [value(panel.x, "x")] : [value(panel.x, "x"), value(panel.y, "y")];
     const drawn = {
       type: "scatter", x: series.x, y: series.y, showlegend: false, cliponaxis: false, visible: !hidden.has(series.entry),
-      mode: { line: "lines", thin: "lines", front: "lines", truth: "lines", band: "lines", both: "lines+markers" }[series.draw] || "markers",
+      mode: { line: "lines", thin: "lines", front: "lines", truth: "lines", bar: "lines", band: "lines", both: "lines+markers" }[series.draw] || "markers",
       line: { color: hue, width: series.draw === "thin" ? 1 : series.draw === "front" ? 1.5 : 2.5, dash: style.dash },
       opacity: series.draw === "thin" ? 0.4 : series.draw === "faint" ? 0.5 : 1,
       hoverinfo: quiet ? "skip" : undefined,
@@ -37,6 +37,7 @@
     if (series.draw === "band") Object.assign(drawn, { fill: "toself", opacity: 0.18, line: { width: 0 }, fillcolor: hue });
     if (series.dash !== null) Object.assign(drawn, { opacity: 1, line: { color: hue, width: 1.2, dash: dashes[series.dash % dashes.length] } });
     if (series.draw === "front") drawn.line.shape = "hv";
+    if (series.draw === "bar") drawn.line = { color: colour.ink, width: 6 };
     const wider = style.symbol.startsWith("triangle") ? 1.25 : 1; // a triangle of the same width looks smaller
     const size = series.draw === "faint" ? 5 : wider * (series.draw === "points" ? 11 : 9);
     const symbols = series.open.length ? series.open.map((open) => style.symbol + (open ? "-open" : "")) : style.symbol;

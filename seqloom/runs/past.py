@@ -15,7 +15,7 @@ def listed(root: Path) -> list[Json]:
     """One row for each run, and for each comparison one that names its recommended model, then its final runs."""
     if is_comparison(root):
         return _comparison(root)
-    rows = []
+    rows = [row for study in sorted(root.glob("*/study.json")) for row in listed(study.parent)]
     for folder in sorted({path.parent for name in ("run", "comparison") for path in root.glob(f"*/{name}.json")}):
         rows += _comparison(folder) if is_comparison(folder) else [_run(folder)]
     return rows
@@ -23,7 +23,7 @@ def listed(root: Path) -> list[Json]:
 
 def _comparison(folder: Path) -> list[Json]:
     """Without the trials of the search."""
-    runs = [_run(path.parent) for path in sorted(folder.glob("runs/*/seed-*/run.json"), key=_order)]
+    runs = [_run(path.parent) for path in sorted(folder.glob("runs*/*/seed-*/run.json"), key=_order)]
     first = _row(folder, state="unfinished comparison", task=next((run["task"] for run in runs if run["task"]), None))
     try:
         found = winner(folder)

@@ -20,6 +20,8 @@ class Winner(NamedTuple):
 
 def run_of(folder: Path, *, aloud: bool = True) -> Path:
     """The folder itself if it holds a run; if it holds a comparison, the run to use, told on standard error."""
+    if (folder / "study.json").exists():
+        raise UserError(f"{folder} is a study of several data sets; name the folder of one of them inside it")
     if not is_comparison(folder):
         return folder
     found = winner(folder)
