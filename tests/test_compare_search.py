@@ -259,7 +259,7 @@ def test_an_edge_that_is_left_is_flagged() -> None:
 
 def test_the_report_claims_only_what_was_tried() -> None:
     result = example()
-    for entry in result["entries"][:-1]:
+    for entry in (entry for entry in result["entries"] if entry["search"]):
         entry["search"] = entry["search"][:2]
         entry["search"][1]["settings"] |= {"optimizer": "muon", "dropout": 0.0}
     page = markdown(result, "en")
@@ -291,7 +291,7 @@ def test_expected_best_curves_are_drawn_with_their_intervals() -> None:
 def test_an_older_result_is_shown_without_what_it_does_not_have() -> None:
     result = example()
     result["protocol"]["space"] = {"scale of the learning rates": [0.25, 4.0], "optimizer": ["muon", "adamw"]}
-    for entry in result["entries"][:-1]:
+    for entry in (entry for entry in result["entries"] if entry["search"]):
         del entry["tuning"]
         for trial in entry["search"]:
             del trial["last"], trial["settings"]["weight_decay"]
@@ -342,7 +342,7 @@ def test_depth_is_part_of_the_plan_and_an_older_plan_had_none(
     words = ["compare", "--task", "language_model", "--data", str(tmp_path / "book.txt"), "--json"]
     assert [call(monkeypatch, capsys, *words, *more)[0] for more in ([], ["--tune-depth"])] == [0, 0]
     assert [plan.tune_depth for plan in plans] == [False, True]
-    older = {key: value for key, value in record.plain(plans[0]).items() if key != "tune_depth"}
-    assert record.agreed(plans[0], older, tmp_path) == plans[0]
+    older = {"plan": {key: value for key, value in record.plain(plans[0]).items() if key != "tune_depth"}}
+    assert record.agreed(plans[0], older, tmp_path) == (plans[0], [])
     with pytest.raises(UserError, match=r"another comparison \(tune_depth=True \(was False\)\)"):
         record.agreed(plans[1], older, tmp_path)

@@ -104,9 +104,8 @@ def compare(
     """
     words = {"prefer": prefer, "on": on, "count": count} | ({"ladder": ladder} if ladder else {})
     _check(words, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
-    watch = watcher(quiet)
-    overrides = [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
-    names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
+    watch, given = watcher(quiet), [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
+    names, overrides = settings(given, options, task=task, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
     specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], columns or {}, encoding, watch)
     models = default_models(name) if models is None else models
@@ -120,8 +119,7 @@ def compare(
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
         ladder=ladder,  # type: ignore[arg-type]
     )  # fmt: skip
-    wishes = _wishes(prefer, max_params, max_latency_ms, streaming)
-    folder = Path(out) if out else _named_after(specs["train"])
+    wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or _named_after(specs["train"]))
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 

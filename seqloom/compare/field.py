@@ -46,8 +46,8 @@ class Field:
         allotted: float | None = None,
         size: int | None = None,
     ) -> None:
-        """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it (with a
-        ladder, tokens per run, where the plan gives a time); `size`: the common size that it began with."""
+        """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it
+        (with a ladder, tokens per run, where the plan gives a time); `size`: the common size that it began with."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
