@@ -97,11 +97,8 @@ def compare(
     command: str = "",
 ) -> Comparison:
     """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
-    (`train`, `tokenizer`, `options`), as in `seqloom.fit`.
-
-    `columns`: names by role, like {"label": "stars"}. The default `task` is guessed from the data, the default `models`
-    suit it, and `out` is named after the data.
-    """
+    (`train`, `tokenizer`, `options`), as in `seqloom.fit`; `columns`: names by role, like {"label": "stars"}. The
+    default `task` is guessed from the data, the default `models` suit it, and `out` is named after the data."""
     words = {"prefer": prefer, "on": on, "count": count} | ({"ladder": ladder} if ladder else {})
     _check(words, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
     watch, given = watcher(quiet), [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
