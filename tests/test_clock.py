@@ -138,10 +138,18 @@ def test_a_report_says_that_the_machine_was_busy_and_what_suffers(kind: str, eng
     result["timing"]["busy"] = 1.83
     result["protocol"] |= {"clock": "cpu", "budget": {"kind": kind, "amount": 60}}
     files = {name: content.decode() for name, content in report_files(result).items()}
-    assert "up to 1.8 times its CPU time" in files["report.md"] and english in files["report.md"]
+    assert "busy with other work: a final run took up to 1.8 times its CPU time" in files["report.md"]
+    assert english in files["report.md"] and "Elapsed times and latencies" in files["report.md"]
     assert "1.8 倍" in files["report.zh-CN.md"] and chinese in files["report.zh-CN.md"]
     assert english in " ".join(notes(result, 1000))
     assert ("60 seconds of CPU time" in files["report.md"]) == (kind == "seconds")
+
+
+def test_with_several_threads_their_waiting_for_each_other_is_a_possible_cause() -> None:
+    result = copy.deepcopy(example())
+    result["timing"]["busy"] = 1.2
+    result["protocol"]["threads"] = 2
+    assert "or the threads of a run waited for each other" in " ".join(notes(result, 1000))
 
 
 def test_threads_of_a_worker_sleep_while_they_wait_unless_the_user_wants_otherwise(

@@ -10,7 +10,6 @@ learned the task in the steps given, and its answers say nothing about distance.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -40,7 +39,6 @@ _BATCH = 20
 _MARK, _QUERY = ITEMS, ITEMS + 1
 _START = 8  # MARK is one of the first eight tokens
 _LENGTH = _START + 1 + max(DISTANCES)
-_STEADY, _LEARNED = 10, 0.02  # batches in a row with a loss (nats per answer) below this: training ends early
 _TESTED = 256  # test rows per distance
 _FRESH = 2**62  # a step beyond any training run: its rows are held out
 
@@ -174,12 +172,8 @@ def _train(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> Non
         return
     optimizers = Optimizers(model, config)
     model.train()
-    losses: deque[float] = deque(maxlen=_STEADY)
     for step, batch in enumerate(task.drawn(drawn)):
         piece = task.loss(model, batch)
-        losses.append(piece.loss.item() / max(1, piece.count))
-        if len(losses) == _STEADY and max(losses) < _LEARNED:
-            return  # every answer is right: there is nothing left to learn
         (piece.loss / max(1, piece.count)).backward()
         nn.utils.clip_grad_norm_(optimizers.parameters, config.clip)
         optimizers.step(step / steps, step)

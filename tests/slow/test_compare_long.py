@@ -22,8 +22,8 @@ from seqloom.compare.comparing import compare
 
 ASKED = ["--models", "lstm,gpt", "--params", "20k", "--budget", "tokens=20k", "--trials", "3", "--seeds", "2"]
 SMALL = ["task.length=32", "task.stretch=128", "task.validation=500", "train.log_every=1"]
-TIMED = {"seconds", "tokens_per_second", "peak_bytes", "cost", "throughput", "timing", "started", "command", "folder"}
-TIMED |= {"recommendation", "jobs", "on"}  # its sentences quote the timings
+TIMED = {"seconds", "wall_seconds", "tokens_per_second", "peak_bytes", "cost", "throughput", "timing", "started"}
+TIMED |= {"command", "folder", "recommendation", "jobs", "on"}  # its sentences quote the timings
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,10 @@ def busy(result: Result, say: Speaker) -> str:
     """Which figures suffer from other work on the machine, and which did not settle; empty if there was none."""
     sentences = []
     if ratio := facts.dig(result, "timing", "busy"):
+        several = (facts.dig(result, "protocol", "threads") or 1) > 1
         scores = say.by(str(facts.dig(result, "protocol", "budget", "kind")), "busy scores")
-        sentences += [say("busy", ratio=formats.fixed(ratio, 1)), scores]
+        cause = say("busy.threads" if several else "busy", ratio=formats.fixed(ratio, 1))
+        sentences += [cause, say("busy figures"), scores]
     if facts.unstable(result):
         sentences.append(say("unstable"))
     return say.sentences(*sentences)

@@ -335,10 +335,18 @@ _OWN: dict[str, tuple[str, str]] = {
         "工作进程在训练和测试之外的用时（启动、测量开销、等待），相对于其中的用时",
     ),
     "busy": (
-        "The machine was busy with other work: a final run took up to {ratio} times its CPU time. Elapsed times and "
-        "latencies may be longer than on an idle machine; speeds in tokens per second count CPU time and vary less.",
-        "运行期间机器还在处理其他任务：最终训练的实际用时最多达到其 CPU 时间的 {ratio} 倍。"
-        "实际用时和延迟可能比空闲机器上长；每秒词元数按 CPU 时间计算，受影响较小。",
+        "The machine was busy with other work: a final run took up to {ratio} times its CPU time.",
+        "运行期间机器还在处理其他任务：最终训练的实际用时最多达到其 CPU 时间的 {ratio} 倍。",
+    ),
+    "busy.threads": (
+        "A final run took up to {ratio} times the CPU time of its main thread: the machine was busy with other work, "
+        "or the threads of a run waited for each other.",
+        "最终训练的实际用时最多达到其主线程 CPU 时间的 {ratio} 倍：机器还在处理其他任务，或同一次训练的线程互相等待。",
+    ),
+    "busy figures": (
+        "Elapsed times and latencies may be longer than on an idle machine; training speeds of the runs count CPU time "
+        "and vary less.",
+        "实际用时和延迟可能比空闲机器上长；各次训练的速度按 CPU 时间计算，受影响较小。",
     ),
     "unstable": (
         "“≈” marks a measurement that did not settle within 5 % (repeated turns disagreed, or a longer context seemed "
