@@ -5,6 +5,7 @@ import numpy as np
 import seqloom
 from seqloom import Forecaster, SequenceClassifier, SequenceTagger
 from seqloom.compare.comparison import Comparison
+from seqloom.compare.study import Study
 from seqloom.data.findings import Finding
 from seqloom.runs.run import Run
 
@@ -18,6 +19,8 @@ def with_files() -> None:
     )
     again: Run = seqloom.load("runs/book", int8=True)
     found: Comparison = seqloom.compare(data="book.txt", models=["lstm", "gpt"], out="runs/compare", seeds=2)
+    study: Study = seqloom.compare_all({"a": "book.txt", "b": "other.txt"}, models=["lstm", "gpt"], seeds=2)
+    print(study.best, study.comparisons["a"].report)
     named = seqloom.doctor("reviews.csv", task="classification", columns={"text": 2, "label": "stars"}, separator="|")
     scores = again.evaluate("other.txt", columns={"text": "body"})
     rows = list(again.predict("other.csv", columns={"text": "body"}))
