@@ -184,7 +184,7 @@ def test_figures_of_the_probe_are_means_and_ranges_over_seeds(monkeypatch: pytes
             {"distance": d, "accuracy": a} for d, a in zip((CONTROL, 2), once[seed], strict=True)
         ],
     )  # fmt: skip
-    found = recall(ModelConfig(), seeds=list(once), steps=1, resize=lambda config, task, size: config)
+    found = recall(find_config("models", "gpt")(), seeds=list(once), steps=1, resize=lambda config, task, size: config)
     assert found["control"] == {"distance": 1, "accuracy": pytest.approx(0.9), "low": 0.8, "high": 1.0}
     assert found["recall"] == [{"distance": 2, "accuracy": 0.5, "low": 0.0, "high": 0.9}]
 
@@ -201,5 +201,5 @@ def test_the_probe_has_the_shape_of_the_architecture_and_not_that_of_the_compari
     job = Jobs(rules, tmp_path, language_model(), {}, 1).probe(sized)
     assert job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3}
     assert job["seeds"] == [4, 5, 6]
-    small = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
+    small: Any = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
     assert small.feed in range(2 * small.width, 6 * small.width) or small.feed == 0, "near its own proportions"
