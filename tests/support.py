@@ -61,7 +61,8 @@ def digest(path: Path) -> str:
             total.update(f"{file.name} {name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             total.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     for entry in folder.metrics():
-        entry.pop("seconds")
+        for elapsed in ("seconds", "wall_seconds"):
+            entry.pop(elapsed)
         total.update(json.dumps(entry, sort_keys=True).encode())
     return total.hexdigest()
 

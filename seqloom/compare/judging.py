@@ -39,6 +39,12 @@ def verdicts(
     return statistics.verdicts(found, higher_is_better, level, margin.of(best), bounds)
 
 
+def _centred(pieces: Sequence[float], score: float) -> list[float]:
+    """Pieces may hold different numbers of tokens: their mean is made that of the whole, which is what is shown."""
+    off = score - sum(pieces) / len(pieces)
+    return [piece + off for piece in pieces]
+
+
 def _sample(entry: Json, tuning: float, trials: int) -> Sample:
-    pieces = [run.get("pieces") or [run["score"]] for run in facts.runs(entry)]
+    pieces = [_centred(run.get("pieces") or [run["score"]], run["score"]) for run in facts.runs(entry)]
     return Sample.of(pieces, fixed=bool(entry.get("fixed")), tuning=tuning, trials=trials)

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
@@ -57,8 +55,7 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
         return plan, []
     plan = plan.model_copy(update={"threads": stored.get("threads", plan.threads)})
     now = plain(plan)
-    optional = {k: field.default for k, field in Plan.model_fields.items() if not field.is_required()}
-    stored = to_jsonable_python(optional) | stored  # an older version did not have all of them
+    stored = plain(Plan.model_validate(stored))  # an older version did not have all of its fields
     changed = {k: f"{k}={now[k]!r} (was {stored.get(k)!r})" for k in now if now[k] != stored.get(k)}
     if blocked := [text for key, text in changed.items() if key not in _GROWING]:
         raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")

@@ -272,8 +272,9 @@ def _baselines(found: Found) -> list[Json]:
     rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
     lines: Json = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
-    done = {name for name, result in fitted.items() if result["state"] == "done"}
-    rows = [row for row in rows if row["name"] not in done]  # a model says the same, and can be used
+    done = {sized.entry.name: sized for sized in found.closed if fitted[sized.entry.name]["state"] == "done"}
+    same = {name for sized in done.values() for name, options in sized.model.replaces.items() if not options}
+    rows = [row for row in rows if row["name"] not in {*done, *same}]  # a model says the same, and can be used
     for sized in found.closed:
         if not _has_metric(found, sized):
             name = sized.entry.name

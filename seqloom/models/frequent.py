@@ -10,8 +10,8 @@ state = none: every token is tagged by itself
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from pydantic import Field
@@ -22,6 +22,7 @@ from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.task import AnyTask
 from seqloom.layers.identity import Identity
@@ -31,6 +32,8 @@ class Config(ModelConfig):
     width: int = Field(128, ge=1, description="unused: there are no hidden vectors")
     dropout: float = Field(0.0, ge=0, lt=1, description="unused: training is counting")
     tie: bool = Field(False, description="unused: there are no embeddings")
+
+    replaces: ClassVar[Mapping[str, Json]] = {"frequent tag": {}}
 
     def build(self) -> Backbone:
         return Identity(self.width, FrequentTag.kind)

@@ -9,7 +9,7 @@ state = none: it reads a row as a whole
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -42,6 +42,7 @@ class Config(ModelConfig):
 
     defaults: ClassVar[Json] = {"task.longest": 4096}  # a long row costs no more than its tokens
     variants: ClassVar[tuple[Json, ...]] = ({}, {"order": 1})
+    replaces: ClassVar[Mapping[str, Json]] = {"tf-idf": {}}
 
     def build(self) -> Backbone:
         return Identity(self.width, TfIdfClassifier.kind)

@@ -20,6 +20,7 @@ from seqloom.pages.blocks import (
     Column,
     Document,
     Panel,
+    Points,
     Row,
     Section,
     Series,
@@ -46,7 +47,7 @@ def report_files(study: Study) -> dict[str, bytes]:
 def document(study: Study, language: str) -> Document:
     say, sets = speaker(language), listed(study, "data")
     sections: dict[str, list[Block]] = {
-        "answer": [answer(study, say)],
+        "answer": [answer(study, say), Points(say("figures"), conclusion(study, say)[1:])],
         "ranks": [rank_table(study, say), diagram(study, say)] if listed(study, "entries") else [],
         "scores": [score_table(study, say)],
         "pairs": [pair_table(study, say)] if dig(study, "tests", "possible") else [],
@@ -113,7 +114,7 @@ def answer(study: Study, say: Speaker) -> Answer:
     leaders, sentences = _leaders(study), conclusion(study, say)
     title = say("comma").join(leaders) if leaders else say("nothing")
     number = 0 if len(leaders) == 1 else None
-    return Answer(say("best") if leaders else say("answer"), title, "", [(say("figures"), sentences)], number)
+    return Answer(say("best") if leaders else say("answer"), title, "".join(sentences[:1]), "", number)
 
 
 def rank_table(study: Study, say: Speaker) -> Table:
