@@ -54,10 +54,10 @@ def plan(book: Path, **more: Any) -> Plan:
 
 
 def test_every_entry_has_a_point_for_each_rung_and_the_last_is_its_score(done: Comparison) -> None:
-    for entry in done.result["entries"]:
+    for entry in (entry for entry in done.result["entries"] if not entry.get("fixed")):
         points = entry["ladder"]["points"]
         assert [point["at"] for point in points] == [1000, 2000, 4000, 8000]
-        assert points[-1]["score"]["mean"] == entry["score"]["mean"]
+        assert points[-1]["score"]["mean"] == pytest.approx(entry["score"]["mean"], rel=1e-12)
         for point in points:
             assert [run["seed"] for run in point["runs"]] == [1, 2]
             assert all(point["at"] <= run["tokens"] < point["at"] + 64 for run in point["runs"])
