@@ -68,7 +68,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which sequence model"), ("zh-CN", "该用哪种序列模型")])
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which sequence model"), ("zh-CN", "该选哪种序列模型")])
 def test_it_is_drawn_whole(browser: Browser, report: Path, width: int, theme: str, locale: str, title: str) -> None:
     visit = Visit(browser, report, width, theme, locale)
     assert title in visit.tab.title() and title in visit.tab.inner_text("article:visible h1")
