@@ -74,7 +74,7 @@ def example() -> dict[str, Any]:
     return judged(result)
 
 
-def judged(result: dict[str, Any]) -> dict[str, Any]:
+def judged(result: dict[str, Any], **wishes: Any) -> dict[str, Any]:
     """The same result with what follows from its runs: intervals, verdicts, the best and the recommendation."""
     protocol = result["protocol"]
     done = [entry for entry in result["entries"] if entry["state"] == "done"]
@@ -88,7 +88,7 @@ def judged(result: dict[str, Any]) -> dict[str, Any]:
         entry["tuning_variance"] = sample.tuning
         entry["against_best"] = asdict(found[entry["name"]])
     result["best"] = next((name for name, verdict in found.items() if verdict.verdict == "best"), None)
-    result["recommendation"] = recommend(result)
+    result["recommendation"] = recommend(result, **wishes)
     return result
 
 

@@ -149,7 +149,8 @@ def _decide(race: Race, prefer: str) -> Decision:
 
 
 def _no_better(race: Race) -> Decision:
-    """Recommend the baseline itself if it is a model, or else the best one that is and beats all candidates too."""
+    """Recommend the baseline itself if it is a model, or else the best one that is and beats all candidates too, or the
+    best candidate if it needs no training."""
     assert race.baseline is not None
     best = race.nearest_to_baseline()
     who = say("no model" if len(race.models) == len(race.everyone) else "no model that fits")
@@ -158,7 +159,9 @@ def _no_better(race: Race) -> Decision:
     if race.baseline.get("model") or not (usable := race.usable_baseline()):
         if command := facts.dig(race.result, "protocol", "fit", race.baseline["name"]):
             reasons.append(say("fit baseline", baseline=_baseline_values(race)["baseline"], command=command))
-        return Decision(name := race.baseline.get("model"), reasons, _not_told(race, name, race.baseline["value"]))
+        name = race.baseline.get("model")
+        among = _not_told(race, name, race.baseline["value"])
+        return Decision(name or (best.name if best.fixed else None), reasons, among)
     title = facts.baseline_title(race.result, usable["name"])
     reasons.append(say("usable baseline", baseline=title, value=race.shared_number(usable["value"])))
     return Decision(usable["model"], reasons, _not_told(race, usable["model"], usable["value"]))
@@ -316,7 +319,7 @@ def _longer_context(race: Race, decision: Decision) -> list[Pair]:
     found = []
     for kind in ("latency", "memory"):
         early, late = (race.cheapest(kind, race.models, pick)[:1] for pick in (min, max))
-        if not early or late[0] in race.near(kind, race.models, min) or early[0] in race.near(kind, race.models):
+        if early == late or late[0] in race.near(kind, race.models, min) or early[0] in race.near(kind, race.models):
             continue
         first, second = early[0], late[0]
         values = {
