@@ -99,8 +99,7 @@ def compare(
     `columns`: names by role, like {"label": "stars"}. The default `task` is guessed from the data, the default `models`
     suit it, and `out` is named after the data.
     """
-    words = {"prefer": prefer, "on": on, "count": count} | ({"ladder": ladder} if ladder else {})
-    _check(words, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
+    _check({"prefer": prefer, "on": on, "count": count, "ladder": ladder}, (trials, seeds, jobs), trial_share)
     watch = watcher(quiet)
     overrides = [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
     names, overrides = settings(overrides, options, task=task, train=train, tokenizer=tokenizer)
@@ -110,12 +109,10 @@ def compare(
     plan = Plan(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
         params=None if params is None else round(parse_amount(str(params), "--params")),
-        count=count,  # type: ignore[arg-type]
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, seeds=seeds, seed=seed,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
-        threads=max(1, _cores() // jobs),
+        threads=max(1, _cores() // jobs), count=count, ladder=ladder,  # type: ignore[arg-type]
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
-        ladder=ladder,  # type: ignore[arg-type]
     )  # fmt: skip
     most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
     wishes = {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
@@ -123,12 +120,12 @@ def compare(
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 
-def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:
+def _check(words: Mapping[str, str | None], numbers: tuple[int, int, int], trial_share: float) -> None:
     choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS, "ladder": LADDERS}
     for option, value in words.items():
-        if value not in choices[option]:
+        if value is not None and value not in choices[option]:
             raise UserError(f"--{option} {value}: choose one of {', '.join(choices[option])}")
-    for option, number in numbers.items():
+    for option, number in zip(("trials", "seeds", "jobs"), numbers, strict=True):
         if number < (least := 0 if option == "trials" else 1):
             raise UserError(f"--{option} {number}: must be at least {least}")
     if not 0 < trial_share <= 1:
