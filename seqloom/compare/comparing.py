@@ -99,8 +99,7 @@ def compare(
     """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
     (`train`, `tokenizer`, `options`), as in `seqloom.fit`; `columns`: names by role, like {"label": "stars"}. The
     default `task` is guessed from the data, the default `models` suit it, and `out` is named after the data."""
-    words = {"prefer": prefer, "on": on, "count": count} | ({"ladder": ladder} if ladder else {})
-    _check(words, {"trials": trials, "seeds": seeds, "jobs": jobs}, trial_share)
+    _check({"prefer": prefer, "on": on, "count": count, "ladder": ladder}, (trials, seeds, jobs), trial_share)
     watch, given = watcher(quiet), [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
     names, overrides = settings(given, options, task=task, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
@@ -109,12 +108,11 @@ def compare(
     plan = Plan(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
         params=None if params is None else round(parse_amount(str(params), "--params")),
-        count=count,  # type: ignore[arg-type]
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
         seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
+        count=count, ladder=ladder,  # type: ignore[arg-type]
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
-        ladder=ladder,  # type: ignore[arg-type]
     )  # fmt: skip
     wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or _named_after(specs["train"]))
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
@@ -125,12 +123,12 @@ def _wishes(prefer: str, max_params: str | int | None, max_latency_ms: float | N
     return {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
 
 
-def _check(words: Mapping[str, str], numbers: Mapping[str, int], trial_share: float) -> None:
+def _check(words: Mapping[str, str | None], numbers: tuple[int, int, int], trial_share: float) -> None:
     choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS, "ladder": LADDERS}
     for option, value in words.items():
-        if value not in choices[option]:
+        if value is not None and value not in choices[option]:
             raise UserError(f"--{option} {value}: choose one of {', '.join(choices[option])}")
-    for option, number in numbers.items():
+    for option, number in zip(("trials", "seeds", "jobs"), numbers, strict=True):
         if number < (least := 0 if option == "trials" else 1):
             raise UserError(f"--{option} {number}: must be at least {least}")
     if not 0 < trial_share <= 1:

@@ -190,8 +190,8 @@ def _inverse_sqrt(share: float, step: int, c: TrainConfig) -> float:
 def _stable(share: float, step: int, c: TrainConfig) -> float:
     """Warm-up, stable, decay: until its decay begins, a run does what a run with any larger budget does.
 
-    The decay is 1 - sqrt (Hägele et al. 2024, section 3: better than linear, and as good as cosine from a fifth of the
-    budget on). The warm-up is in steps alone, since a share of the budget would tell budgets apart.
+    The decay is 1 - sqrt, which Hägele et al. (2024, arXiv 2405.18392) found better than linear. The warm-up is in
+    steps alone: as a share of the budget, it would differ between budgets.
     """
     decayed = min(1.0, max(0.0, (share - (1 - c.decay)) / c.decay))
     return min(1.0, (step + 1) / (c.warmup + 1)) * (c.floor + (1 - c.floor) * (1 - math.sqrt(decayed)))
