@@ -183,6 +183,7 @@ def test_when_the_pieces_leave_it_open_more_text_is_asked_for() -> None:
     for run in other["runs"]:
         wave = 0.2 * np.sin(np.arange(20)) + 0.03
         run["pieces"] = (np.asarray(run["pieces"]) + wave).tolist()
+        run["score"] = float(np.mean(run["pieces"]))
     found = recommend(compared(one, other))
     assert (found["choice"], found["certain"]) == ("lstm", False)
     assert "More seeds alone would not separate gru from lstm" in said(found) and "test data" in said(found)
