@@ -131,9 +131,11 @@ def test_when_a_baseline_writes_better_than_all_models_the_recommendation_says_s
     rows = [{"name": "copy", "score": None, "scores": {"bleu": 99.0, "chrf": 99.0, "exact": 0.9}}]
     result = done.result | {"baselines": rows}
     found = recommend(result)
-    assert found["choice"] is None and found["use"] in [entry["name"] for entry in result["entries"]]
+    assert found["choice"] == found["use"] == "nearest", "it writes best of the models, and needs no training"
     assert "No model beats the baseline copy" in found["reasons"]["en"][0]
     assert "BLEU 99" in found["reasons"]["en"][0] and "BLEU 99" in found["reasons"]["zh"][0]
+    untrained = recommend(result | {"entries": trained(done)})
+    assert untrained["choice"] is None and untrained["use"] in [entry["name"] for entry in trained(done)]
     known = recommend(result | {"baselines": [rows[0] | {"model": "copy"}]})
     assert known["choice"] == known["use"] == "copy"
 

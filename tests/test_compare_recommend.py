@@ -377,6 +377,14 @@ def test_behind_a_baseline_that_is_only_a_line_the_best_saved_model_is_the_choic
     assert recommend(result)["choice"] is None
 
 
+def test_behind_a_line_the_best_model_is_the_choice_if_it_needs_no_training() -> None:
+    result = compared(entry("ngram", 1.4, fixed=True), LSTM, baseline=1.4)
+    result["baselines"][0]["score"] = result["entries"][0]["score"]["mean"]  # the same, under another name
+    found = recommend(result)
+    assert found["choice"] == found["use"] == "ngram"
+    assert "No model beats the baseline unigram frequencies" in said(found)
+
+
 def test_a_cheap_model_below_the_baseline_is_left_out() -> None:
     found = recommend(compared(GPT, LSTM, RNN, baseline=1.6), "latency")
     assert found["choice"] == "lstm"
