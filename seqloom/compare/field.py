@@ -14,8 +14,7 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
 from seqloom.lab import search
-from seqloom.lab.entries import OWN, Entry, Sized, check_options, parse_entries, sizes
-from seqloom.lab.jobs import changed
+from seqloom.lab.entries import OWN, Entry, Sized, changed, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.lab.rules import Budget
