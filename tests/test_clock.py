@@ -129,7 +129,7 @@ def test_the_machine_was_busy_when_a_final_run_took_longer_than_its_cpu_time() -
 
 
 @pytest.mark.parametrize(("kind", "english", "chinese"), [
-    ("seconds", "hardly affected, because seconds of the budget are counted as CPU time", "分数几乎不受影响"),
+    ("seconds", "less affected, because seconds of the budget are counted as CPU time", "分数受影响较小"),
     ("tokens", "not affected, because the budget is not a time", "分数不受影响"),
 ])  # fmt: skip
 def test_a_report_says_that_the_machine_was_busy_and_what_suffers(kind: str, english: str, chinese: str) -> None:

@@ -358,8 +358,8 @@ _OWN: dict[str, tuple[str, str]] = {
         "分数不受影响，因为预算不以时间计。",
     ),
     "busy scores.seconds": (
-        "Scores are hardly affected, because seconds of the budget are counted as CPU time.",
-        "分数几乎不受影响，因为预算的秒数按 CPU 时间计算。",
+        "Scores are less affected, because seconds of the budget are counted as CPU time.",
+        "分数受影响较小，因为预算的秒数按 CPU 时间计算。",
     ),
     "versions": ("Versions", "版本"),
     "models caption": ("Configuration of each model", "各模型的配置"),
