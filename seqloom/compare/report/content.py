@@ -123,8 +123,8 @@ def main_table(result: Result, say: Speaker) -> Table:
         Column(say("score"), say("interval", share=formats.percent(share)) if share else ""),
         Column(say("difference"), say("all together", share=formats.percent(1 - (protocol.get("level") or 0.0)))),
         *(
-            Column(say.pick(facts.score_title(result, name)), say("higher" if up else "lower"))
-            for name, up in facts.shown(result).items()
+            Column(say.pick(facts.score_title(result, name)), say("higher" if facts.shown(result)[name] else "lower"))
+            for name in facts.beside(result)
         ),
         Column(say("parameters"), say("backbone")),
         Column(say("FLOPs per token"), say("forward")),
@@ -188,12 +188,12 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
     given = formats.plain(entry.get("given") or {}) or (say("fitted") if entry.get("fixed") else "")
     name = Cell(str(entry.get("name")), given, verdict, number, facts.rank(position, entry))
     if facts.mean(entry) is None:
-        span = 7 + len(facts.shown(result))
+        span = 7 + len(facts.beside(result))
         return Row([name, Cell(str(entry.get("error") or say("no reason")), span=span)], "failed")
     against = entry.get("against_best") or {}
     gap = Cell(formats.fixed(against.get("difference"), places, sign=True), _reach(against, places))
     chosen = facts.dig(result, "recommendation", "choice") == entry.get("name")
-    beside = facts.shown_places(result)
+    beside = facts.beside(result)
     return Row(
         [
             name,
@@ -226,6 +226,6 @@ def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:
         Cell(say.pick(facts.baseline_title(result, row.get("name"))), say("baseline")),
         Cell(formats.fixed(row.get("score"), places)),
         Cell(""),
-        *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.shown_places(result).items()),
+        *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.beside(result).items()),
     ]
     return Row([*cells, *[Cell("")] * 5], "muted")

@@ -202,6 +202,11 @@ def shown_places(result: Result) -> dict[str, int]:
     return {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
 
 
+def beside(result: Result) -> dict[str, int]:
+    """The additional scores of the main table, which has the metric already, with their decimals."""
+    return {name: n for name, n in shown_places(result).items() if name != dig(result, "protocol", "metric")}
+
+
 def yardstick(result: Result) -> str | None:
     """The score by which models and baselines are compared: None for the metric, or the main additional score where
     some baselines only output text and have no loss."""
