@@ -15,6 +15,7 @@ from pathlib import Path
 from seqloom.compare import judging
 from seqloom.compare.comparing import compare
 from seqloom.core.rows import Json
+from seqloom.lab import jobs
 from seqloom.lab.rules import Margin
 from seqloom.lab.spending import level_at
 
@@ -28,8 +29,10 @@ def main() -> None:
     parser.add_argument("--budget", default="tokens=100k")
     parser.add_argument("--trials", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/same-model"))
     options = parser.parse_args()
+    jobs.PROBE_STEPS = 1  # the recall probe plays no part here
     different = verdicts = 0
     for study in range(options.studies):
         first, second = (_entries(options, 1000 * (2 * study + half)) for half in range(2))
@@ -55,6 +58,7 @@ def _entries(options: argparse.Namespace, seed: int) -> dict[str, Json]:
         trials=options.trials,
         seeds=options.seeds,
         seed=seed,
+        jobs=options.jobs,
         out=options.out / f"seed-{seed}",
         quiet=True,
     )

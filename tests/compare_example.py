@@ -121,7 +121,7 @@ def _protocol() -> dict[str, Any]:
         "seeds": SEEDS, "jobs": 2, "threads": 1, "on": "local", "device": "cpu",
         "shared": {"task.length": 64, "train.batch": 8, "task.stretch": 2048},
         "epoch_tokens": EPOCH, "confidence": 0.95, "level": LEVEL, "margin": MARGIN.text,
-        "plan": {"sha256": "7f83b1657ff1fc53b92dc18148a1d65dfc2d4b1fa3d677284addd200126d9069", "look": 1, "looks": 1,
+        "plan": {"sha256": "7f83b1657ff1fc53b92dc18148a1d65dfc2d4b1fa3d677284addd200126d9069", "look": 1,
                  "amendments": 0},
         "versions": {"seqloom": "0.1.0", "torch": "2.9.0", "python": "3.11.2", "system": "Linux x86_64, 2 cores"},
         "command": "seqloom compare --task language_model --data book.txt --models lstm,gru,gpt,rnn --params 800k "

@@ -53,7 +53,7 @@ def _protocol(rng: np.random.Generator, metric: Score, shown: list[Score], unit:
         "metric": metric.name, "higher_is_better": metric.higher_is_better, "shown": [score.name for score in shown],
         "latency_unit": unit, "trials": 4, "confidence": 0.95, "level": float(rng.choice([0.04, 0.005])),
         "margin": str(rng.choice(["0", "1%", "5%", "0.01"])),
-        "plan": {"sha256": "0" * 64, "look": int(rng.integers(1, 3)), "looks": 2, "amendments": 0},
+        "plan": {"sha256": "0" * 64, "look": int(rng.integers(1, 3)), "amendments": 0},
         "epoch_tokens": int(rng.choice([1000, 40_000, 3_000_000])),
         "titles": {"task": ["a task", "任务"], "scores": {s.name: s.to_json() for s in (metric, *shown)}},
     }  # fmt: skip

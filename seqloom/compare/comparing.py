@@ -22,13 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seqloom.compare import record, results
+from seqloom.compare import looks, record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
 from seqloom.compare.defaults import BUDGET, default_models
 from seqloom.compare.field import Field
 from seqloom.compare.ladder import LADDERS, Ladder
-from seqloom.compare.looks import agree, analysis
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
@@ -173,7 +172,7 @@ def conduct(
             field = _field(plan, folder, on, quiet, jobs, budget["allotted"], before.get("size"))
             record.check_data(field.data, before.get("data"), out)
             score = field.task.main_score
-            look = agree(out, plan, field.data, analysis(plan, score.name, score.higher_is_better))
+            look = looks.agree(out, plan, field.data, looks.analysis(plan, score.name, score.higher_is_better))
             comparing = _Comparing(field.plan, field, out, jobs, watch, budget["runs"])
             if changes:
                 watch.say(record.told(out, changes, comparing.jobs, field.entries))
@@ -192,6 +191,7 @@ def conduct(
                 "use": use_command(field.task.verb, out, plan.data["train"]),
             }
             result = results.assemble(found, protocol, look, plan.margin, wishes, timing)
+            looks.taken(out, plan)
             record.write(out, "result.json", result)
             for name, content in report_files(result).items():
                 write_file(out / name, content)

@@ -45,20 +45,33 @@ def analysis(plan: Plan, metric: str, higher_is_better: bool) -> Json:
 
 
 def agree(out: Path, plan: Plan, data: Mapping[str, Any], judged: Json) -> Look:
-    """Record the plan if this is the first run, and find out which look this is; call it before training."""
+    """Record the plan if this is the first run, and find out which look its result will be; call it before training."""
     settings = json.loads(plan.model_dump_json())
     fixed = {"comparison": {k: v for k, v in settings.items() if k not in _GROWS}, "judged": judged}
     fixed["data"] = {part: facts["hash"] for part, facts in data.items()}
     known = _read(out) or {"fixed": fixed, "sha256": _digest(fixed), "looks": [], "amendments": []}
     if known["fixed"] != fixed and (known["amendments"] or [{}])[-1].get("fixed") != fixed:
         known["amendments"].append({"fixed": fixed, "after_looks": len(known["looks"])})
-    this = {name: settings[name] for name in _GROWS} | {"amendment": len(known["amendments"])}
-    if this not in known["looks"] and plan.seeds > 1:  # one seed decides nothing
-        known["looks"].append(this)
     _write(out, known)
-    number = known["looks"].index(this) + 1 if this in known["looks"] else len(known["looks"]) + 1
-    shown = {"sha256": known["sha256"], "look": number, "looks": len(known["looks"])}
-    return Look(number, level_at(number), shown | {"amendments": len(known["amendments"])})
+    looks, this = known["looks"], _this(plan, known)
+    number = looks.index(this) + 1 if this in looks else len(looks) + 1
+    shown = {"sha256": known["sha256"], "look": number, "amendments": len(known["amendments"])}
+    return Look(number, level_at(number), shown)
+
+
+def taken(out: Path, plan: Plan) -> None:
+    """Record the look: its result is about to be shown. A comparison that was stopped before has shown nothing, and one
+    seed decides nothing."""
+    known = _read(out)
+    if known is not None and plan.seeds > 1 and (this := _this(plan, known)) not in known["looks"]:
+        known["looks"].append(this)
+        _write(out, known)
+
+
+def _this(plan: Plan, known: Json) -> Json:
+    """What tells one look from another."""
+    settings = json.loads(plan.model_dump_json())
+    return {name: settings[name] for name in _GROWS} | {"amendment": len(known["amendments"])}
 
 
 def _digest(value: Json) -> str:
