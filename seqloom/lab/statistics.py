@@ -60,7 +60,8 @@ class Sample:
         """The parts of its variance that it shares with no other model, each with its degrees of freedom."""
         seeds = self.scores.mean(axis=1)
         parts = [] if self.fixed else [(_spread(seeds, size) ** 2 / len(seeds), len(seeds) - 1)]
-        return parts + ([(self.tuning, max(1, self.trials // 2))] if self.tuning else [])
+        # the variance of tuning is a rough estimate, from the few trials near the best
+        return parts + ([(self.tuning, max(1, self.trials // 4))] if self.tuning else [])
 
 
 @dataclass(frozen=True)
