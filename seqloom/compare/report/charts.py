@@ -160,7 +160,7 @@ def _with_unit(result: Result, say: Speaker, key: str) -> str:
 
 def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
     """Baselines close to the models' scores (a distant one, such as uniform prediction, would squeeze them together).
-    Of several with nearly the same score, only the best is labelled."""
+    Of several with nearly the same score, only the best is drawn."""
     means = [entry["score"]["mean"] for _, entry in order]
     room = max(max(means) - min(means), 0.05 * abs(max(means)))
     near = [
@@ -173,9 +173,9 @@ def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: S
     named: list[float] = []
     rules = []
     for row in near:
-        free = all(abs(place - row["score"]) > APART * (max(ends) - min(ends)) for place in named)
-        named += [row["score"]] * free
-        rules.append(Rule(say.pick(facts.baseline_title(result, row["name"])) if free else "", x=row["score"]))
+        if all(abs(place - row["score"]) > APART * (max(ends) - min(ends)) for place in named):
+            named.append(row["score"])
+            rules.append(Rule(say.pick(facts.baseline_title(result, row["name"])), x=row["score"]))
     return rules
 
 
