@@ -1,8 +1,8 @@
 """The clock that a budget in seconds is counted by.
 
 `wall`: elapsed time. `cpu`: CPU time of the thread that trains, which other programs on the machine do not lengthen.
-On an idle machine both agree, also with several threads: the training thread does its share of every parallel part and
-all of the serial ones. (The CPU time of all threads, divided by their number, would not do: on a busy machine threads
+On an idle machine both are about the same, also with several threads: the training thread does its share of every
+parallel part and all of the serial ones. (The CPU time of all threads, divided by their number, would not do: on a busy machine threads
 that wait for each other may spin, and count several times the work.)
 """
 
