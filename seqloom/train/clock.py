@@ -2,8 +2,8 @@
 
 `wall`: elapsed time. `cpu`: CPU time of the thread that trains, which other programs on the machine do not lengthen.
 On an idle machine both are about the same, also with several threads: the training thread does its share of every
-parallel part and all of the serial ones. (The CPU time of all threads, divided by their number, would not do: on a busy machine threads
-that wait for each other may spin, and count several times the work.)
+parallel part and all of the serial ones. (The CPU time of all threads, divided by their number, would not do: on a busy
+machine threads that wait for each other may spin, and count several times the work.)
 """
 
 from __future__ import annotations
