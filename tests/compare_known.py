@@ -87,7 +87,9 @@ class Known:
     def worthwhile(self) -> list[str]:
         better = [name for name in self.models if self.beats(name)]
         free = [self.sign * self.mean(name) for name in better if self.fixed(name)]
-        return [name for name in better if self.sign * self.mean(name) <= min(free, default=math.inf)]
+        bar = min(free, default=math.inf)
+        open_ = {name for name in better if self.tested(name) and self.verdict(name) != "worse"}
+        return [name for name in better if self.sign * self.mean(name) <= bar or name in open_]
 
     def shared(self, name: str) -> Values:
         entry = self.entries[name]

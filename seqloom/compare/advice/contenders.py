@@ -144,11 +144,11 @@ class Race:
 
     def worthwhile(self) -> list[Model]:
         """The candidates to choose from by cost: those that beat the baselines and are no worse than the best of the
-        models that need no training."""
+        models that need no training, or are not shown to be."""
         better = [model for model in self.models if self.beats_baseline(model)]
         sign = 1.0 if self.higher else -1.0
         bar = max((sign * model.score["mean"] for model in better if model.fixed), default=-math.inf)
-        return [model for model in better if sign * model.score["mean"] >= bar]
+        return [m for m in better if sign * m.score["mean"] >= bar or (self.tested(m) and self.verdict(m) != "worse")]
 
     def usable_baseline(self) -> Json | None:
         """The best baseline that is a model, if it is no worse than every candidate."""
