@@ -90,7 +90,8 @@ def _near(k: Known, v: Values) -> bool:
 
 def _near_by_peak(k: Known, v: Values) -> bool:
     names = names_in(v["names"])
-    states, peaks = ([number(name) or math.inf for name in names] for number in (lambda n: k.price(n, "memory"), k.peak))
+    states = [k.price(name, "memory") or math.inf for name in names]
+    peaks = [k.peak(name) or math.inf for name in names]
     mine = k.peak(v["name"])
     told = v["name"] in names and mine is not None and v["peak"] == scaled(mine, "B")
     return told and max(states) <= 1.05 * min(states) and mine <= 1.05 * min(peaks)
@@ -171,8 +172,11 @@ def _limit(limit: str) -> Claim:
         latency, state = k.table(v["name"], "latency"), k.table(v["name"], "memory")
         broken = {
             "max_params": lambda: k.entries[v["name"]]["parameters"] > k.limits["max_params"],
-            "max_params.stored": lambda: k.size(v["name"]) > k.limits["max_params"] and k.fixed(v["name"])
-            and not k.entries[v["name"]]["parameters"],
+            "max_params.stored": lambda: (
+                k.size(v["name"]) > k.limits["max_params"]
+                and k.fixed(v["name"])
+                and not k.entries[v["name"]]["parameters"]
+            ),
             "max_latency_ms": lambda: latency[max(latency)] * 1e3 > k.limits["max_latency_ms"],
             "streaming": lambda: state[max(state)] > state[min(state)] and k.limits["streaming"],
         }
@@ -329,11 +333,12 @@ CLAIMS: dict[str, Claim] = {
 }  # fmt: skip
 
 PARTS = {  # they claim nothing on their own; the sentences that hold them are checked with them
-    "score", "score without seeds", "score of one seed", "with unit", "with title", "behind", "behind without interval",
-    "name behind", "better by", "parameters", "stored", "latency", "memory", "training", "latency at", "latency at.row", "latency at.source",
-    "memory at", "memory at.source", "reading at", "reading at.source", "training at", "peak", "named", "more training",
-    "option", "no option", "and", "no model", "no model that fits", "no other model", "no other model that fits", "what.quality", "what.latency", "what.memory",
-    "what.training", "what.state", "lead.latency", "lead.memory", "lead.training",
+    "score", "score without seeds", "score of one seed", "with unit", "with title", "behind",
+    "behind without interval", "name behind", "better by", "parameters", "stored", "latency", "memory", "training",
+    "latency at", "latency at.row", "latency at.source", "memory at", "memory at.source", "reading at",
+    "reading at.source", "training at", "peak", "named", "more training", "option", "no option", "and", "no model",
+    "no model that fits", "no other model", "no other model that fits", "what.quality", "what.latency",
+    "what.memory", "what.training", "what.state", "lead.latency", "lead.memory", "lead.training",
 }  # fmt: skip
 
 

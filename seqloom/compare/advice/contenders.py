@@ -119,7 +119,9 @@ class Race:
     def shared_score_words(self, model: Model) -> Pair:
         """Its score by which it is compared with the baselines."""
         by = self.rivals.by
-        return self.score(model) if by is None else self._interval(model, self.rivals.score(model), self._places[by], by)
+        if by is None:
+            return self.score(model)
+        return self._interval(model, self.rivals.score(model), self._places[by], by)
 
     def shared_number(self, value: float, by: str | None = None) -> Pair:
         """A value of the score compared with the baselines: a bare number for the metric, else with its name."""

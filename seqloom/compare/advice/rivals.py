@@ -1,8 +1,8 @@
 """What a model must beat to be worth its training: naive baselines and, by the text it writes, models without training.
 
 Where baselines only output text, they have no loss: models and baselines are compared by the main score of the texts,
-on the same blocks of the test set. A model that needs no training, such as the nearest training pair, is then a baseline
-too: it is ranked by its loss, but its probabilities are an afterthought, and what it is used for is its text.
+on the same blocks of the test set. A model that needs no training, such as the nearest training pair, is then a
+baseline too: it is ranked by its loss, but its probabilities are an afterthought, and what it is used for is its text.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ SENTENCES: dict[str, Pair] = {
     "near by peak": (
         "{names} are within 5 % of each other in state size ({values}); of these, {name} needs the least memory in "
         "training, or is within 5 % of it: {peak}.",
-        "{names} 的状态大小相差不超过 5 %（{values}）；其中 {name} 训练时所需内存最少，或与最少者相差不超过 5 %：{peak}。",
+        "{names} 的状态大小相差不超过 5 %（{values}）；其中 {name} 训练时所需内存最少，或与最少者相差不超过 5 %："
+        "{peak}。",
     ),
     "also best": ("No alternative has a better score: {score}.", "其他可选模型的分数都不优于它：{score}。"),
     "gives up": (

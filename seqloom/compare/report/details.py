@@ -165,9 +165,12 @@ def _dependency(entry: Entry, say: Speaker) -> Cell:
 
 
 def _size(entry: Entry, say: Speaker) -> Cell:
-    work = formats.scaled(entry.get("flops_per_token"))
-    text = say("count of parameters", count=formats.count(entry.get("parameters")))
-    return Cell(text, say("work", work=work))
+    size, stored = facts.size(entry)
+    if size is None:
+        return Cell(formats.NONE)
+    text = say("count of stored" if stored else "count of parameters", count=formats.count(size))
+    work = entry.get("flops_per_token")
+    return Cell(text, say("work", work=formats.scaled(work)) if work else "")
 
 
 def _training(entry: Entry, say: Speaker) -> Cell:
