@@ -41,7 +41,7 @@ from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
-from seqloom.lab.jobs import Jobs, override
+from seqloom.lab.jobs import PROBE_SEEDS, Jobs, override
 from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.rules import Budget, Margin, parse_amount
 from seqloom.lab.watch import Watch, watcher
@@ -181,7 +181,7 @@ def conduct(
             record.write(out, "comparison.json", kept | {"models": record.entries_ever(plan, before)})
             with comparing.working(on):
                 found = comparing.work()
-            timing = comparing.timing()
+            timing = watch.timing(time.perf_counter() - comparing.started)
             protocol = field.protocol() | {
                 "jobs": jobs,
                 "on": on,
@@ -208,7 +208,7 @@ class _Course:
     trials: list[Json]
     jobs: list[Job]
     runs: list[Future[Result]]
-    probe: Future[Result]
+    probes: list[Future[Result]]
 
 
 class _Comparing:
@@ -246,7 +246,7 @@ class _Comparing:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
         more = self.transfer.count if self.transfer else 0
         rungs, climbing = (self.ladder.count, self.ladder.amount) if self.ladder else (0, 0.0)
-        planned = len(entries) * (plan.trials + plan.seeds + 1 + more + rungs) + len(baselines) + 1
+        planned = len(entries) * (plan.trials + plan.seeds + PROBE_SEEDS + more + rungs) + len(baselines) + 1
         names = [sized.entry.name for sized in entries]
         amount = self.jobs.amount(len(entries), more) + len(entries) * climbing
         self.watch.plan(names, planned, amount, self.parallel)
@@ -262,7 +262,7 @@ class _Comparing:
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
-            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
+            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), self._wait(course.probes))
         found.closed = baselines
         found.fitted = {j["entry"]: (j, result) for j, result in zip(counting, self._wait(fitted), strict=True)}
         for done in self._wait(measuring):
@@ -271,12 +271,12 @@ class _Comparing:
 
     def _run_entry(self, sized: Sized, place: int) -> _Course:
         """Tune an entry, then submit its final runs; entries alternate, seed by seed, so that a slow phase of the
-        machine affects all of them. Probes run when no final run is waiting."""
+        machine affects all of them. Probes run when nothing else is waiting."""
         depths = self.field.depths(sized)
         trials = self._search(sized, depths)
         sized = self._tuned(sized, depths, trials)
         jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
-        return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
+        return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized)))
 
     def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
         """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""
@@ -356,14 +356,6 @@ class _Comparing:
     def _note(self, job: Job, done: Any) -> None:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
-
-    def timing(self) -> Json:
-        """`training`: time of all training runs, with validation and scoring, and of the recall probes. `overhead`:
-        time of the workers outside of these (starting, measuring costs, having nothing to do), relative to it; unknown
-        if stored results were reused."""
-        wall, training = time.perf_counter() - self.started, self.watch.trained
-        overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
-        return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
 def _field(

@@ -18,6 +18,7 @@ from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
+from seqloom.lab.recall import CHANCE, over_seeds
 from seqloom.lab.rules import Margin
 from seqloom.lab.tuning import tuning
 
@@ -35,7 +36,7 @@ class Found:
     runs: dict[str, list[Result]] = field(default_factory=dict)
     closed: list[Sized] = field(default_factory=list)  # fitted by counting or in closed form
     fitted: dict[str, tuple[Job, Result]] = field(default_factory=dict)  # of these
-    probes: dict[str, Result] = field(default_factory=dict)
+    probes: dict[str, Json] = field(default_factory=dict)  # what each architecture recalled, over seeds
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: Json = field(default_factory=dict)
@@ -46,10 +47,13 @@ class Found:
         """Scores shown in addition to the metric."""
         return _shown(self.task)
 
-    def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probe: Result) -> None:
+    def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probes: list[Result]) -> None:
         name = sized.entry.name
         self.entries.append(sized)
-        self.search[name], self.jobs[name], self.runs[name], self.probes[name] = trials, jobs, runs, probe
+        self.search[name], self.jobs[name], self.runs[name] = trials, jobs, runs
+        done = [probe for probe in probes if probe["state"] == "done" and probe["recall"]]
+        about = {"chance": CHANCE, "steps": done[0]["steps"], "seeds": len(done)} if done else {}
+        self.probes[name] = over_seeds([probe["recall"] for probe in done]) | about if done else {}
 
 
 def _shown(task: AnyTask) -> list[str]:

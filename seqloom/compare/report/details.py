@@ -242,9 +242,22 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("time taken"), say("time value", wall=formats.duration(time["wall"]),
                                 training=formats.duration(time.get("training")), jobs=formats.count(time.get("jobs")))
          if time.get("wall") else ""),
-        (say("overhead"), formats.percent(time.get("overhead"))),
+        (say("overhead"), _outside(time, say)),
         (say("versions"), ", ".join(f"{name} {version}" for name, version in (p.get("versions") or {}).items())),
     ]  # fmt: skip
+
+
+def _outside(time: Json, say: Speaker) -> str:
+    """The time of the workers outside of training runs, by what it was spent on."""
+    if time.get("overhead") is None:
+        return ""
+    parts = [
+        say(f"outside.{name}", time=formats.duration(seconds))
+        for name, seconds in (time.get("outside") or {}).items()
+        if seconds >= 0.5
+    ]
+    share = say("overhead value", share=formats.percent(time["overhead"]))
+    return say("semicolon").join([share, say("comma").join(parts)]) if parts else share
 
 
 def _models_table(result: Result, say: Speaker) -> Table | None:

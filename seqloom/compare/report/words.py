@@ -281,14 +281,15 @@ _OWN: dict[str, tuple[str, str]] = {
     "started": ("Started", "开始时间"),
     "time taken": ("Time", "用时"),
     "time value": (
-        "{wall} elapsed; {training} in training runs (with validation and scoring) and recall probes, parallel jobs: "
-        "{jobs}",
-        "实际用时 {wall}；各次训练（含验证与评分）和回忆测试合计 {training}，并行任务数 {jobs}",
+        "{wall} elapsed; {training} in training runs (with validation and scoring), parallel jobs: {jobs}",
+        "实际用时 {wall}；各次训练（含验证与评分）合计 {training}，并行任务数 {jobs}",
     ),
-    "overhead": (
-        "Worker time outside of runs (starting, measuring costs, waiting), relative to time in runs",
-        "工作进程在训练和测试之外的用时（启动、测量开销、等待），相对于其中的用时",
-    ),
+    "overhead": ("Worker time outside of training runs", "工作进程在训练之外的用时"),
+    "overhead value": ("{share} of the time in them", "相当于训练用时的 {share}"),
+    "outside.probes": ("recall probes {time}", "回忆测试 {time}"),
+    "outside.measuring": ("measuring costs {time}", "测量开销 {time}"),
+    "outside.starting": ("starting {time}", "启动 {time}"),
+    "outside.idle": ("waiting {time}", "等待 {time}"),
     "busy": (
         "The machine was busy with other work: a final run took up to {ratio} times its CPU time.",
         "运行期间机器还在处理其他任务：最终训练的实际用时最多达到其 CPU 时间的 {ratio} 倍。",
