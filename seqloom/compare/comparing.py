@@ -254,7 +254,7 @@ class _Comparing:
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
-            courses = list(threads.map(self._run_entry, entries, range(len(entries))))
+            courses = list(threads.map(self._run_entry, entries))
         measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
                                             if r["state"] == "done"])  # fmt: skip
         if self.ladder:
@@ -269,13 +269,14 @@ class _Comparing:
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
 
-    def _run_entry(self, sized: Sized, place: int) -> _Course:
+    def _run_entry(self, sized: Sized) -> _Course:
         """Tune an entry, then submit its final runs; entries alternate, seed by seed, so that a slow phase of the
         machine affects all of them. Probes run when nothing else is waiting."""
         depths = self.field.depths(sized)
         trials = self._search(sized, depths)
         sized = self._tuned(sized, depths, trials)
-        jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
+        cost = max((trial["seconds"] for trial in trials), default=sized.flops_per_token)
+        jobs = [self.jobs.final(sized, seed, cost) for seed in self.jobs.seeds]
         return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized)))
 
     def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
@@ -317,9 +318,8 @@ class _Comparing:
         score = result["summary"]["scores"]["valid"][job["metric"]] if result["state"] == "done" else None
         share = min(1.0, curve[-1][0]) if curve else 0.0
         last = curve[-1][1] if curve and score is None else None  # where it was stopped
-        return {"settings": settings, "curve": curve, "score": score, "last": last, "share": share} | {
-            key: result.get(key) for key in ("state", "error")
-        }
+        told = {"settings": settings, "curve": curve, "score": score, "last": last, "share": share}
+        return told | {"seconds": result["wall"]} | {key: result.get(key) for key in ("state", "error")}
 
     def _tuned(self, sized: Sized, depths: Mapping[int, Sized], trials: list[Json]) -> Sized:
         whole = [trial for trial in trials if trial["state"] == "done"]

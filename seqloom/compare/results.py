@@ -123,7 +123,7 @@ def _entry(found: Found, sized: Sized) -> Json:
     entry = _member(found, sized, list(zip(found.seeds, found.jobs[name], found.runs[name], strict=True))) | {
         "flops_per_token": sized.flops_per_token,
         "tuned": _tuned(sized, trials) if trials else {},
-        "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in trials],
+        "search": [{k: v for k, v in trial.items() if k not in ("curve", "seconds")} for trial in trials],
         "tuning": _tuning(found, sized),
     }
     if found.ladder:

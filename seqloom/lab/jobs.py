@@ -48,9 +48,9 @@ class Jobs:
         title = f"trial {number} of {self.rules.trials}"
         return job | {"title": title, "size": self.rules.trial_share, "reference": reference, "turn": [TRIALS, number]}
 
-    def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
-        """A final run, scored on the test set too. The order of the entries rotates with the seed, so that it is not
-        always the same one that runs last, alone on the machine."""
+    def final(self, sized: Sized, seed: int, cost: float = 0.0) -> Job:
+        """A final run, scored on the test set too. Of the runs with the same seed the longest come first (`cost`: its
+        time relative to that of other entries), so that the last worker to finish is not left alone for long."""
         config = self.configured(sized, seed, 1.0)
         if self.rules.ladder and not sized.counts:
             config = rungs.trunk(config)
@@ -58,7 +58,7 @@ class Jobs:
         if sized.counts:
             return job | {"title": "fitting", "size": 0.0, "turn": [TRIALS]}
         round_ = self.seeds.index(seed)
-        turn = [FINALS, round_, (place - round_) % self.entries]
+        turn = [FINALS, round_, -cost]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
     def rung(self, sized: Sized, seed: int, place: int) -> Job:
