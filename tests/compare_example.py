@@ -69,7 +69,13 @@ def example() -> dict[str, Any]:
             for recipe, score in zip(("adamw", "muon"), pair, strict=True)
         ],
         "best": "lstm",
-        "timing": {"wall": 1_684.0, "training": 3_240.0, "jobs": 2, "overhead": 0.038},
+        "timing": {
+            "wall": 1_684.0,
+            "training": 3_240.0,
+            "jobs": 2,
+            "overhead": 1_684.0 * 2 / 3_240.0 - 1,
+            "outside": {"probes": 52.0, "measuring": 31.0, "starting": 8.0, "idle": 37.0},
+        },
     }
     return judged(result)
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from seqloom.compare import judging
 from seqloom.compare.advice import recommend
 from seqloom.compare.report import facts
@@ -40,6 +43,8 @@ class Known:
         self.by = facts.yardstick(result)
         rows = [row for row in result["baselines"] if row["name"] not in self.finished]
         self.rows = {row["name"]: value for row in rows if (value := facts.measured(row, self.by)) is not None}
+        if self.by is not None:  # by the texts they write, models without training are baselines
+            self.rows |= {name: self.shared(name)["mean"] for name in self.models if self.fixed(name)}
         self.up = self.protocol["higher_is_better"] if self.by is None else True
         self.baseline = (max if self.up else min)(self.rows, key=self.rows.__getitem__, default=None)
 
@@ -71,7 +76,10 @@ class Known:
             not latency or latency[max(latency)] * 1000 > limits["max_latency_ms"] * (1 + 1e-12)
         )
         grows = limits.get("streaming") and (not state or len(set(state.values())) > 1)
-        return not slow and not grows and self.entries[name]["parameters"] <= limits.get("max_params", math.inf)
+        return not slow and not grows and self.size(name) <= limits.get("max_params", math.inf)
+
+    def size(self, name: str) -> int:
+        return int(self.entries[name]["parameters"] or self.entries[name].get("stored") or 0)
 
     def context(self, kind: str, pick: Callable[..., int] = max) -> int:
         tables = [set(table) for name in self.models if (table := self.table(name, kind))]
@@ -84,8 +92,11 @@ class Known:
             return 1 / speed if speed else None
         return self.table(name, kind).get(self.context(kind, pick))
 
+    def peak(self, name: str) -> float | None:
+        return (self.entries[name].get("cost") or {}).get("peak_bytes")  # type: ignore[no-any-return]
+
     def worthwhile(self) -> list[str]:
-        better = [name for name in self.models if self.beats(name)]
+        better = [name for name in self.models if self.beats(name) or name == self.baseline]
         free = [self.sign * self.mean(name) for name in better if self.fixed(name)]
         bar = min(free, default=math.inf)
         open_ = {name for name in better if self.tested(name) and self.verdict(name) != "worse"}
@@ -100,6 +111,38 @@ class Known:
             return True
         mine, other = self.shared(name)["mean"], self.rows[self.baseline]
         return bool(mine > other if self.up else mine < other)
+
+    def unbeaten(self) -> bool:
+        """No candidate beats the best baseline, unless that is the winner itself."""
+        return self.best != self.baseline and not any(self.beats(name) for name in self.models)
+
+    def rival(self, name: str) -> str | None:
+        """The best baseline other than the model itself."""
+        rows = {other: value for other, value in self.rows.items() if other != name}
+        return (max if self.up else min)(rows, key=rows.__getitem__, default=None)
+
+    def lead(self, name: str, baseline: str) -> tuple[float, float, float] | None:
+        """The paired difference in the score of texts, with its interval, worked out with numpy and scipy alone."""
+        rows = {row["name"]: row for row in self.result["baselines"]}
+        entry, other = self.entries[name], self.entries.get(baseline) or rows[baseline]
+        tables = [self._table(entry), self._table(other)]
+        if self.by is None or None in tables or (len(tables[0]) < 2 and not self.fixed(name)):  # type: ignore[arg-type]
+            return None
+        one, two = (np.array(table) for table in tables)
+        paired, seeds = one.mean(0) - two.mean(0), one.mean(1)
+        variance = 0.0 if self.fixed(name) else float(np.var(seeds, ddof=1)) / len(seeds)
+        parts = [(variance, len(seeds) - 1), (float(np.var(paired, ddof=1)) / len(paired), len(paired) - 1)]
+        reach = math.sqrt(sum(stats.t.ppf(0.975, df) ** 2 * v for v, df in parts if v))
+        gap = (1 if self.up else -1) * float(paired.mean())
+        return gap, gap - reach, gap + reach
+
+    def _table(self, holder: Values) -> list[list[float]] | None:
+        """Pieces of the score of texts by seed, moved so that their mean is the score."""
+        runs = holder.get("runs") or [holder]
+        found = [((run.get("score_pieces") or {}).get(self.by), (run.get("scores") or {}).get(self.by)) for run in runs]
+        if any(not pieces for pieces, _ in found):
+            return None
+        return [[piece + score - sum(pieces) / len(pieces) for piece in pieces] for pieces, score in found]
 
     def choice(self, prefer: str) -> str | None:
         return recommend.recommend(self.result, prefer, **self.limits)["choice"]  # type: ignore[no-any-return]
@@ -175,7 +218,9 @@ class Known:
         entry = self.entries[name]
         for by, score in {None: entry["score"], **entry["scores"]}.items():
             yield from (self.number(score[key] or 0.0, by) for key in ("mean", "low", "high"))
-        yield from (str(self.seeds(name)), count(entry["parameters"]), str(entry["parameters"]))
+        yield from (str(self.seeds(name)), count(self.size(name)), str(self.size(name)))
+        if (rival := self.rival(name)) and self.by and (lead := self.lead(name, rival)):
+            yield from (self.number(value, self.by) for value in lead)
         for context, seconds in self.table(name, "latency").items():
             limit = math.ceil(seconds * 1e3 * 10**4) / 10**4
             yield from (count(context), short(seconds * 1e3, 3), f"{limit:g}", recommend._rounded_up(seconds * 1e3))

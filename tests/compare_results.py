@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from compare_example import judged
 
+from seqloom.compare import judging
 from seqloom.core.score import Score
+from seqloom.lab.statistics import score_interval
 
 Result = dict[str, Any]
 HUNDRED = range(100)
-MANY = range(400)  # enough for every kind of sentence
+MANY = range(600)  # enough for every kind of sentence
 
 LOSS = Score("loss", ("Loss", "损失"), unit=("nats per token", "奈特/词元"))
 BLEU = Score("bleu", ("BLEU", "BLEU"), True, compared=True, most=100.0)
@@ -76,7 +79,7 @@ def _entries(rng: np.random.Generator, metric: Score, shown: list[Score], unit: 
         if style == "bounds" and metric.higher_is_better:
             table = np.full((count, pieces), float(rng.integers(0, 2)))
         entry = _entry(rng, str(name), np.clip(table, 0, 1) if metric.higher_is_better else table, shown, unit)
-        found.append(entry | ({"fixed": True} if name in fixed else {}))
+        found.append(entry | (_without_training(rng) if name in fixed else {}))
         if name not in fixed and rng.random() < 0.6:
             scores = [middle + gap + 0.01 * rng.random() for _ in range(4)]
             found[-1]["search"] = [
@@ -87,6 +90,18 @@ def _entries(rng: np.random.Generator, metric: Score, shown: list[Score], unit: 
         if rng.random() < 0.08:
             entry |= {"state": "failed", "error": "out of memory", "score": None}
     return found
+
+
+def _without_training(rng: np.random.Generator) -> Result:
+    """Some solve for parameters, others store counts."""
+    counts = rng.random() < 0.6
+    return {"fixed": True, "parameters": 0 if counts else 495, "stored": 251_388 if counts else None}
+
+
+def _in_pieces(rng: np.random.Generator, middle: float) -> list[float]:
+    """A score of texts on blocks of the test set, some of which are hard for everyone."""
+    hard = 4 * np.sin(np.arange(10))
+    return [float(value) for value in middle + hard + rng.normal(0, float(rng.choice([0.1, 3.0])), 10)]
 
 
 def _entry(rng: np.random.Generator, name: str, table: np.ndarray, shown: list[Score], unit: str) -> Result:
@@ -106,9 +121,18 @@ def _entry(rng: np.random.Generator, name: str, table: np.ndarray, shown: list[S
          "tokens": tokens, "seconds": 30.0 if missing != "all" else None}
         for n, row in enumerate(table, 1)
     ]  # fmt: skip
-    scores = {}
-    for score in shown:
+    scores: Result = {}
+    known = rng.random() < 0.8  # the pieces of the main score of texts
+    for place, score in enumerate(shown):
         mean, some = float(rng.uniform(0.1, 0.6)) * score.bounds[1], len(runs) > 1  # type: ignore[operator]
+        if place == 0 and known:
+            for run in runs:
+                pieces = _in_pieces(rng, mean + float(rng.normal(0, 0.5)))
+                run |= {"scores": {score.name: float(np.mean(pieces))}, "score_pieces": {score.name: pieces}}
+            sample = judging.beside(runs, score.name, fixed=name in ("ngram", "naive"))
+            assert sample is not None
+            scores[score.name] = asdict(score_interval(sample, 0.95, score.bounds))
+            continue
         scores[score.name] = {"mean": mean, "low": mean * 0.9 if some else None, "high": mean * 1.1 if some else None,
                               "seeds": len(runs)}  # fmt: skip
     return {
@@ -130,8 +154,10 @@ def _baselines(rng: np.random.Generator, metric: Score, shown: list[Score], done
             row: Result = {"name": name, "score": score}
             if shown:
                 row = {"name": name, "score": None, "scores": {}}
-                for score in shown:
+                for place, score in enumerate(shown):
                     row["scores"][score.name] = float(rng.uniform(0.05, 0.5)) * score.bounds[1]  # type: ignore[operator]
+                    if place == 0 and rng.random() < 0.8:
+                        row["score_pieces"] = {score.name: _in_pieces(rng, row["scores"][score.name])}
             rows.append(row | ({"model": name} if rng.random() < 0.3 else {}))
     return rows
 

@@ -23,7 +23,7 @@ from seqloom.lab import recall as probe
 from seqloom.lab.entries import Entry, Sized
 from seqloom.lab.jobs import Jobs
 from seqloom.lab.measure import taps
-from seqloom.lab.recall import ASKED, CHANCE, CONTROL, DISTANCES, Drawn, RecallTask, draw, recall
+from seqloom.lab.recall import ASKED, CHANCE, CONTROL, DISTANCES, Drawn, RecallTask, draw, over_seeds, recall
 from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.registry import find_config
 from seqloom.runs.settings import RunConfig
@@ -168,23 +168,33 @@ def test_the_probe_takes_any_model(name: str) -> None:
         return config.model_copy(update={"width": 16})
 
     before = torch.get_rng_state()
-    found = recall(find_config("models", name)(), seeds=[1, 2], steps=2, resize=resize)
-    assert [point["distance"] for point in found["recall"]] == list(DISTANCES)
-    assert found["control"]["distance"] == CONTROL
-    assert all(0 <= p["low"] <= p["accuracy"] <= p["high"] <= 1 for p in [*found["recall"], found["control"]])
-    assert asked in ([], [probe.PARAMETERS] * 2)
+    found = recall(find_config("models", name)(), seed=1, steps=2, resize=resize)
+    assert [point["distance"] for point in found] == [CONTROL, *DISTANCES]
+    assert all(0 <= point["accuracy"] <= 1 for point in found)
+    assert asked in ([], [probe.PARAMETERS])
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_figures_of_the_probe_are_means_and_ranges_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = {1: (1.0, 0.9), 2: (0.8, 0.6), 5: (0.9, 0.0)}
-    monkeypatch.setattr(
-        probe, "_recall_once",
-        lambda config, seed, steps, resize: [
-            {"distance": d, "accuracy": a} for d, a in zip((CONTROL, 2), once[seed], strict=True)
-        ],
-    )  # fmt: skip
-    found = recall(find_config("models", "gpt")(), seeds=list(once), steps=1, resize=lambda config, task, size: config)
+@pytest.mark.parametrize(("learned", "steps"), [(0.0, 12), (math.inf, probe._RECENT)])
+def test_the_probe_ends_early_only_when_nothing_is_left_to_learn(
+    monkeypatch: pytest.MonkeyPatch, learned: float, steps: int
+) -> None:
+    plain, taken = RecallTask.loss, []
+
+    def counted(self: RecallTask, *args: Any) -> Any:
+        taken.append(1)
+        return plain(self, *args)
+
+    monkeypatch.setattr(RecallTask, "loss", counted)
+    monkeypatch.setattr(probe, "_LEARNED", learned)
+    recall(find_config("models", "rnn")(), 1, 12, lambda config, task, size: config.model_copy(update={"width": 16}))
+    assert len(taken) == steps
+
+
+def test_figures_of_the_probe_are_means_and_ranges_over_seeds() -> None:
+    once = [(1.0, 0.9), (0.8, 0.6), (0.9, 0.0)]
+    points = [[{"distance": d, "accuracy": a} for d, a in zip((CONTROL, 2), seed, strict=True)] for seed in once]
+    found = over_seeds(points)
     assert found["control"] == {"distance": 1, "accuracy": pytest.approx(0.9), "low": 0.8, "high": 1.0}
     assert found["recall"] == [{"distance": 2, "accuracy": 0.5, "low": 0.0, "high": 0.9}]
 
@@ -198,8 +208,8 @@ def test_the_probe_has_the_shape_of_the_architecture_and_not_that_of_the_compari
     model = find_config("models", "gpt")(preset="gpt2", depth=3, width=24, feed=777)
     bare: Any = {"task": {"name": "language_model"}, "model": {"name": "gpt"}, "data": {}, "tokenizer": {}, "train": {}}
     sized = Sized(entry, RunConfig.model_validate(bare), model, language_model(), set(), 8)
-    job = Jobs(rules, tmp_path, language_model(), {}, 1).probe(sized)
-    assert job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3}
-    assert job["seeds"] == [4, 5, 6]
+    jobs = Jobs(rules, tmp_path, language_model(), {}, 1).probes(sized)
+    assert all(job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3} for job in jobs)
+    assert [job["seed"] for job in jobs] == [4, 5, 6] and len({job["folder"] for job in jobs}) == 3
     small: Any = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
     assert small.feed in range(2 * small.width, 6 * small.width) or small.feed == 0, "near its own proportions"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from compare_example import example
 
 from seqloom.compare.report import facts, report_files
 from seqloom.compare.report.table import lines, notes
+from seqloom.lab.watch import Watch
 
 
 def pages(result: dict[str, Any]) -> tuple[str, str]:
@@ -74,7 +76,27 @@ def test_a_training_speed_that_did_not_settle_is_marked(language: int) -> None:
     assert "≈ " in pages(result)[language]
 
 
-def test_time_outside_of_runs_is_not_called_time_without_training() -> None:
+def test_time_outside_of_training_runs_is_told_by_what_it_was_spent_on() -> None:
     english, chinese = pages(example())
-    assert "Worker time outside of runs" in english and "相对于其中的用时" in chinese
-    assert "in training runs (with validation and scoring) and recall probes" in english
+    assert "Worker time outside of training runs" in english and "工作进程在训练之外的用时" in chinese
+    assert "3.95 % of the time in them; recall probes 52 s, measuring costs 31 s, starting 8 s, waiting 37 s" in english
+    assert "相当于训练用时的 3.95 %；回忆测试 52 s，测量开销 31 s，启动 8 s，等待 37 s" in chinese
+    older = example()
+    del older["timing"]["outside"]
+    assert "3.95 % of the time in them |" in pages(older)[0]
+
+
+def test_the_time_of_workers_is_training_or_something_that_has_a_name() -> None:
+    watch, now = Watch(), time.perf_counter()
+    watch.plan(["lstm"], 3, 2.0, jobs=2)
+    for kind, seconds, wall in (("fit", 50.0, 49.0), ("fit", 40.0, 40.0), ("probe", 5.0, 5.0), ("measure", 3.0, 3.0)):
+        job = {"folder": kind, "entry": "lstm", "title": kind, "kind": kind, "size": 1.0}
+        watch.running[kind] = job, now - seconds
+        watch.end(job, {"state": "done", "wall": wall}, kept=False)
+    found = watch.timing(wall=50.0)
+    assert found["training"] == 89 and found["overhead"] == pytest.approx(100 / 89 - 1)
+    rounded = {name: round(seconds, 1) for name, seconds in found["outside"].items()}
+    assert rounded == {"probes": 5.0, "measuring": 3.0, "starting": 1.0, "idle": 2.0}
+    assert found["training"] + sum(found["outside"].values()) == pytest.approx(found["jobs"] * found["wall"])
+    watch.end(job, {"state": "done", "wall": 1.0}, kept=True)
+    assert watch.timing(50.0)["overhead"] is None, "what was kept took no time now"

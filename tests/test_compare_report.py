@@ -19,7 +19,7 @@ from support import write_report
 
 from seqloom import pages
 from seqloom.compare.advice.recommend import recommend
-from seqloom.compare.report import facts, html, markdown, table, words
+from seqloom.compare.report import facts, html, markdown, recipes, table, words
 from seqloom.compare.report.content import document
 from seqloom.core.score import Score
 from seqloom.pages import formats
@@ -413,7 +413,7 @@ def test_a_baseline_that_beats_the_models_is_in_the_chart() -> None:
 
 
 def test_recipes_and_architectures_are_weighed_against_each_other() -> None:
-    within, between = facts.spreads(example()) or (0, 0)
+    within, between = recipes.spreads(example()) or (0, 0)
     assert within == pytest.approx((0.0397 + 0.0642) / 2) and between == pytest.approx(1.6105 - 1.4790)
     assert "architecture matters more" in markdown(example(), "en")
 

@@ -18,7 +18,7 @@ from seqloom.compare.advice.sentences import SENTENCES
 from seqloom.compare.report import facts, html, markdown
 from seqloom.lab.power import Needed
 from seqloom.lab.rules import Margin
-from seqloom.pages.formats import count, short
+from seqloom.pages.formats import count, percent, scaled, short
 
 Said = dict[tuple[str, str], tuple[str, Values]]  # key and values, by the sentence in both languages
 COSTS = ("latency", "memory", "training")
@@ -88,6 +88,15 @@ def _near(k: Known, v: Values) -> bool:
     return v["name"] in names and max(prices) <= 1.05 * min(prices) and k.sign * k.mean(v["name"]) == order
 
 
+def _near_by_peak(k: Known, v: Values) -> bool:
+    names = names_in(v["names"])
+    states = [k.price(name, "memory") or math.inf for name in names]
+    peaks = [k.peak(name) or math.inf for name in names]
+    mine = k.peak(v["name"])
+    told = v["name"] in names and mine is not None and v["peak"] == scaled(mine, "B")
+    return told and max(states) <= 1.05 * min(states) and mine <= 1.05 * min(peaks)
+
+
 def _kind(what: str) -> str:
     return next(kind for kind in ("quality", *COSTS) if SENTENCES[f"what.{kind}"][0] == what)
 
@@ -103,23 +112,40 @@ def _gives_up(verdict: str) -> Claim:
 
 def _against_baseline(relation: str) -> Claim:
     def claim(k: Known, v: Values) -> bool:
-        name, value = k.advice["choice"], k.rows[k.baseline or ""]
-        low, high = k.shared(name)["low"], k.shared(name)["high"]
-        if v["baseline"] != k.baseline or k.number(value, k.by) not in v["value"]:
+        name = k.advice["choice"]
+        rival = k.rival(name) or ""
+        value, lead = k.rows[rival], k.lead(name, rival)
+        if v["baseline"] != rival or k.number(value, k.by) not in v["value"]:
             return False
+        beats = k.beats(name) or name == k.baseline
         if relation == "no":
-            return not k.beats(name)
+            return not beats
+        low, high = k.shared(name)["low"], k.shared(name)["high"]
         inside = None if low is None else bool(low <= value <= high)
-        return k.beats(name) and inside is {"surely": False, "perhaps": True, "once": None}[relation]
+        return lead is None and beats and inside is {"surely": False, "perhaps": True, "once": None}[relation]
+
+    return claim
+
+
+def _paired(surely: bool) -> Claim:
+    def claim(k: Known, v: Values) -> bool:
+        name = k.advice["choice"]
+        rival = k.rival(name) or ""
+        found = k.lead(name, rival)
+        if found is None or v["baseline"] != rival or k.number(k.rows[rival], k.by) not in v["value"]:
+            return False
+        gap, low, high = (k.number(value, k.by) for value in found)
+        said = v["lead"] == f"better by {gap} ({percent(0.95)} CI {low} to {high}, on the same test segments)"
+        return said and (k.beats(name) or name == k.baseline) and (found[1] > 0) == surely
 
     return claim
 
 
 def _no_better(k: Known, v: Values) -> bool:
-    who = SENTENCES["no model" if _all_candidates(k) else "no model that fits"][0]
-    best = (max if k.up else min)(k.shared(name)["mean"] for name in k.models)
+    who = f"no {'other ' if k.baseline in k.models else ''}model{'' if _all_candidates(k) else ' that fits'}"
+    best = (max if k.up else min)(k.shared(name)["mean"] for name in k.models if name != k.baseline)
     quoted = k.shared(v["name"])["mean"] == best and k.score_is(v["name"], v["score"], k.by)
-    return quoted and v["who"] == who and not any(k.beats(name) for name in k.models) and v["baseline"] == k.baseline
+    return quoted and v["who"] == SENTENCES[who][0] and k.unbeaten() and v["baseline"] == k.baseline
 
 
 def _usable(k: Known, v: Values) -> bool:
@@ -135,11 +161,22 @@ def _unbeaten(k: Known, v: Values) -> bool:
     return all(k.entries[name]["scores"][by]["mean"] < row["scores"][by] for name in k.models)
 
 
+def _costs(k: Known, v: Values) -> bool:
+    name = k.advice["choice"]
+    what = "parameters" if k.entries[name]["parameters"] else "stored values"
+    return not k.size(name) or f"{count(k.size(name))} {what}" in v["costs"]
+
+
 def _limit(limit: str) -> Claim:
     def claim(k: Known, v: Values) -> bool:
         latency, state = k.table(v["name"], "latency"), k.table(v["name"], "memory")
         broken = {
             "max_params": lambda: k.entries[v["name"]]["parameters"] > k.limits["max_params"],
+            "max_params.stored": lambda: (
+                k.size(v["name"]) > k.limits["max_params"]
+                and k.fixed(v["name"])
+                and not k.entries[v["name"]]["parameters"]
+            ),
             "max_latency_ms": lambda: latency[max(latency)] * 1e3 > k.limits["max_latency_ms"],
             "streaming": lambda: state[max(state)] > state[min(state)] and k.limits["streaming"],
         }
@@ -255,14 +292,16 @@ CLAIMS: dict[str, Claim] = {
     "leads": _leads,
     "leads before": _leads,
     "near": _near,
+    "near by peak": _near_by_peak,
     "also best": lambda k, v: k.advice["choice"] == k.best and k.score_is(k.best, v["score"]),
     "gives up": _gives_up("worse"),
     "gives up little": _gives_up("equivalent"),
     "gives up unknown": _gives_up("unclear"),
     "unmeasured": lambda k, v: not any(k.price(name, _kind(v["what"])) for name in k.worthwhile()),
-    "costs": lambda k, v: not k.entries[k.advice["choice"]]["parameters"]
-    or f"{count(k.entries[k.advice['choice']]['parameters'])} parameters" in v["costs"],
+    "costs": _costs,
     "beats": _against_baseline("surely"),
+    "beats.paired": _paired(surely=True),
+    "beats perhaps.paired": _paired(surely=False),
     "beats once": _against_baseline("once"),
     "beats perhaps": _against_baseline("perhaps"),
     "beaten by baseline": _against_baseline("no"),
@@ -276,6 +315,7 @@ CLAIMS: dict[str, Claim] = {
     "below baseline": lambda k, v: not k.beats(v["name"]) and v["baseline"] == k.baseline,
     "below fixed": lambda k, v: k.fixed(v["other"]) and k.sign * k.mean(v["other"]) < k.sign * k.mean(v["name"]),
     "max_params": _limit("max_params"),
+    "max_params.stored": _limit("max_params.stored"),
     **{f"max_latency_ms{unit}": _limit("max_latency_ms") for unit in ("", ".row", ".source")},
     "streaming": _limit("streaming"),
     "unknown cost": _unknown_cost,
@@ -289,15 +329,16 @@ CLAIMS: dict[str, Claim] = {
     and all(k.sign * k.mean(n) >= k.sign * k.mean(v["name"]) for n in k.finished) and k.score_is(v["name"], v["score"]),
     "crossing": _crossing,
     "grows": _grows,
-    "more budget": lambda k, v: not any(k.beats(name) for name in k.models),
+    "more budget": lambda k, v: k.unbeaten(),
 }  # fmt: skip
 
 PARTS = {  # they claim nothing on their own; the sentences that hold them are checked with them
-    "score", "score without seeds", "score of one seed", "with unit", "with title", "behind", "behind without interval",
-    "name behind", "parameters", "latency", "memory", "training", "latency at", "latency at.row", "latency at.source",
-    "memory at", "memory at.source", "reading at", "reading at.source", "training at", "peak", "named", "more training",
-    "option", "no option", "and", "no model", "no model that fits", "what.quality", "what.latency", "what.memory",
-    "what.training", "what.state", "lead.latency", "lead.memory", "lead.training",
+    "score", "score without seeds", "score of one seed", "with unit", "with title", "behind",
+    "behind without interval", "name behind", "better by", "parameters", "stored", "latency", "memory", "training",
+    "latency at", "latency at.row", "latency at.source", "memory at", "memory at.source", "reading at",
+    "reading at.source", "training at", "peak", "named", "more training", "option", "no option", "and", "no model",
+    "no model that fits", "no other model", "no other model that fits", "what.quality", "what.latency",
+    "what.memory", "what.training", "what.state", "lead.latency", "lead.memory", "lead.training",
 }  # fmt: skip
 
 

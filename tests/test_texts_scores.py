@@ -63,6 +63,39 @@ def test_rows_may_have_different_numbers_of_references():
     assert score_texts(["y"], [["x", "y"]])["exact"] == 1
 
 
+def test_pieces_of_bleu_are_what_leaving_out_each_block_of_rows_says():
+    texts = [f"{GIVEN[n % 3]} {'so it is' * (n % 4)} {n}" for n in range(40)]
+    wanted = [f"{WANTED[n % 3]} {'so it was' * (n % 3)} {n}" for n in range(40)]
+    scores = score_texts(texts, wanted)
+    pieces = scores["score_pieces"]["bleu"]
+    for n, piece in enumerate(pieces):
+        kept = [k for k in range(40) if k // 4 != n]
+        without = sacrebleu.corpus_bleu([texts[k] for k in kept], [[wanted[k] for k in kept]]).score
+        assert piece == pytest.approx(10 * scores["bleu"] - 9 * without)
+    assert len(pieces) == 10 and sum(pieces) / 10 == pytest.approx(scores["bleu"], abs=0.3)
+
+
+def test_pieces_of_bleu_with_several_references_and_chinese_are_counted_as_in_the_whole():
+    several = [[WANTED[0]], ["There is a dog in the park.", WANTED[1]], [WANTED[2]]]
+    for given, wanted in ((GIVEN, several), CHINESE):
+        scores = score_texts(given, wanted)
+        without = [score_texts(given[:n] + given[n + 1 :], wanted[:n] + wanted[n + 1 :], tokenisation=tokens)["bleu"]
+                   for tokens in [choose_tokenisation([wanted[0] if isinstance(wanted[0], str) else wanted[0][0]])]
+                   for n in range(len(given))]  # fmt: skip
+        count = len(given)
+        whole = [count * scores["bleu"] - (count - 1) * other for other in without]
+        assert scores["score_pieces"]["bleu"] == pytest.approx(whole)
+
+
+def test_pieces_of_a_mean_are_the_means_of_its_blocks_and_one_row_is_one_piece():
+    scores = score_texts(GIVEN * 10, WANTED * 10, "summary")
+    blocks = [score_texts(GIVEN, WANTED, "summary")["rougeL"]] * 10
+    assert scores["score_pieces"]["rougeL"] == pytest.approx(blocks)
+    rates = score_texts(GIVEN * 10, WANTED * 10, "transcription")
+    assert rates["score_pieces"]["error_rate"] == pytest.approx([rates["error_rate"]] * 10)
+    assert score_texts(["a b"], ["a c"])["score_pieces"]["bleu"] == [score_texts(["a b"], ["a c"])["bleu"]]
+
+
 def test_summary_agrees_with_rouge_score_on_english():
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"])
     scores = score_texts(GIVEN, WANTED, "summary")

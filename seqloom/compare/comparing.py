@@ -41,7 +41,7 @@ from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
-from seqloom.lab.jobs import Jobs, override
+from seqloom.lab.jobs import PROBE_SEEDS, Jobs, override
 from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.rules import Budget, Margin, parse_amount
 from seqloom.lab.watch import Watch, watcher
@@ -181,7 +181,7 @@ def conduct(
             record.write(out, "comparison.json", kept | {"models": record.entries_ever(plan, before)})
             with comparing.working(on):
                 found = comparing.work()
-            timing = comparing.timing()
+            timing = watch.timing(time.perf_counter() - comparing.started)
             protocol = field.protocol() | {
                 "jobs": jobs,
                 "on": on,
@@ -208,7 +208,7 @@ class _Course:
     trials: list[Json]
     jobs: list[Job]
     runs: list[Future[Result]]
-    probe: Future[Result]
+    probes: list[Future[Result]]
 
 
 class _Comparing:
@@ -246,7 +246,7 @@ class _Comparing:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
         more = self.transfer.count if self.transfer else 0
         rungs, climbing = (self.ladder.count, self.ladder.amount) if self.ladder else (0, 0.0)
-        planned = len(entries) * (plan.trials + plan.seeds + 1 + more + rungs) + len(baselines) + 1
+        planned = len(entries) * (plan.trials + plan.seeds + PROBE_SEEDS + more + rungs) + len(baselines) + 1
         names = [sized.entry.name for sized in entries]
         amount = self.jobs.amount(len(entries), more) + len(entries) * climbing
         self.watch.plan(names, planned, amount, self.parallel)
@@ -254,7 +254,7 @@ class _Comparing:
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
-            courses = list(threads.map(self._run_entry, entries, range(len(entries))))
+            courses = list(threads.map(self._run_entry, entries))
         measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
                                             if r["state"] == "done"])  # fmt: skip
         if self.ladder:
@@ -262,21 +262,22 @@ class _Comparing:
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
-            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), *self._wait([course.probe]))
+            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), self._wait(course.probes))
         found.closed = baselines
         found.fitted = {j["entry"]: (j, result) for j, result in zip(counting, self._wait(fitted), strict=True)}
         for done in self._wait(measuring):
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
 
-    def _run_entry(self, sized: Sized, place: int) -> _Course:
+    def _run_entry(self, sized: Sized) -> _Course:
         """Tune an entry, then submit its final runs; entries alternate, seed by seed, so that a slow phase of the
-        machine affects all of them. Probes run when no final run is waiting."""
+        machine affects all of them. Probes run when nothing else is waiting."""
         depths = self.field.depths(sized)
         trials = self._search(sized, depths)
         sized = self._tuned(sized, depths, trials)
-        jobs = [self.jobs.final(sized, seed, place) for seed in self.jobs.seeds]
-        return _Course(sized, trials, jobs, self._submit(jobs), *self._submit([self.jobs.probe(sized)]))
+        cost = max((trial["seconds"] for trial in trials), default=sized.flops_per_token)
+        jobs = [self.jobs.final(sized, seed, cost) for seed in self.jobs.seeds]
+        return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized)))
 
     def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
         """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""
@@ -317,9 +318,8 @@ class _Comparing:
         score = result["summary"]["scores"]["valid"][job["metric"]] if result["state"] == "done" else None
         share = min(1.0, curve[-1][0]) if curve else 0.0
         last = curve[-1][1] if curve and score is None else None  # where it was stopped
-        return {"settings": settings, "curve": curve, "score": score, "last": last, "share": share} | {
-            key: result.get(key) for key in ("state", "error")
-        }
+        told = {"settings": settings, "curve": curve, "score": score, "last": last, "share": share}
+        return told | {"seconds": result["wall"]} | {key: result.get(key) for key in ("state", "error")}
 
     def _tuned(self, sized: Sized, depths: Mapping[int, Sized], trials: list[Json]) -> Sized:
         whole = [trial for trial in trials if trial["state"] == "done"]
@@ -356,14 +356,6 @@ class _Comparing:
     def _note(self, job: Job, done: Any) -> None:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
-
-    def timing(self) -> Json:
-        """`training`: time of all training runs, with validation and scoring, and of the recall probes. `overhead`:
-        time of the workers outside of these (starting, measuring costs, having nothing to do), relative to it; unknown
-        if stored results were reused."""
-        wall, training = time.perf_counter() - self.started, self.watch.trained
-        overhead = None if self.watch.kept or not training else wall * self.parallel / training - 1
-        return {"wall": wall, "training": training, "jobs": self.parallel, "overhead": overhead}
 
 
 def _field(

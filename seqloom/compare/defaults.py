@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from seqloom.compare.plan import Plan
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Rows
 from seqloom.core.task import AnyTask
 from seqloom.lab import rungs
 from seqloom.lab.entries import Sized
+from seqloom.lab.recall import RecallTask
 from seqloom.lab.rules import Budget
 from seqloom.train.loop import EVALUATIONS
 
@@ -30,7 +33,8 @@ MODELS = {
 OTHERS = ("lstm", "gpt")  # for a task that is not in the table
 BUDGET = "minutes=20"  # for the whole comparison
 _LEAST = 5.0  # seconds of training
-_START, _PROBE, _COSTS = 4.0, 20.0, 15.0  # seconds: to start a run, for recall probes, for the costs of a model
+_START, _PROBE, _COSTS = 4.0, 20.0, 15.0  # seconds: to start a run, for the recall probes and the costs of a model
+_TAIL = 0.5  # of a run: how long each further worker waits at the end for the last one
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,17 @@ def default_models(task: str) -> tuple[str, ...]:
     return MODELS.get(task, OTHERS)
 
 
-def allot(plan: Plan, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str, Rows], jobs: int) -> Allotment:
-    """Divide the minutes of the plan among its runs, after a measurement of what takes time besides training."""
+def allot(
+    plan: Plan, entries: Sequence[Sized], closed: int, task: AnyTask, rows: Mapping[str, Rows], jobs: int
+) -> Allotment:
+    """Divide the minutes of the plan among its runs, after a measurement of what takes time besides training.
+    `closed`: number of models that are fitted in closed form, and measured like the others."""
     trials, finals = len(entries) * plan.trials, len(entries) * plan.seeds
-    model = entries[0].model.assemble(task).eval()
-    quick = _timed(task, model, rows["valid"], quick=True)
-    brief, whole = _timed(task, model, rows["valid"], brief=True), _timed(task, model, rows.get("test", rows["valid"]))
+    quick, brief, whole = _evaluations(entries[0], task, rows, plan.threads)
     besides = (trials + finals) * (_START + EVALUATIONS * quick + brief) + finals * whole
-    besides += len(entries) * (_PROBE + _COSTS)
-    units = trials * plan.trial_share + finals
+    besides += closed * (_START + brief + whole) + (len(entries) + closed) * _COSTS
+    besides += sum(_PROBE for sized in entries if sized.blueprint.kind in RecallTask.accepts)
+    units = trials * plan.trial_share + finals + (jobs - 1) * _TAIL
     if plan.ladder:
         units += finals * (rungs.cost(entries[0].config.train.decay) - 1)
         besides += finals * len(rungs.RUNGS) * (_START + 2 * quick + brief + whole)
@@ -61,6 +67,18 @@ def allot(plan: Plan, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str
 
 def per_run(seconds: float) -> Budget:
     return Budget(kind="seconds", amount=seconds)
+
+
+def _evaluations(sized: Sized, task: AnyTask, rows: Mapping[str, Rows], threads: int) -> tuple[float, float, float]:
+    """Seconds for a validation during training, after it, and for scoring the test set, with the threads of a run."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        model, valid = sized.model.assemble(task).eval(), rows["valid"]
+        quick, brief = _timed(task, model, valid, quick=True), _timed(task, model, valid, brief=True)
+        return quick, brief, _timed(task, model, rows.get("test", valid))
+    finally:
+        torch.set_num_threads(before)
 
 
 def _timed(task: AnyTask, model: SequenceModel, rows: Any, **how: bool) -> float:

@@ -61,6 +61,7 @@ class Field:
         self.target = plan.params or size or self._size_for_the_data([sized.entry for sized in trained])
         self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
+        self.baselines = self._closed_form([sized for sized in own if sized.counts])
         self.allotted = None
         if plan.ladder and plan.budget.kind in ("minutes", "seconds"):
             self.allotted = self._in_tokens(jobs, allotted, progress)
@@ -70,7 +71,6 @@ class Field:
             self.entries = [scheduled(sized, self.plan.budget) for sized in self.entries]
         for sized in self.entries:
             sized.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
-        self.baselines = self._closed_form([sized for sized in own if sized.counts])
 
     def protocol(self) -> Json:
         plan, train = self.plan, self.entries[0].config.train
@@ -218,7 +218,7 @@ class Field:
     def _allot(self, jobs: int, known: float | None, progress: Reporter) -> float:
         """Seconds per run; the plan from here on is that of a budget in seconds."""
         if known is None:
-            found = allot(self.plan, self.entries, self.task, self._rows, jobs)
+            found = allot(self.plan, self.entries, len(self.baselines), self.task, self._rows, jobs)
             known, runs = found.seconds, len(self.entries) * (self.plan.trials + self.plan.seeds)
             models = ", ".join(sized.entry.name for sized in self.entries)
             progress.say(

@@ -31,6 +31,14 @@ def recorded(entry: Json) -> Sample:
     return _sample(entry, entry.get("tuning_variance") or 0.0, len(tried))
 
 
+def beside(runs: Sequence[Json], name: str, fixed: bool) -> Sample | None:
+    """A score shown beside the metric, with its pieces; None if they are not known for every run."""
+    known = [(facts.dig(run, "scores", name), facts.dig(run, "score_pieces", name)) for run in runs]
+    if not known or any(score is None or not pieces for score, pieces in known):
+        return None
+    return Sample.of([_centred(pieces, score) for score, pieces in known], fixed=fixed)
+
+
 def verdicts(
     found: Mapping[str, Sample], higher_is_better: bool, level: float, margin: Margin, bounds: Bounds
 ) -> dict[str, Verdict]:

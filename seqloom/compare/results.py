@@ -13,10 +13,12 @@ from seqloom.compare.busy import slowdown
 from seqloom.compare.looks import CONFIDENCE, Look
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
+from seqloom.core.score import Score
 from seqloom.core.task import AnyTask
 from seqloom.lab import statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
+from seqloom.lab.recall import CHANCE, over_seeds
 from seqloom.lab.rules import Margin
 from seqloom.lab.tuning import tuning
 
@@ -34,7 +36,7 @@ class Found:
     runs: dict[str, list[Result]] = field(default_factory=dict)
     closed: list[Sized] = field(default_factory=list)  # fitted by counting or in closed form
     fitted: dict[str, tuple[Job, Result]] = field(default_factory=dict)  # of these
-    probes: dict[str, Result] = field(default_factory=dict)
+    probes: dict[str, Json] = field(default_factory=dict)  # what each architecture recalled, over seeds
     measured: Json = field(default_factory=dict)
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: Json = field(default_factory=dict)
@@ -45,10 +47,13 @@ class Found:
         """Scores shown in addition to the metric."""
         return _shown(self.task)
 
-    def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probe: Result) -> None:
+    def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probes: list[Result]) -> None:
         name = sized.entry.name
         self.entries.append(sized)
-        self.search[name], self.jobs[name], self.runs[name], self.probes[name] = trials, jobs, runs, probe
+        self.search[name], self.jobs[name], self.runs[name] = trials, jobs, runs
+        done = [probe for probe in probes if probe["state"] == "done" and probe["recall"]]
+        about = {"chance": CHANCE, "steps": done[0]["steps"], "seeds": len(done)} if done else {}
+        self.probes[name] = over_seeds([probe["recall"] for probe in done]) | about if done else {}
 
 
 def _shown(task: AnyTask) -> list[str]:
@@ -118,12 +123,12 @@ def _entry(found: Found, sized: Sized) -> Json:
     entry = _member(found, sized, list(zip(found.seeds, found.jobs[name], found.runs[name], strict=True))) | {
         "flops_per_token": sized.flops_per_token,
         "tuned": _tuned(sized, trials) if trials else {},
-        "search": [{k: v for k, v in trial.items() if k != "curve"} for trial in trials],
+        "search": [{k: v for k, v in trial.items() if k not in ("curve", "seconds")} for trial in trials],
         "tuning": _tuning(found, sized),
     }
     if found.ladder:
         entry["ladder"] = found.ladder["entries"].get(name)
-    return entry | (_summary(found, name, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
+    return entry | (_summary(found, sized, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
 
 
 def _closed(found: Found, sized: Sized) -> Json:
@@ -131,7 +136,7 @@ def _closed(found: Found, sized: Sized) -> Json:
     name = sized.entry.name
     job, result = found.fitted[name]
     entry = _member(found, sized, [(found.seeds[0], job, result)]) | {"fixed": True, "search": []}
-    return entry | (_summary(found, name, entry["runs"], [result]) if entry["state"] == "done" else {})
+    return entry | (_summary(found, sized, entry["runs"], [result]) if entry["state"] == "done" else {})
 
 
 def _member(found: Found, sized: Sized, runs: Sequence[tuple[int, Job, Result]]) -> Json:
@@ -152,14 +157,17 @@ def _member(found: Found, sized: Sized, runs: Sequence[tuple[int, Job, Result]])
     }
 
 
-def _summary(found: Found, name: str, runs: Sequence[Json], results: Sequence[Result]) -> Json:
+def _summary(found: Found, sized: Sized, runs: Sequence[Json], results: Sequence[Result]) -> Json:
     """The fields of an entry whose runs have all finished."""
+    name = sized.entry.name
     tests = [test for result in results if (test := _test(result))]
     peaks = [run["peak_bytes"] for run in runs if run["peak_bytes"]]
     measured = found.measured.get(name, {})
-    probe = found.probes.get(name, {})
+    probe, saved = found.probes.get(name, {}), results[0]["summary"]
     return {
-        "scores": {shown: _mean([run["scores"][shown] for run in runs]) for shown in found.shown},
+        "stored": None if sized.parameters[0] else saved.get("stored"),
+        "bytes": saved.get("bytes"),
+        "scores": {score.name: _beside(runs, score, sized.counts) for score in found.task.scores if score.compared},
         "cost": {
             "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
             "seconds": fmean(run["seconds"] for run in runs),
@@ -185,10 +193,13 @@ def _summary(found: Found, name: str, runs: Sequence[Json], results: Sequence[Re
     }
 
 
-def _mean(values: Sequence[float | None]) -> Json | None:
-    """Mean over seeds; None if a seed has no such score."""
-    known = [value for value in values if value is not None]
-    return asdict(statistics.interval(known, CONFIDENCE)) if len(known) == len(values) else None
+def _beside(runs: Sequence[Json], score: Score, fixed: bool) -> Json | None:
+    """Mean over seeds, with an interval over seeds and, where its pieces are known, over the test data; None if a seed
+    has no such score."""
+    if sample := judging.beside(runs, score.name, fixed):
+        return asdict(statistics.score_interval(sample, CONFIDENCE, score.bounds))
+    known = [value for run in runs if (value := run["scores"][score.name]) is not None]
+    return asdict(statistics.interval(known, CONFIDENCE, score.bounds)) if len(known) == len(runs) else None
 
 
 def _forgetting(tests: Sequence[Json]) -> dict[str, list[Json]] | None:
@@ -229,6 +240,7 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
         "valid": summary["scores"]["valid"][metric],
         "scores": {shown: test.get(shown) for shown in found.shown},
         "pieces": test["pieces"],
+        "score_pieces": test.get("score_pieces") or {},
         "tokens": summary["tokens"],
         "steps": summary["steps"],
         "seconds": summary["seconds"],
@@ -289,6 +301,7 @@ def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> Json:
         "name": name,
         "score": scores.get(task.metric),
         "scores": {shown: scores.get(shown) for shown in _shown(task)},
+        "score_pieces": scores.get("score_pieces") or {},
     }
 
 

@@ -20,7 +20,9 @@ from seqloom.runs.configure import configure
 from seqloom.runs.settings import RunConfig
 
 PROBE_STEPS, PROBE_SEEDS = 240, 3  # takes seconds per architecture
-TRIALS, MEASURES, FINALS, PROBES = range(4)  # priorities of waiting jobs, lowest first
+# Priorities of waiting jobs, lowest first. What is short comes last: it fills the time of workers that have finished
+# while others still train.
+TRIALS, FINALS, MEASURES, PROBES = range(4)
 _SMALL = 0.1  # size of a short job in full runs, for estimating the remaining time
 
 
@@ -46,9 +48,9 @@ class Jobs:
         title = f"trial {number} of {self.rules.trials}"
         return job | {"title": title, "size": self.rules.trial_share, "reference": reference, "turn": [TRIALS, number]}
 
-    def final(self, sized: Sized, seed: int, place: int = 0) -> Job:
-        """A final run, scored on the test set too. The order of the entries rotates with the seed, so that it is not
-        always the same one that runs last, alone on the machine."""
+    def final(self, sized: Sized, seed: int, cost: float = 0.0) -> Job:
+        """A final run, scored on the test set too. Of the runs with the same seed the longest come first (`cost`: its
+        time relative to that of other entries), so that the last worker to finish is not left alone for long."""
         config = self.configured(sized, seed, 1.0)
         if self.rules.ladder and not sized.counts:
             config = rungs.trunk(config)
@@ -56,7 +58,7 @@ class Jobs:
         if sized.counts:
             return job | {"title": "fitting", "size": 0.0, "turn": [TRIALS]}
         round_ = self.seeds.index(seed)
-        turn = [FINALS, round_, (place - round_) % self.entries]
+        turn = [FINALS, round_, -cost]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
     def rung(self, sized: Sized, seed: int, place: int) -> Job:
@@ -68,22 +70,25 @@ class Jobs:
         branch = {"trunk": f"seed-{seed}", "place": place}
         return job | {"title": f"seed {seed}, {name} of the budget", "size": size, "turn": turn, "branch": branch}
 
-    def probe(self, sized: Sized) -> Job:
+    def probes(self, sized: Sized) -> list[Job]:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the
         comparison solved for its size, such as the width of a feed-forward network, would be out of proportion."""
         given = merge(parse_overrides([*self.rules.overrides, *sized.entry.options])).get("model", {})
-        return {
-            "kind": "probe",
-            "entry": sized.entry.name,
-            "title": "recall probe",
-            "size": _SMALL,
-            "turn": [PROBES],
-            "folder": str(self.folder(sized, "probe")),
-            "model": given | {"name": sized.entry.model},
-            "seeds": [self.rules.seed + n for n in range(PROBE_SEEDS)],
-            "steps": PROBE_STEPS,
-            "threads": self.rules.threads,
-        }
+        return [
+            {
+                "kind": "probe",
+                "entry": sized.entry.name,
+                "title": f"recall probe {number + 1} of {PROBE_SEEDS}",
+                "size": _SMALL / PROBE_SEEDS,
+                "turn": [PROBES, number],
+                "folder": str(self.folder(sized, f"probe-{number + 1}")),
+                "model": given | {"name": sized.entry.model},
+                "seed": self.rules.seed + number,
+                "steps": PROBE_STEPS,
+                "threads": self.rules.threads,
+            }
+            for number in range(PROBE_SEEDS)
+        ]
 
     def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
         """Cost and aspects of all entries, in alternating turns in one process; about `seconds` per measurement."""

@@ -16,7 +16,7 @@ from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.job import Job
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import ByPosition, Shows
-from seqloom.lab.recall import CHANCE, RecallTask, recall
+from seqloom.lab.recall import RecallTask, recall
 from seqloom.runs.build import count_parameters
 from seqloom.runs.registry import find_config, task_config
 from seqloom.runs.run import Run, load
@@ -65,7 +65,7 @@ def _sample(run: Run, test: Any) -> dict[str, str] | None:
 
 
 def probe(job: Job) -> Json:
-    """Recall accuracy by distance, for a small version of the architecture, over a few seeds."""
+    """Recall accuracy by distance, for a small version of the architecture, with one seed."""
     torch.set_num_threads(job["threads"])
     options = dict(job["model"])
     name = options.pop("name")
@@ -73,9 +73,8 @@ def probe(job: Job) -> Json:
     with torch.device("meta"):
         kind = config.build().kind
     if kind not in RecallTask.accepts:
-        return {"recall": None, "chance": CHANCE}  # not causal: it needs a source
-    found = recall(config, job["seeds"], job["steps"], _resized)
-    return found | {"chance": CHANCE, "steps": job["steps"], "seeds": job["seeds"]}
+        return {"recall": None}  # not causal: it needs a source
+    return {"recall": recall(config, job["seed"], job["steps"], _resized), "steps": job["steps"]}
 
 
 def _resized(config: ModelConfig, task: AnyTask, target: int) -> ModelConfig:

@@ -3,13 +3,15 @@
     f f MARK item f f f QUERY f f f f QUERY f ...       the target at every QUERY is the item that followed MARK
 
 The fillers f are items too, so that only MARK tells which one to remember. Every architecture has its own shape and the
-same number of parameters, and gets the same batches and settings: those of `fit` with higher learning rates. Several
-seeds tell how much is luck. The control is a QUERY right after the item: a model that does not even answer that has not
-learned the task in the steps given, and its answers say nothing about distance.
+same number of parameters, and gets the same batches and settings: those of `fit` with higher learning rates. Training
+ends early when there is nothing left to learn. Several seeds tell how much is luck. The control is a QUERY right after
+the item: a model that does not even answer that has not learned the task in the steps given, and its answers say
+nothing about distance.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -41,20 +43,14 @@ _START = 8  # MARK is one of the first eight tokens
 _LENGTH = _START + 1 + max(DISTANCES)
 _TESTED = 256  # test rows per distance
 _FRESH = 2**62  # a step beyond any training run: its rows are held out
+_LEARNED, _RECENT = 0.015, 10  # nats per query, mean over the last batches, at which all is learned
 
 Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # match the number of parameters for a task
 
 
-def recall(model_config: ModelConfig, seeds: Sequence[int], steps: int, resize: Resize) -> Json:
-    """`recall`: [{"distance": 2, "accuracy": 0.99, "low": 0.97, "high": 1.0}, ...], mean and range over seeds, up to
-    the longest distance that the model can read; `control`: the same for the control, or None."""
-    found = [_recall_once(model_config, seed, steps, resize) for seed in seeds]
-    points = [_over_seeds(*same) for same in zip(*found, strict=True)]
-    control = next((point for point in points if point["distance"] == CONTROL), None)
-    return {"recall": [point for point in points if point is not control], "control": control}
-
-
-def _recall_once(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
+def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> list[Json]:
+    """[{"distance": 1, "accuracy": 0.99}, ...]: the control and all distances up to the longest that the model can
+    read, after at most `steps` steps."""
     task = RecallTask()
     config = model_config.model_copy(update={"dropout": 0.0})
     with torch.device("meta"):
@@ -67,7 +63,15 @@ def _recall_once(model_config: ModelConfig, seed: int, steps: int, resize: Resiz
     return found
 
 
-def _over_seeds(*points: Json) -> Json:
+def over_seeds(found: Sequence[Sequence[Json]]) -> Json:
+    """`recall`: [{"distance": 2, "accuracy": 0.99, "low": 0.97, "high": 1.0}, ...], mean and range over seeds;
+    `control`: the same for the control, or None."""
+    points = [_range(*same) for same in zip(*found, strict=True)]
+    control = next((point for point in points if point["distance"] == CONTROL), None)
+    return {"recall": [point for point in points if point is not control], "control": control}
+
+
+def _range(*points: Json) -> Json:
     values = [point["accuracy"] for point in points]
     return {"distance": points[0]["distance"], "accuracy": fmean(values), "low": min(values), "high": max(values)}
 
@@ -170,7 +174,7 @@ def _train(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> Non
     drawn = Drawn(seed, steps)
     if model.learn(task, drawn) is not None:
         return
-    optimizers = Optimizers(model, config)
+    optimizers, recent = Optimizers(model, config), deque[float](maxlen=_RECENT)
     model.train()
     for step, batch in enumerate(task.drawn(drawn)):
         piece = task.loss(model, batch)
@@ -178,6 +182,9 @@ def _train(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> Non
         nn.utils.clip_grad_norm_(optimizers.parameters, config.clip)
         optimizers.step(step / steps, step)
         optimizers.zero_grad()
+        recent.append(float(piece.loss.detach()) / max(1, piece.count))
+        if len(recent) == _RECENT and fmean(recent) < _LEARNED:
+            break
 
 
 def _as_text(batch: Batch) -> Iterator[Tensor]:

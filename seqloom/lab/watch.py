@@ -21,7 +21,8 @@ class Watch:
     def __init__(self) -> None:
         self.started, self.planned, self.done, self.kept = time.perf_counter(), 0, 0, 0  # in jobs; kept: reused
         self.amount, self.worked = 0.0, 0.0  # total and finished work, in full runs
-        self.seconds, self.trained = 0.0, 0.0  # time spent on jobs, and on training jobs
+        self.spent: dict[str, float] = {}  # seconds by kind of job
+        self.occupied = 0.0  # seconds of workers that had a job, with starting them
         self.running: dict[str, tuple[Job, float]] = {}
         self.notes: dict[str, Json] = {}
         self.jobs = 1
@@ -38,7 +39,7 @@ class Watch:
 
     def end(self, job: Job, result: Result, kept: bool) -> None:
         with self.lock:
-            self.running.pop(job["folder"], None)
+            _, began = self.running.pop(job["folder"], (job, time.perf_counter()))
             note = self.notes.setdefault(job["entry"], {"best": None})
             note["stage"] = f"{job['title']}: {result['state']}"
             scores = [point["valid"] for point in result.get("curve") or ()]
@@ -50,15 +51,28 @@ class Watch:
                 self.kept, self.amount = self.kept + 1, self.amount - job["size"]
             else:
                 self.worked += job["size"]
-                self.seconds += result["wall"]
-                self.trained += result["wall"] if job["kind"] in ("fit", "probe") else 0.0
+                self.spent[job["kind"]] = self.spent.get(job["kind"], 0.0) + result["wall"]
+                self.occupied += time.perf_counter() - began
         self.show_end(job, result, kept)
 
     def left(self) -> float | None:
         """Estimated seconds until everything is done."""
         if not self.worked:
             return None
-        return self.seconds / self.worked * max(0.0, self.amount - self.worked) / self.jobs
+        return sum(self.spent.values()) / self.worked * max(0.0, self.amount - self.worked) / self.jobs
+
+    def timing(self, wall: float) -> Json:
+        """Where the time of the workers went. `training`: all training runs, with validation and scoring; `overhead`:
+        all the rest, relative to it; unknown if stored results were reused."""
+        training, whole = self.spent.get("fit", 0.0), wall * self.jobs
+        outside = {
+            "probes": self.spent.get("probe", 0.0),
+            "measuring": self.spent.get("measure", 0.0),
+            "starting": self.occupied - sum(self.spent.values()),
+            "idle": whole - self.occupied,
+        }
+        overhead = None if self.kept or not training else whole / training - 1
+        return {"wall": wall, "training": training, "jobs": self.jobs, "overhead": overhead, "outside": outside}
 
     def say(self, text: str) -> None: ...
     def show_end(self, job: Job, result: Result, kept: bool) -> None: ...

@@ -321,11 +321,14 @@ class _Fit:
         naive = task.naive(rows["train"])
         scores = self._scores(model, task, rows, naive)
         if self.engine.main:
-            files = {"model.safetensors": save(whole), "naive.json": json.dumps(naive).encode()}
+            saved = save(whole)
+            files = {"model.safetensors": saved, "naive.json": json.dumps(naive).encode()}
             self.folder.publish_model(files | vocabulary.files())
             self.folder.write_summary(
                 {
-                    "parameters": count_parameters(model) or sum(t.numel() for t in whole.values()),
+                    "parameters": count_parameters(model),
+                    "stored": sum(t.numel() for t in whole.values()),  # a model that counts has no parameters
+                    "bytes": len(saved),
                     "seconds": round(self.progress.seconds, 3),
                     "wall_seconds": round(self.progress.wall, 3),
                     "steps": self.progress.step,

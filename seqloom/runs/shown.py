@@ -40,7 +40,14 @@ def _headline(path: str, config: RunConfig, summary: Json) -> str:
     if not summary:
         return f"{what}; not finished"
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
-    return f"{what}; {summary['parameters']:,} parameters{steps}, {summary['seconds']:.0f} s"
+    return f"{what}; {size(summary)}{steps}, {summary['seconds']:.0f} s"
+
+
+def size(summary: Json) -> str:
+    """`12,345 parameters`; of a model that counts instead of training parameters, `12,345 stored values`."""
+    if summary["parameters"] or not summary.get("stored"):
+        return f"{summary['parameters']:,} parameters"
+    return f"{summary['stored']:,} stored values"
 
 
 def _table(summary: Json, task: AnyTask) -> Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seqloom.compare.advice.contenders import Model, Race
+from seqloom.compare.advice.contenders import Race
+from seqloom.compare.advice.models import Model
 from seqloom.compare.advice.sentences import Pair, joined, listed_names, say
 from seqloom.compare.report import facts
 from seqloom.lab.power import seeds_needed

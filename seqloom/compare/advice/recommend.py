@@ -10,7 +10,8 @@ import math
 from dataclasses import asdict, dataclass, field
 
 from seqloom.compare.advice import evidence
-from seqloom.compare.advice.contenders import COSTS, Model, Race, finished
+from seqloom.compare.advice.contenders import COSTS, Race
+from seqloom.compare.advice.models import Model, finished
 from seqloom.compare.advice.sentences import Pair, in_both, joined, listed_names, say, say_by, term
 from seqloom.compare.report import facts
 from seqloom.core.errors import unknown
@@ -68,7 +69,7 @@ def recommend(
         decision = _decide(race, prefer)
         if limits != Limits() and decision.choice and not race.find(decision.choice):
             decision.reasons.append(say("unchecked", name=decision.choice))
-        decision.reasons.extend(_unbeaten(race, *found) for found in race.unbeaten())
+        decision.reasons.extend(_unbeaten(race, *found) for found in race.rivals.unbeaten_on())
         changes = _would_change(race, prefer, decision)
         use = _to_use(race, decision)
     else:
@@ -93,8 +94,7 @@ def _to_use(race: Race, decision: Decision) -> str:
     """The model that commands load from the comparison: the choice or, without one, the one with the best score."""
     if decision.choice:
         return decision.choice
-    beating = any(race.beats_baseline(model) for model in race.models)
-    return (race.models[0] if beating else race.nearest_to_baseline()).name
+    return (race.rivals.nearest() if race.rivals.unbeaten else race.models[0]).name
 
 
 def _failed(entry: Json) -> Pair:
@@ -105,19 +105,15 @@ def _failed(entry: Json) -> Pair:
 
 def _unbeaten(race: Race, name: str, baseline: Json, best: float) -> Pair:
     values = {"value": race.shared_number(baseline["value"], name), "best": race.shared_number(best, name)}
-    return say(
-        "unbeaten",
-        baseline=facts.baseline_title(race.result, baseline["name"]),
-        score=facts.score_words(race.result, name),
-        **values,
-    )
+    return say("unbeaten", baseline=race.title(baseline), score=facts.score_words(race.result, name), **values)
 
 
 def _breaches(model: Model, limits: Limits, latency_unit: str) -> list[Breach]:
     found = []
-    if limits.max_params is not None and (model.parameters or 0) > limits.max_params:
-        values = {"value": count(model.parameters), "limit": count(limits.max_params)}
-        found.append(Breach("max-params", model.parameters, say("max_params", name=model.name, **values)))
+    if limits.max_params is not None and model.size > limits.max_params:
+        values = {"value": count(model.size), "limit": count(limits.max_params)}
+        key = "max_params" if model.parameters else "max_params.stored"
+        found.append(Breach("max-params", model.size, say(key, name=model.name, **values)))
     if limits.max_latency_ms is not None:
         found += _too_slow(model, limits.max_latency_ms, latency_unit)
     if limits.streaming and not model.state:
@@ -143,7 +139,7 @@ def _unmeasured(model: Model, what: str, option: str) -> Breach:
 
 
 def _decide(race: Race, prefer: str) -> Decision:
-    if not any(race.beats_baseline(model) for model in race.models):
+    if race.rivals.unbeaten:
         return _no_better(race)
     return _by_quality(race) if prefer == "quality" else _by_cost(race, prefer, race.worthwhile())
 
@@ -151,26 +147,27 @@ def _decide(race: Race, prefer: str) -> Decision:
 def _no_better(race: Race) -> Decision:
     """Recommend the baseline itself if it is a model, or else the best one that is and beats all candidates too, or the
     best candidate if it needs no training."""
-    assert race.baseline is not None
-    best = race.nearest_to_baseline()
-    who = say("no model" if len(race.models) == len(race.everyone) else "no model that fits")
-    values = {"who": who, "name": best.name, "score": race.shared_score_words(best), **_baseline_values(race)}
+    baseline, best = race.rivals.best, race.rivals.nearest()
+    assert baseline is not None
+    who = say("no other model" if baseline.get("entry") else "no model")
+    if len(race.models) < len(race.everyone):
+        who = say("no other model that fits" if baseline.get("entry") else "no model that fits")
+    values = {"who": who, "name": best.name, "score": race.shared_score_words(best), **_baseline_values(race, baseline)}
     reasons = [say("no better", **values)]
-    if race.baseline.get("model") or not (usable := race.usable_baseline()):
-        if command := facts.dig(race.result, "protocol", "fit", race.baseline["name"]):
-            reasons.append(say("fit baseline", baseline=_baseline_values(race)["baseline"], command=command))
-        name = race.baseline.get("model")
-        among = _not_told(race, name, race.baseline["value"])
-        return Decision(name or (best.name if best.fixed else None), reasons, among)
-    title = facts.baseline_title(race.result, usable["name"])
-    reasons.append(say("usable baseline", baseline=title, value=race.shared_number(usable["value"])))
-    return Decision(usable["model"], reasons, _not_told(race, usable["model"], usable["value"]))
+    if baseline.get("model") or not (usable := race.rivals.usable()):
+        if command := facts.dig(race.result, "protocol", "fit", baseline["name"]):
+            reasons.append(say("fit baseline", baseline=race.title(baseline), command=command))
+        name = baseline.get("model")
+        reasons += evidence.budget(race) if baseline.get("entry") else []
+        return Decision(name or (best.name if best.fixed else None), reasons, _not_told(race, name, baseline))
+    reasons.append(say("usable baseline", baseline=race.title(usable), value=race.shared_number(usable["value"])))
+    return Decision(usable["model"], reasons, _not_told(race, usable["model"], usable))
 
 
-def _not_told(race: Race, name: str | None, value: float) -> list[str]:
+def _not_told(race: Race, name: str | None, baseline: Json) -> list[str]:
     """A baseline that is chosen, and the models that might be better."""
-    others = [model.name for model in race.models if not race.told_from(model, value)]
-    return [name, *others] if name and others else []
+    others = [model for model in race.models if model.name != name and not race.rivals.told(model, baseline)]
+    return [name, *(model.name for model in others)] if name and others else []
 
 
 def _by_quality(race: Race) -> Decision:
@@ -213,12 +210,18 @@ def _by_cost(race: Race, kind: str, models: list[Model]) -> Decision:
     near = race.near(kind, models)
     chosen = near[0]
     reasons = [_lead(race, kind, chosen, next((model for model in ordered if model not in near), None))]
-    if len(near) > 1:
-        values = joined((race.cost(kind, model, brief=True) for model in near), ", ", "、")
-        names = listed_names([model.name for model in near])
-        reasons = [say("near", names=names, what=term("what", kind), values=values, name=chosen.name)]
+    if kind == "memory" and len(alike := race.alike(models)) > len(near):
+        peak = scaled(chosen.peak, "B")
+        reasons = [say("near by peak", name=chosen.name, peak=peak, **_listed_costs(race, kind, alike))]
+    elif len(near) > 1:
+        reasons = [say("near", what=term("what", kind), name=chosen.name, **_listed_costs(race, kind, near))]
     below = [_not_worthwhile(race, model) for model in race.models if model not in models]
     return Decision(chosen.name, [*reasons, _given_up(race, chosen), *_costs_and_baseline(race, chosen), *below])
+
+
+def _listed_costs(race: Race, kind: str, models: list[Model]) -> Json:
+    values = joined((race.cost(kind, model, brief=True) for model in models), ", ", "、")
+    return {"names": listed_names([model.name for model in models]), "values": values}
 
 
 def _lead(race: Race, kind: str, chosen: Model, second: Model | None) -> Pair:
@@ -241,42 +244,37 @@ def _given_up(race: Race, chosen: Model) -> Pair:
 
 def _costs_and_baseline(race: Race, chosen: Model) -> list[Pair]:
     found = [say("costs", costs=joined(costs))] if (costs := race.costs(chosen)) else []
-    if race.baseline is None:
+    baseline = race.rivals.of(chosen)
+    if baseline is None:
         return found
-    key = "beats" if race.told_from(chosen, race.baseline["value"]) else "beats perhaps"
-    if race.shared_score(chosen).get("low") is None:
+    values = _baseline_values(race, baseline)
+    if not race.rivals.holds_against(chosen):  # best by the metric, but not by the score compared with the baselines
+        return [*found, say("beaten by baseline", mine=race.shared_score_words(chosen), **values)]
+    key = "beats" if race.rivals.told(chosen, baseline) else "beats perhaps"
+    if lead := race.lead(chosen, baseline):
+        return [*found, say(f"{key}.paired", lead=lead, **values)]
+    if race.rivals.score(chosen).get("low") is None:
         key = "beats once"
-    if not race.beats_baseline(chosen):  # best by the metric, but not by the score compared with the baselines
-        return [*found, say("beaten by baseline", mine=race.shared_score_words(chosen), **_baseline_values(race))]
-    return [*found, say(key, **_baseline_values(race))]
+    return [*found, say(key, **values)]
 
 
-def _baseline_values(race: Race) -> Json:
-    assert race.baseline is not None
-    return {
-        "baseline": facts.baseline_title(race.result, race.baseline["name"]),
-        "value": race.shared_number(race.baseline["value"]),
-    }
+def _baseline_values(race: Race, baseline: Json) -> Json:
+    return {"baseline": race.title(baseline), "value": race.shared_number(baseline["value"])}
 
 
 def _not_worthwhile(race: Race, model: Model) -> Pair:
-    if race.baseline is None or race.beats_baseline(model):
-        better = next(each for each in race.models if each.fixed and race.beats_baseline(each))
+    baseline = race.rivals.best
+    if baseline is None or race.rivals.holds_against(model):
+        better = next(each for each in race.models if each.fixed and race.rivals.holds_against(each))
         values = {"value": race.number(model.score["mean"]), "better": race.number(better.score["mean"])}
         return say("below fixed", name=model.name, other=better.name, **values)
-    mine, other = race.shared_number(race.shared_score(model)["mean"]), race.shared_number(race.baseline["value"])
-    return say(
-        "below baseline",
-        name=model.name,
-        baseline=facts.baseline_title(race.result, race.baseline["name"]),
-        value=mine,
-        other=other,
-    )
+    mine, other = race.shared_number(race.rivals.score(model)["mean"]), race.shared_number(baseline["value"])
+    return say("below baseline", name=model.name, baseline=race.title(baseline), value=mine, other=other)
 
 
 def _would_change(race: Race, prefer: str, decision: Decision) -> list[Pair]:
     found = []
-    if not any(race.beats_baseline(model) for model in race.models):
+    if race.rivals.unbeaten:
         found.append(say("more budget"))
     else:
         found += evidence.more_training(race, race.find(decision.choice))

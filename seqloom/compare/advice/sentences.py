@@ -110,6 +110,12 @@ SENTENCES: dict[str, Pair] = {
         "{names} are within 5 % of each other in {what} ({values}); none of them has a better mean score than {name}.",
         "{names} 的{what}相差不超过 5 %（{values}）；其中没有平均分数优于 {name} 的。",
     ),
+    "near by peak": (
+        "{names} are within 5 % of each other in state size ({values}); of these, {name} needs the least memory in "
+        "training, or is within 5 % of it: {peak}.",
+        "{names} 的状态大小相差不超过 5 %（{values}）；其中 {name} 训练时所需内存最少，或与最少者相差不超过 5 %："
+        "{peak}。",
+    ),
     "also best": ("No alternative has a better score: {score}.", "其他可选模型的分数都不优于它：{score}。"),
     "gives up": (
         "Its score is worse than that of {best}, the best alternative: {score}, {behind}.",
@@ -143,6 +149,14 @@ SENTENCES: dict[str, Pair] = {
         "It is not certain that it beats the best baseline, {baseline} ({value}): that score lies within its "
         "confidence interval.",
         "尚不能确定它胜过最好的基线“{baseline}”（{value}）：该分数落在它的置信区间之内。",
+    ),
+    "beats.paired": (
+        "It beats the best baseline, {baseline} ({value}): it is {lead}.",
+        "它胜过最好的基线“{baseline}”（{value}）：{lead}。",
+    ),
+    "beats perhaps.paired": (
+        "It is not certain that it beats the best baseline, {baseline} ({value}): it is {lead}.",
+        "尚不能确定它胜过最好的基线“{baseline}”（{value}）：{lead}。",
     ),
     "no better": (
         "{who} beats the baseline {baseline}, which scores {value}; the best is {name}: {score}.",
@@ -183,6 +197,10 @@ SENTENCES: dict[str, Pair] = {
     "max_params": (
         "{name} is excluded: {value} parameters, above the limit of {limit}.",
         "{name} 已排除：参数量 {value}，超过上限 {limit}。",
+    ),
+    "max_params.stored": (
+        "{name} is excluded: {value} stored values, above the limit of {limit}.",
+        "{name} 已排除：存储 {value} 个数值，超过上限 {limit}。",
     ),
     "max_latency_ms": (
         "{name} is excluded: {value} ms per token at context length {context}, above the limit of {limit} ms.",
@@ -257,7 +275,12 @@ SENTENCES: dict[str, Pair] = {
     ),
     "behind without interval": ("{value} behind", "落后 {value}"),
     "name behind": ("{name} is {behind}", "{name} {behind}"),
+    "better by": (
+        "better by {gap} ({share} CI {low} to {high}, on the same test segments)",
+        "好 {gap}（{share} 置信区间 {low} 至 {high}，按相同的测试片段比较）",
+    ),
     "parameters": ("{value} parameters", "参数量 {value}"),
+    "stored": ("{value} stored values", "存储数值 {value} 个"),
     "latency": ("{value} ms", "{value} 毫秒"),
     "memory": ("{value}", "{value}"),
     "training": ("{value} tokens/s", "{value} 词元/秒"),
@@ -284,6 +307,8 @@ SENTENCES: dict[str, Pair] = {
     "no option": ("no --{option}", "不加 --{option}"),
     "and": (" and ", "并"),
     "no model": ("No model", "没有模型"),
+    "no other model": ("No other model", "没有其他模型"),
+    "no other model that fits": ("No other model that meets the constraints", "满足约束条件的其他模型都未"),
     "no model that fits": ("No model that meets the constraints", "满足约束条件的模型都未"),
     "what.quality": ("quality", "质量"),
     "what.latency": ("latency", "延迟"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, details, facts, ladder, tuning
+from seqloom.compare.report import charts, details, facts, ladder, recipes, tuning
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.compare.report.showing import showing
 from seqloom.compare.report.words import speaker
@@ -27,7 +27,7 @@ def document(result: Result, language: str) -> Document:
         "learning": [charts.learning(result, say)],
         "quality and cost": [charts.quality_and_cost(result, say)],
         "cost": [charts.cost(result, say)],
-        "recipes": recipes(result, say),
+        "recipes": recipes.section(result, say),
         "search": tuning.section(result, say),
         "aspects": details.aspects(result, say),
         "samples": details.samples(result, say),
@@ -103,6 +103,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     if not facts.scored(result):
         blocks.append(Text(say("nothing finished"), "lead"))
     blocks.append(main_table(result, say))
+    if any(facts.size(entry)[1] for _, entry in facts.scored(result)):
+        blocks.append(Text(say("stored remark"), "muted"))
     if busy := details.busy(result, say):
         blocks.append(Text(busy))
     if protocol.get("scored"):
@@ -126,7 +128,8 @@ def main_table(result: Result, say: Speaker) -> Table:
             Column(say.pick(facts.score_title(result, name)), say("higher" if facts.shown(result)[name] else "lower"))
             for name in facts.beside(result)
         ),
-        Column(say("parameters"), say("backbone")),
+        Column(say("size"), say("size small")),
+        Column(say("on disk")),
         Column(say("FLOPs per token"), say("forward")),
         Column(say("training speed"), say("tokens per second")),
         Column(say("peak memory")),
@@ -139,36 +142,6 @@ def main_table(result: Result, say: Speaker) -> Table:
         name = Cell(str(row["name"]), say("baseline"), "failed")
         rows.append(Row([name, Cell(str(row["error"]), span=len(columns) - 1)], "failed"))
     return Table(f"{charts.score_title(result, say)}{say('semicolon')}{direction}", columns, rows)
-
-
-def recipes(result: Result, say: Speaker) -> list[Block | None]:
-    """The table of entries by recipes, and which of the two affects the score more."""
-    names, table = facts.recipes(result)
-    if len(names) < 2:
-        return []
-    numbers = {str(entry.get("name")): number for number, entry in facts.entries(result)}
-    places = formats.places(score for row in table.values() for score in row.values())
-    best = max if facts.higher_is_better(result) else min
-    rows = []
-    for entry, scores in table.items():
-        top = best(scores.values())
-        cells = [
-            Cell(formats.fixed(scores.get(name), places), mark="top" if scores.get(name) == top else "")
-            for name in names
-        ]
-        gap = Cell(formats.fixed(facts.spread(scores), places))
-        rows.append(Row([Cell(entry, entry=numbers.get(entry)), *cells, gap]))
-    columns = [Column(say("model"), number=False), *map(Column, names), Column(say("spread"))]
-    blocks: list[Block | None] = [Table(say("recipe caption"), columns, rows)]
-    found = facts.spreads(result)
-    if found:
-        within, between = found
-        more = "both count" if between <= 1.25 * within <= 1.25**2 * between else (
-            "recipe counts more" if within > between else "architecture counts more"
-        )  # fmt: skip
-        sentence = say("spreads", within=formats.fixed(within, places), between=formats.fixed(between, places))
-        blocks.insert(0, Text(f"{sentence}{'' if say.language == 'zh' else ' '}{say(more)}", "lead"))
-    return blocks
 
 
 def score_cell(entry: Entry, places: int, say: Speaker) -> Cell:
@@ -188,7 +161,7 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
     given = formats.plain(entry.get("given") or {}) or (say("fitted") if entry.get("fixed") else "")
     name = Cell(str(entry.get("name")), given, verdict, number, facts.rank(position, entry))
     if facts.mean(entry) is None:
-        span = 7 + len(facts.beside(result))
+        span = 8 + len(facts.beside(result))
         return Row([name, Cell(str(entry.get("error") or say("no reason")), span=span)], "failed")
     against = entry.get("against_best") or {}
     gap = Cell(formats.fixed(against.get("difference"), places, sign=True), _reach(against, places))
@@ -203,7 +176,8 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
                 Cell(formats.fixed(facts.dig(entry, "scores", key, "mean"), decimals))
                 for key, decimals in beside.items()
             ),
-            Cell(formats.count(entry.get("parameters")), formats.count(entry.get("backbone_parameters"))),
+            _size(entry, say),
+            Cell(formats.scaled(entry.get("bytes"), "B")),
             Cell(formats.scaled(entry.get("flops_per_token"))),
             Cell(formats.count(facts.dig(entry, "cost", "tokens_per_second"))),
             Cell(formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B")),
@@ -211,6 +185,11 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
         ],
         "chosen" if chosen else "",
     )
+
+
+def _size(entry: Entry, say: Speaker) -> Cell:
+    size, stored = facts.size(entry)
+    return Cell(formats.count(size), say("stored") if stored else formats.count(entry.get("backbone_parameters")))
 
 
 def _reach(against: Json, places: int) -> str:
@@ -228,4 +207,4 @@ def _baseline(result: Result, row: Json, say: Speaker, places: int) -> Row:
         Cell(""),
         *(Cell(formats.fixed(facts.dig(row, "scores", k), n)) for k, n in facts.beside(result).items()),
     ]
-    return Row([*cells, *[Cell("")] * 5], "muted")
+    return Row([*cells, *[Cell("")] * 6], "muted")

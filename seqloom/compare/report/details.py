@@ -165,9 +165,12 @@ def _dependency(entry: Entry, say: Speaker) -> Cell:
 
 
 def _size(entry: Entry, say: Speaker) -> Cell:
-    work = formats.scaled(entry.get("flops_per_token"))
-    text = say("count of parameters", count=formats.count(entry.get("parameters")))
-    return Cell(text, say("work", work=work))
+    size, stored = facts.size(entry)
+    if size is None:
+        return Cell(formats.NONE)
+    text = say("count of stored" if stored else "count of parameters", count=formats.count(size))
+    work = entry.get("flops_per_token")
+    return Cell(text, say("work", work=formats.scaled(work)) if work else "")
 
 
 def _training(entry: Entry, say: Speaker) -> Cell:
@@ -239,9 +242,22 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("time taken"), say("time value", wall=formats.duration(time["wall"]),
                                 training=formats.duration(time.get("training")), jobs=formats.count(time.get("jobs")))
          if time.get("wall") else ""),
-        (say("overhead"), formats.percent(time.get("overhead"))),
+        (say("overhead"), _outside(time, say)),
         (say("versions"), ", ".join(f"{name} {version}" for name, version in (p.get("versions") or {}).items())),
     ]  # fmt: skip
+
+
+def _outside(time: Json, say: Speaker) -> str:
+    """The time of the workers outside of training runs, by what it was spent on."""
+    if time.get("overhead") is None:
+        return ""
+    parts = [
+        say(f"outside.{name}", time=formats.duration(seconds))
+        for name, seconds in (time.get("outside") or {}).items()
+        if seconds >= 0.5
+    ]
+    share = say("overhead value", share=formats.percent(time["overhead"]))
+    return say("semicolon").join([share, say("comma").join(parts)]) if parts else share
 
 
 def _models_table(result: Result, say: Speaker) -> Table | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from seqloom.core.rows import Json
@@ -75,6 +75,12 @@ def decimals(result: Result) -> int:
 
 def runs(entry: Entry) -> list[Json]:
     return [run for run in listed(entry, "runs") if run.get("state") == "done"]
+
+
+def size(entry: Entry) -> tuple[int | None, bool]:
+    """Parameters; of a model that has none, the values that it stores (counts, weights, keys), and True."""
+    found = entry.get("parameters") or entry.get("stored")
+    return found, not entry.get("parameters") and bool(found)
 
 
 def training_seconds(entry: Entry) -> float | None:
@@ -313,29 +319,6 @@ def front(points: dict[int, tuple[float, float]], higher: bool) -> list[int]:
         if not kept or (score > points[kept[-1]][1] if higher else score < points[kept[-1]][1]):
             kept.append(number)
     return kept
-
-
-def recipes(result: Result) -> tuple[list[str], dict[str, dict[str, float]]]:
-    """The recipes, and the best validation score of each entry with each recipe."""
-    table: dict[str, dict[str, float]] = {}
-    for row in listed(result, "recipe_table"):
-        if row.get("score") is not None:
-            table.setdefault(str(row["entry"]), {})[str(row["recipe"])] = row["score"]
-    return sorted({recipe for row in table.values() for recipe in row}), table
-
-
-def spread(scores: dict[str, float]) -> float | None:
-    return max(scores.values()) - min(scores.values()) if len(scores) > 1 else None
-
-
-def spreads(result: Result) -> tuple[float, float] | None:
-    """Range over recipes within an architecture (median), and range over architectures at their best recipe."""
-    _, table = recipes(result)
-    within = [found for row in table.values() if (found := spread(row)) is not None]
-    if not within or len(table) < 2:
-        return None
-    best = [max(row.values()) if higher_is_better(result) else min(row.values()) for row in table.values()]
-    return median(within), max(best) - min(best)
 
 
 def chosen_trial(entry: Entry, higher: bool) -> int | None:

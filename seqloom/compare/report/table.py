@@ -59,8 +59,11 @@ def recommendation(result: Result, width: int = 80) -> list[str]:
 
 def notes(result: Result, width: int = 80) -> list[str]:
     """What to know about the figures, with an empty line before it."""
-    busy = details.busy(result, speaker("en"))
-    return ["", *textwrap.wrap(busy, width)] if busy else []
+    say = speaker("en")
+    stored = any(facts.size(entry)[1] for _, entry in facts.scored(result))
+    found = [say("stored note") if stored else "", details.busy(result, say)]
+    wrapped = [line for text in found if text for line in textwrap.wrap(text, width)]
+    return ["", *wrapped] if wrapped else []
 
 
 def use(result: Result) -> list[str]:
@@ -76,7 +79,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
     score, against = entry["score"], entry.get("against_best") or {}
     half = [abs(score[side] - score["mean"]) for side in ("low", "high") if score.get(side) is not None]
     shown = formats.fixed(score["mean"], places) + (f" ±{formats.fixed(max(half), places)}" if half else "")
-    worse = verdict != "best"
+    worse, (size, stored) = verdict != "best", facts.size(entry)
     return {
         "": facts.rank(position, entry),
         "model": name,
@@ -84,7 +87,7 @@ def _row(position: int, entry: Entry, places: int, context: int | None) -> dict[
         "to best": formats.fixed(against.get("difference"), places, sign=True) if worse else "",
         "p": formats.chance(against.get("p")).removeprefix("p ").removeprefix("= ") if worse else "",
         "verdict": speaker("en").term("verdict", verdict),
-        "params": formats.scaled(entry.get("parameters")),
+        "size": f"{formats.scaled(size)}{' *' if stored else ''}" if size else "",
         "tokens/s": formats.count(facts.dig(entry, "cost", "tokens_per_second")),
         "latency": facts.latency(entry, context),
         "memory": formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B"),
@@ -113,9 +116,7 @@ def _name(score: str) -> str:
 
 
 def _empty() -> dict[str, str]:
-    return dict.fromkeys(
-        ("", "model", "score", "to best", "p", "verdict", "params", "tokens/s", "latency", "memory"), ""
-    )
+    return dict.fromkeys(("", "model", "score", "to best", "p", "verdict", "size", "tokens/s", "latency", "memory"), "")
 
 
 def _failure(entry: Entry, width: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from seqloom.compare.report.aspects_words import ASPECTS
 from seqloom.compare.report.ladder_words import LADDER
 from seqloom.compare.report.showing_words import SHOWING
 from seqloom.compare.report.tuning_words import TUNING
@@ -55,7 +56,19 @@ _OWN: dict[str, tuple[str, str]] = {
     "all together": ("{share} for all together", "整体 {share}"),
     "fitted": ("fitted, no training", "直接拟合，无需训练"),
     "parameters": ("Parameters", "参数量"),
-    "backbone": ("backbone", "主干"),
+    "size": ("Size", "规模"),
+    "size small": ("parameters, backbone", "参数量，主干"),
+    "stored": ("stored values", "存储数值"),
+    "stored remark": (
+        "“Stored values”: a model that counts or remembers has no parameters; its size is that of all that it stores, "
+        "such as counts, weights and keys.",
+        "“存储数值”：靠计数或记忆的模型没有参数，其规模为所存储的全部数值，如计数、权重和键。",
+    ),
+    "stored note": (
+        "size: parameters; *: stored values of a model that has none",
+        "规模：参数量；*：没有参数的模型所存储的数值",
+    ),
+    "on disk": ("On disk", "磁盘占用"),
     "FLOPs per token": ("FLOPs per token", "每词元 FLOPs"),
     "forward": ("forward", "前向"),
     "training speed": ("Training speed", "训练速度"),
@@ -201,63 +214,6 @@ _OWN: dict[str, tuple[str, str]] = {
         "在本次比较中，架构的影响大于训练配方。",
     ),
     "both count": ("In this comparison, both matter about equally.", "在本次比较中，两者的影响相当。"),
-    # aspects besides the score
-    "aspect": ("Aspect", "方面"),
-    "aspects caption": ("Aspects, side by side", "各方面对照"),
-    "aspect structure": ("Structure", "结构"),
-    "aspect structure small": ("size of the state", "状态大小"),
-    "aspect length": ("Sequence length", "序列长度"),
-    "aspect length small": ("loss at and beyond the training length", "训练长度处及超出后的损失"),
-    "aspect length small.source": ("output accuracy by source length", "各源文本长度下的输出准确率"),
-    "aspect dependency": ("Dependency", "依赖距离"),
-    "aspect dependency small": ("longest distance recalled", "可回忆的最远距离"),
-    "aspect size": ("Size", "规模"),
-    "aspect size small": ("parameters, compute per token", "参数量与每词元计算量"),
-    "aspect training": ("Training and parallelism", "训练与并行"),
-    "aspect training small": ("speed on short and long sequences", "短序列与长序列上的速度"),
-    "aspect interpretability": ("Interpretability", "可解释性"),
-    "aspect interpretability small": ("internal tensors that can be recorded", "可记录的内部张量"),
-    "aspect transfer": ("Transfer", "迁移"),
-    "aspect transfer small": ("score without and with pre-training", "无预训练与有预训练的分数"),
-    "state constant": ("{bytes}, constant", "{bytes}，恒定"),
-    "state grows": ("{first} to {last}, growing", "{first} 至 {last}，随上下文增长"),
-    "loss at": ("{loss} at {length}", "位置 {length}：{loss}"),
-    "loss beyond": ("{loss} at {first}–{last}", "位置 {first}–{last}：{loss}"),
-    "right at": ("{share} correct at {first}–{last}", "长度 {first}–{last}：{share} 正确"),
-    "reaches": ("{distance} tokens", "{distance} 个词元"),
-    "reaches the end": ("{distance} tokens, the longest tested", "{distance} 个词元（所测最长距离）"),
-    "reaches nothing": ("none of the tested distances", "所测距离均未达到"),
-    "recalled by": ("recall there {low} to {high} over seeds", "各随机种子在该距离的回忆准确率 {low} 至 {high}"),
-    "not learned": (
-        "not learned in the {steps} steps given, so nothing can be said",
-        "在给定的 {steps} 步内未学会，无法判断",
-    ),
-    "count of parameters": ("{count} parameters", "{count} 个参数"),
-    "work": ("{work} FLOPs per token", "每词元 {work} FLOPs"),
-    "speed at": ("{speed} tokens/s at {length}", "长度 {length}：{speed} 词元/秒"),
-    "taps": ("named tensors: {count}", "具名张量：{count} 个"),
-    "transfer": (
-        "not measured; for understanding tasks, --pretrain TEXT measures it",
-        "未测量；理解类任务可用 --pretrain 指定预训练文本来测量",
-    ),
-    "transfer gain": ("{before} → {after} with {examples} examples", "{examples} 条标注样本：{before} → {after}"),
-    "transfer chart": ("With and without pre-training", "有无预训练的对照"),
-    "with pre-training": ("with pre-training", "有预训练"),
-    "without pre-training": ("from scratch", "从头训练"),
-    "labelled examples": ("Labelled examples", "标注样本数"),
-    "gain": ("Gain", "提升"),
-    "transfer remark": (
-        "Filled: initialised from an encoder pre-trained on raw text. Hollow: trained from scratch on the same rows, "
-        "with the same settings and budget. Pre-training: {taught}.",
-        "实心：用在原始文本上预训练的编码器初始化。空心：从头训练，样本、设置与预算相同。预训练：{taught}。",
-    ),
-    "reach remark": (
-        "Dependency: the longest distance at which recall accuracy is above the midpoint between chance and 1, for a "
-        "small model of each kind in its own shape, trained briefly on a synthetic task (mean over seeds). It is not "
-        "learned if the model fails even at distance 1.",
-        "依赖距离：回忆准确率高于随机水平与 1 的中点的最远距离。用各架构自身形状的小模型在合成任务上短暂训练后测得，"
-        "取各随机种子的均值；若连距离 1 都答不对，则视为未学会。",
-    ),
     # samples
     "samples remark": (
         "The continuation of the same input by each model, not cherry-picked.",
@@ -289,7 +245,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "task": ("Task", "任务"),
     "metric": ("Metric", "指标"),
     "scored": ("Scoring", "评分方式"),
-    "size": ("Size", "规模"),
     "size all": ("{count} parameters in total", "共 {count} 个参数"),
     "size backbone": (
         "{count} parameters, excluding embeddings and output head",
@@ -326,14 +281,15 @@ _OWN: dict[str, tuple[str, str]] = {
     "started": ("Started", "开始时间"),
     "time taken": ("Time", "用时"),
     "time value": (
-        "{wall} elapsed; {training} in training runs (with validation and scoring) and recall probes, parallel jobs: "
-        "{jobs}",
-        "实际用时 {wall}；各次训练（含验证与评分）和回忆测试合计 {training}，并行任务数 {jobs}",
+        "{wall} elapsed; {training} in training runs (with validation and scoring), parallel jobs: {jobs}",
+        "实际用时 {wall}；各次训练（含验证与评分）合计 {training}，并行任务数 {jobs}",
     ),
-    "overhead": (
-        "Worker time outside of runs (starting, measuring costs, waiting), relative to time in runs",
-        "工作进程在训练和测试之外的用时（启动、测量开销、等待），相对于其中的用时",
-    ),
+    "overhead": ("Worker time outside of training runs", "工作进程在训练之外的用时"),
+    "overhead value": ("{share} of the time in them", "相当于训练用时的 {share}"),
+    "outside.probes": ("recall probes {time}", "回忆测试 {time}"),
+    "outside.measuring": ("measuring costs {time}", "测量开销 {time}"),
+    "outside.starting": ("starting {time}", "启动 {time}"),
+    "outside.idle": ("waiting {time}", "等待 {time}"),
     "busy": (
         "The machine was busy with other work: a final run took up to {ratio} times its CPU time.",
         "运行期间机器还在处理其他任务：最终训练的实际用时最多达到其 CPU 时间的 {ratio} 倍。",
@@ -369,7 +325,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "whole command": ("The whole comparison", "整个比较"),
     "first run of": ("{name}, first run", "{name} 的首次训练"),
 }
-WORDS = {**_OWN, **LADDER, **SHOWING, **TUNING}
+WORDS = {**_OWN, **ASPECTS, **LADDER, **SHOWING, **TUNING}
 
 
 speaker = partial(Speaker, words=WORDS)

@@ -2,6 +2,9 @@
 
 BLEU, chrF, ROUGE and the error rate are those of sacrebleu, rouge-score and jiwer, imported on first use. A row may
 have several references, given as a list per row.
+
+The main score of each metric also comes in pieces, for paired comparisons: a corpus score such as BLEU is no mean over
+rows, but it is a function of statistics that add up over rows, so each block of rows can be left out in turn.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u30ff"
 ROUGE_TOKEN = re.compile(f"[{HAN}{KANA}]|[^\\W_{HAN}{KANA}]+")
 ROUGES = ("rouge1", "rouge2", "rougeL")
+BLOCKS = 10  # of neighbouring rows, into which the main score is divided
 
 
 def score_texts(
     predictions: Sequence[str], references: References, metric: Metric = "translation", tokenisation: str = "auto"
 ) -> Json:
-    """The scores of a metric, plus `exact` (share of rows equal to a reference), `count` and `protocol`."""
+    """The scores of a metric, plus `exact` (share of rows equal to a reference), `count`, `protocol`, and the pieces of
+    the main score (`score_pieces`, by its name)."""
     if metric not in SCORES:
         raise unknown("metric", metric, SCORES)
     if tokenisation not in TOKENISATIONS:
@@ -92,25 +97,56 @@ def _translation(predictions: Sequence[str], rows: list[list[str]], tokenisation
     }
     signature, other = str(bleu.get_signature()), str(chrf.get_signature())
     protocol = f"corpus BLEU by sacrebleu ({signature}), case-sensitive, tokens: {chosen}; chrF by sacrebleu ({other})"
-    return {**scores, "bleu_signature": signature, "protocol": protocol}
+    counted = BLEU(tokenize=chosen, effective_order=True)  # as sacrebleu wants it for single sentences: the same counts
+    found = [counted.sentence_score(text, row) for text, row in zip(predictions, rows, strict=True)]
+    parts = np.array([[*each.counts, *each.totals, each.sys_len, each.ref_len] for each in found])
+    return {**scores, "bleu_signature": signature, "protocol": protocol, **_in_pieces("bleu", parts, _bleu)}
+
+
+def _bleu(total: np.ndarray) -> float:
+    """Corpus BLEU from the n-grams that match, all n-grams, and the lengths of the outputs and references."""
+    from sacrebleu.metrics import BLEU
+
+    *counts, given, wanted = (int(value) for value in total)
+    half = len(counts) // 2
+    return float(BLEU.compute_bleu(counts[:half], counts[half:], given, wanted, smooth_method="exp").score)
 
 
 def _summary(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> Json:
-    means = _rouge(predictions, rows).mean(0)
+    each = _rouge(predictions, rows)
+    parts = np.stack((each[:, ROUGES.index("rougeL")], np.ones(len(each))), axis=1)
     protocol = (
         "ROUGE F1 x 100 by rouge-score, best reference of each row, mean over rows; tokens: lower-case words without "
         "punctuation, single characters in Chinese and Japanese; no stemming, no stop-word removal"
     )
-    return {name: float(mean) for name, mean in zip(ROUGES, means, strict=True)} | {"protocol": protocol}
+    found = {name: float(mean) for name, mean in zip(ROUGES, each.mean(0), strict=True)}
+    return found | {"protocol": protocol} | _in_pieces("rougeL", parts, lambda total: total[0] / total[1])
 
 
 def _transcription(predictions: Sequence[str], rows: list[list[str]], tokenisation: str) -> Json:
-    edits, lengths = zip(*_closest(predictions, rows), strict=True)
+    parts = np.array(_closest(predictions, rows))
+    score = _error_rate(parts.sum(0))
     protocol = (
         "error rate in percent by jiwer: substitutions, deletions and insertions per reference token; tokens are "
         "separated by spaces, case and punctuation count; of several references, the one with the fewest edits"
     )
-    return {"error_rate": 100 * sum(edits) / sum(lengths), "protocol": protocol}
+    return {"error_rate": score, "protocol": protocol, **_in_pieces("error_rate", parts, _error_rate)}
+
+
+def _error_rate(total: np.ndarray) -> float:
+    return 100 * float(total[0]) / float(total[1])
+
+
+def _in_pieces(name: str, parts: np.ndarray, score: Callable[[np.ndarray], float]) -> Json:
+    """What each block of rows contributes to a score, as pseudo-values of the jackknife (Tukey 1958): with B blocks,
+    B * score - (B - 1) * score without the block. Their mean is the score, but for bias, and their variance over blocks
+    that of the score; of a mean over rows they are the means of the blocks. `parts`: statistics that add up, by row."""
+    whole, blocks = parts.sum(0), np.array_split(parts, min(BLOCKS, len(parts)))
+    count = len(blocks)
+    if count == 1:
+        return {"score_pieces": {name: [float(score(whole))]}}
+    without = [float(score(whole - block.sum(0))) for block in blocks]
+    return {"score_pieces": {name: [count * float(score(whole)) - (count - 1) * other for other in without]}}
 
 
 SCORES: dict[str, Callable[[Sequence[str], list[list[str]], str], Json]] = {
