@@ -1,20 +1,26 @@
-"""A comparison of which only the data is given: the models that suit the task, and the time that each run may take."""
+"""A comparison of which only the data is given: the models that suit the task, its folder, and the time or the tokens
+that each run may take."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from seqloom.compare.plan import Plan
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Rows
 from seqloom.core.task import AnyTask
 from seqloom.lab import rungs
-from seqloom.lab.entries import Sized
+from seqloom.lab.entries import Sized, changed
 from seqloom.lab.rules import Budget
+from seqloom.train.engine import Engine
 from seqloom.train.loop import EVALUATIONS
+from seqloom.train.pace import estimate
 
 # A recurrent model and a Transformer for each task, and what else trains in seconds. Models that are fitted by counting
 # or in closed form (n-grams, bags of words, linear and naive forecasts) join every comparison without being named.
@@ -43,6 +49,12 @@ def default_models(task: str) -> tuple[str, ...]:
     return MODELS.get(task, OTHERS)
 
 
+def named_after(data: str) -> Path:
+    """The folder of a comparison on this data."""
+    first = data.partition(",")[0].removeprefix("sample:")
+    return Path("runs") / f"compare-{Path(first).name.partition('.')[0] or 'data'}"
+
+
 def allot(plan: Plan, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str, Rows], jobs: int) -> Allotment:
     """Divide the minutes of the plan among its runs, after a measurement of what takes time besides training."""
     trials, finals = len(entries) * plan.trials, len(entries) * plan.seeds
@@ -53,14 +65,43 @@ def allot(plan: Plan, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str
     besides += len(entries) * (_PROBE + _COSTS)
     units = trials * plan.trial_share + finals
     if plan.ladder:
-        units += finals * (rungs.cost(entries[0].config.train.decay) - 1)
-        besides += finals * len(rungs.RUNGS) * (_START + 2 * quick + brief + whole)
+        climbed = len(entries) * rungs.climbed(plan.ladder, plan.seeds)
+        validations = 2 if rungs.branched(plan.ladder) else EVALUATIONS
+        units += climbed * rungs.cost(plan.ladder, entries[0].config.train.decay)
+        besides += climbed * len(rungs.RUNGS) * (_START + validations * quick + brief + whole)
     seconds = max(_LEAST, (60 * plan.budget.amount * jobs - besides) / units)
     return Allotment(round(seconds, 1), (units * seconds + besides) / jobs)
 
 
 def per_run(seconds: float) -> Budget:
     return Budget(kind="seconds", amount=seconds)
+
+
+def tokens_within(
+    seconds: float, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str, Rows], threads: int
+) -> tuple[int, str]:
+    """The tokens that the slowest entry can train on in this time, from a few measured steps, and its name."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        paces = {sized.entry.name: _pace(sized, task, rows["train"]) for sized in entries}
+    finally:
+        torch.set_num_threads(before)
+    slowest = min(paces, key=lambda name: paces[name])
+    return _rounded(paces[slowest] * seconds), slowest
+
+
+def _pace(sized: Sized, task: AnyTask, train: Any) -> float:
+    """Training tokens per second."""
+    config = changed(sized.config.train, epochs=1.0)
+    needed = estimate(sized.model.assemble(task), task, config, Engine(config), train, None)
+    return task.epoch_tokens(train) / max(1e-9, needed.training)
+
+
+def _rounded(tokens: float) -> int:
+    """Two significant digits, rounded down."""
+    unit = 10 ** max(0, len(str(int(tokens))) - 2)
+    return max(1, int(tokens) // unit * unit)
 
 
 def _timed(task: AnyTask, model: SequenceModel, rows: Any, **how: bool) -> float:
