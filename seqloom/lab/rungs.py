@@ -3,7 +3,7 @@
 Those with less of the budget are branched off the run with all of it: the trunk is trained at a constant rate and keeps
 a checkpoint where the decay of each rung begins; a rung trains its decay only. With a decay over a fifth of the budget,
 all four runs cost 1.175 times the largest. Those with less data or of a smaller size are trained from the beginning:
-1.875 times the largest, so only the first two seeds have them.
+1.875 times the largest (smaller models somewhat more), so only the first two seeds have them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from seqloom.runs.settings import RunConfig
 
 RUNGS = (("eighth", 1 / 8), ("quarter", 1 / 4), ("half", 1 / 2))  # below the final run, ascending
 _SEEDS = 2  # that have rungs which are trained from the beginning
+_PACE = 0.75  # the time of a token goes with the size to this power, as measured on a CPU (docs/compare.md)
 _WARMING = 0.2  # largest share of the smallest rung that warm-up takes
 _LEAST_STEPS = 10  # of the smallest rung: two of them decay
 
@@ -31,8 +32,9 @@ def climbed(ladder: Ladder | None, seeds: int) -> int:
 
 
 def cost(ladder: Ladder | None, decay: float) -> float:
-    """Training of the rungs of one seed, in final runs. The cost of a token is taken to be proportional to the size."""
-    return (decay if branched(ladder) else 1.0) * sum(share for _, share in RUNGS)
+    """Training time of the rungs of one seed, in final runs."""
+    shares = [share**_PACE if ladder == "size" else share for _, share in RUNGS]
+    return sum(shares) * (decay if branched(ladder) else 1.0)
 
 
 def scheduled(sized: Sized, budget: Budget) -> Sized:

@@ -6,11 +6,11 @@ from __future__ import annotations
 LADDER: dict[str, tuple[str, str]] = {
     "ladder crosses": (
         "{ahead} is expected to pass {behind} near {at} (between {low} and {high}).",
-        "预计 {ahead} 将在约 {at} 处超过 {behind}（介于 {low} 与 {high} 之间）。",
+        "预计 {ahead} 将在约 {at}处超过 {behind}（介于 {low}与 {high}之间）。",
     ),
     "ladder passed": (
         "{ahead} passed {behind} near {at} (between {low} and {high}) and is expected to stay ahead up to {end}.",
-        "{ahead} 在约 {at} 处（介于 {low} 与 {high} 之间）超过了 {behind}，预计到 {end} 时仍然领先。",
+        "{ahead} 在约 {at}处（介于 {low}与 {high}之间）超过了 {behind}，预计到 {end}时仍然领先。",
     ),
     "ladder stays.budget": (
         "{ahead} is expected to be ahead of {behind} from the present budget up to {end}.",
@@ -26,7 +26,7 @@ LADDER: dict[str, tuple[str, str]] = {
     ),
     "ladder unclear": (
         "Whether {first} or {second} would be ahead at {end} cannot be told.",
-        "到 {end} 时 {first} 与 {second} 谁领先，无法判断。",
+        "到 {end}时 {first} 与 {second} 谁领先，无法判断。",
     ),
     "ladder reached.budget": (
         "With {times} times the budget ({end}), one run of {name} is expected to reach {middle} (between {low} and "
