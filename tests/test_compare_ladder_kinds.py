@@ -77,9 +77,7 @@ def test_models_that_need_no_training_climb_the_ladder_of_data_too(data: Compari
     full = data.result["protocol"]["data"]["train"]["tokens"]
     assert data.result["ladder"]["kind"] == "data" and data.result["ladder"]["over"] == "tokens"
     for name, ladder in ladders(data).items():
-        assert [point["at"] for point in ladder["points"]] == [
-            round(full * share) for share in (1 / 8, 1 / 4, 1 / 2, 1)
-        ]
+        assert [point["at"] for point in ladder["points"]] == [round(full / part) for part in (8, 4, 2, 1)]
         seeds = [[run["seed"] for run in point["runs"]] for point in ladder["points"]]
         assert seeds == [[1, 2]] * 3 + [[1] if name == "ngram" else [1, 2]]
     counted = [[run["tokens"] for run in point["runs"]] for point in ladders(data)["ngram"]["points"]]
@@ -194,10 +192,9 @@ def test_what_a_ladder_costs_is_said_before_training(book: Path, tmp_path: Path)
         "ladder: also 1/8, 1/4 and 1/2 of the training data with the first 2 seeds, about 1.35 times the training "
         "without it"
     )
-    assert (
-        "of the size with the first 2 seeds, about 1.46 times" in ladder(book, tmp_path / "b", ladder="size").told()[0]
-    )
-    assert "of the budget, about 1.10 times" in ladder(book, tmp_path / "c", ladder="budget").told()[0]
+    smaller, shorter = (ladder(book, tmp_path / kind, ladder=kind).told()[0] for kind in ("size", "budget"))
+    assert "of the size with the first 2 seeds, about 1.46 times" in smaller
+    assert "of the budget, about 1.10 times" in shorter
     few = ladder(book, tmp_path / "d", seeds=1).told()[0]
     assert "of the training data, about 1.29 times" in few
     assert cost("data", 0.2) == pytest.approx(0.875) and [climbed("data", n) for n in (1, 2, 10)] == [1, 2, 2]
@@ -217,14 +214,14 @@ def test_a_budget_of_less_than_an_epoch_has_no_ladder_of_data(book: Path, tmp_pa
     few = r"rnn reads 0.\d+ of the training set once, so less data would only mean a smaller budget; use at least "
     with pytest.raises(UserError, match=rf"--ladder data: with --budget tokens=3000, {few}tokens=\d+, or --ladder bu"):
         ladder(book, tmp_path / "a", budget=Budget.parse("tokens=3k"))
-    with pytest.raises(UserError, match=rf"--budget flops=7e\+08, {few}flops="):
-        ladder(book, tmp_path / "b", budget=Budget.parse("flops=7e8"), trials=0)
+    with pytest.raises(UserError, match=rf"--budget flops=4e\+08, {few}flops="):
+        ladder(book, tmp_path / "b", budget=Budget.parse("flops=4e8"), trials=0)
     timed = ladder(book, tmp_path / "c", budget=Budget.parse("seconds=0.05"), trials=0)
     assert timed.note() == "" or "would only mean a smaller budget" in timed.note()
 
 
 def test_what_cannot_have_rungs_is_refused(book: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--ladder data draws its own shares of the training set; leave data.examples"):
+    with pytest.raises(UserError, match=r"--ladder data draws its own shares of the training set; leave data\.exa"):
         ladder(book, tmp_path / "a", overrides=(*SMALL, "data.examples=0.5"))
     with pytest.raises(UserError, match=r"the smallest run is \d steps of rnn; use at least tokens="):
         ladder(book, tmp_path / "b", overrides=(*SMALL, "train.batch=32"), trials=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_a_share_of_rows_is_part_of_a_larger_one_whatever_the_numbers(tmp_path: 
     source = open_labelled(str(path))
     drawn = [{row.texts for row in draw_rows(source, amount, 5).rows()} for amount in (10, 1 / 8, 600, 1 / 4, 1 / 2)]
     assert [len(rows) for rows in drawn] == [10, 375, 600, 750, 1500]
-    assert all(less < more for less, more in zip(drawn, drawn[1:], strict=False))
+    assert all(less < more for less, more in pairwise(drawn))
 
 
 def test_a_share_of_series_is_their_latest_points_and_held_out_points_keep_their_history(tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ def test_a_share_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a whole number of rows, or a share below 1"):
         DataOptions(train="a", examples=2.5)
     assert DataOptions(train="a", examples=20.0).examples == 20 and DataOptions(train="a").examples == 0
-    with pytest.raises(UserError, match="data.examples=20: a text has no rows to draw; give a share below 1"):
+    with pytest.raises(UserError, match=r"data\.examples=20: a text has no rows to draw; give a share below 1"):
         parts("language_model", path, "data.examples=20")
     path.write_text("value\n" + "".join(f"{n % 7}\n" for n in range(90)))
-    with pytest.raises(UserError, match="data.examples=20: series are split in time, not drawn; use data.train_points"):
+    with pytest.raises(UserError, match=r"data\.examples=20: series are split in time, not drawn; use data\.train"):
         parts("forecasting", path, LINES, "data.examples=20")
