@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from seqloom.compare.comparing import compare
 from seqloom.compare.comparison import Comparison
 from seqloom.compare.defaults import allot
 from seqloom.compare.field import Field
-from seqloom.compare.ladder import LADDERS
+from seqloom.compare.ladder import LADDERS, kinds
 from seqloom.compare.plan import Plan
 from seqloom.compare.report import html, markdown
 from seqloom.core.errors import UserError
@@ -210,14 +211,19 @@ def test_minutes_are_divided_among_the_rungs_too(book: Path, tmp_path: Path) -> 
     assert 1.2 < seconds[None] / seconds["data"] < 1.6
 
 
-def test_a_budget_of_less_than_an_epoch_has_no_ladder_of_data(book: Path, tmp_path: Path) -> None:
+def test_a_budget_of_less_than_an_epoch_has_no_ladder_of_data(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few = r"rnn reads 0.\d+ of the training set once, so less data would only mean a smaller budget; use at least "
     with pytest.raises(UserError, match=rf"--ladder data: with --budget tokens=3000, {few}tokens=\d+, or --ladder bu"):
         ladder(book, tmp_path / "a", budget=Budget.parse("tokens=3k"))
     with pytest.raises(UserError, match=rf"--budget flops=4e\+08, {few}flops="):
         ladder(book, tmp_path / "b", budget=Budget.parse("flops=4e8"), trials=0)
-    timed = ladder(book, tmp_path / "c", budget=Budget.parse("seconds=0.05"), trials=0)
-    assert timed.note() == "" or "would only mean a smaller budget" in timed.note()
+    timed = ladder(book, tmp_path / "c", budget=Budget.parse("seconds=20"), trials=0)
+    for tokens in (1200, 1_000_000):  # measured, so it is said and not refused
+        monkeypatch.setattr(kinds, "tokens_within", lambda *given, tokens=tokens: (tokens, "rnn"))
+        said = timed.note()
+        assert bool(re.search(rf"ladder: with --budget seconds=20, {few}seconds=\d+", said)) == (tokens == 1200)
 
 
 def test_what_cannot_have_rungs_is_refused(book: Path, tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ LADDER: dict[str, tuple[str, str]] = {
         "fitted power laws with an offset. Bands: {share} prediction intervals for one more run of a larger model, if "
         "the curve goes on as it has begun.",
         "点：各随机种子的均值及其置信区间（较小规模的种子数：{seeds}），每个点是相应规模（误差 2 % 以内）的模型，训练词"
-        "元数相同，沿用在全部规模下调好的设置。线：拟合的带偏移幂律。色带：若曲线照此延续，模型更大时单次训练的 {share} "
-        "预测区间。",
+        "元数相同，沿用在全部规模下调好的设置。线：拟合的带偏移幂律。色带：若曲线照此延续，模型更大时单次训练的 "
+        "{share} 预测区间。",
     ),
     "ladder full.budget": ("budget of this comparison", "本次比较的预算"),
     "ladder full.data": ("training set of this comparison", "本次比较的训练集"),
