@@ -135,11 +135,11 @@ def test_what_cannot_be_branched_is_refused(book: Path, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with pytest.raises(UserError, match=r"--ladder needs train\.schedule=stable"):
         Field(plan(book, models=("rnn:train.schedule=cosine",)), folder, Silent())
-    with pytest.raises(UserError, match="an eighth of it is 2 steps of rnn; use at least tokens="):
+    with pytest.raises(UserError, match="the smallest run is 2 steps of rnn; use at least tokens="):
         Field(plan(book, budget=Budget.parse("tokens=1k")), folder, Silent())
     with pytest.raises(UserError, match="--ladder width: choose one of budget"):
         compare(data=str(book), out=tmp_path / "x", **ASKED | {"ladder": "width"})
 
 
 def test_a_ladder_costs_a_fifth_more_training() -> None:
-    assert cost(0.2) == pytest.approx(1.175)
+    assert 1 + cost("budget", 0.2) == pytest.approx(1.175)

@@ -25,9 +25,9 @@ from typing import Any
 from seqloom.compare import looks, record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
-from seqloom.compare.defaults import BUDGET, default_models
+from seqloom.compare.defaults import BUDGET, default_models, named_after
 from seqloom.compare.field import Field
-from seqloom.compare.ladder import LADDERS, Ladder
+from seqloom.compare.ladder import LADDERS
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
 from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
@@ -113,7 +113,7 @@ def compare(
         count=count, ladder=ladder,  # type: ignore[arg-type]
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
-    wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or _named_after(specs["train"]))
+    wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or named_after(specs["train"]))
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 
@@ -143,11 +143,6 @@ def _guessed(data: str, columns: Columns, encoding: str | None, watch: Watch) ->
     task, reason = found[0]
     watch.say(f"task: {task}: {reason} (--task to change)")
     return task
-
-
-def _named_after(data: str) -> Path:
-    first = data.partition(",")[0].removeprefix("sample:")
-    return Path("runs") / f"compare-{Path(first).name.partition('.')[0] or 'data'}"
 
 
 def conduct(
@@ -217,8 +212,8 @@ class _Comparing:
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch, runs: str) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
         self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models), runs)
-        self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field.entries, field.rows)
-        self.ladder = Ladder(self.jobs, field.entries) if plan.ladder else None
+        self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field)
+        self.ladder = LADDERS[plan.ladder](self.jobs, field) if plan.ladder else None
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.task.main_score.higher_is_better else min
         self.pool: Pool | None = None
@@ -244,12 +239,13 @@ class _Comparing:
 
     def work(self) -> Found:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
-        more = self.transfer.count if self.transfer else 0
-        rungs, climbing = (self.ladder.count, self.ladder.amount) if self.ladder else (0, 0.0)
-        planned = len(entries) * (plan.trials + plan.seeds + PROBE_SEEDS + more + rungs) + len(baselines) + 1
-        names = [sized.entry.name for sized in entries]
-        amount = self.jobs.amount(len(entries), more) + len(entries) * climbing
-        self.watch.plan(names, planned, amount, self.parallel)
+        others = [other for other in (self.transfer, self.ladder) if other]
+        for line in self.ladder.told() if self.ladder else ():
+            self.watch.say(line)
+        planned = len(entries) * (plan.trials + plan.seeds + PROBE_SEEDS) + len(baselines) + 1
+        planned += sum(other.count for other in others)
+        amount = self.jobs.work(len(entries)) + sum(other.amount for other in others)
+        self.watch.plan([sized.entry.name for sized in entries], planned, amount, self.parallel)
         found = Found(self.field.task, self.jobs.seeds, self.jobs.runs)
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
@@ -258,7 +254,8 @@ class _Comparing:
         measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
                                             if r["state"] == "done"])  # fmt: skip
         if self.ladder:
-            found.ladder = self.ladder.work([(c.sized, c.runs) for c in courses], self._submit, self._wait)
+            closed = [(sized, [future]) for sized, future in zip(baselines, fitted, strict=True)]
+            found.ladder = self.ladder.work([*((c.sized, c.runs) for c in courses), *closed], self._submit, self._wait)
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:

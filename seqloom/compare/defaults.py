@@ -1,10 +1,12 @@
-"""A comparison of which only the data is given: the models that suit the task, and the time that each run may take."""
+"""A comparison of which only the data is given: the models that suit the task, its folder, and the time or the tokens
+that each run may take."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,10 +16,12 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Rows
 from seqloom.core.task import AnyTask
 from seqloom.lab import rungs
-from seqloom.lab.entries import Sized
+from seqloom.lab.entries import Sized, changed
 from seqloom.lab.recall import RecallTask
 from seqloom.lab.rules import Budget
+from seqloom.train.engine import Engine
 from seqloom.train.loop import EVALUATIONS
+from seqloom.train.pace import estimate
 
 # A recurrent model and a Transformer for each task, and what else trains in seconds. Models that are fitted by counting
 # or in closed form (n-grams, bags of words, linear and naive forecasts) join every comparison without being named.
@@ -47,6 +51,12 @@ def default_models(task: str) -> tuple[str, ...]:
     return MODELS.get(task, OTHERS)
 
 
+def named_after(data: str) -> Path:
+    """The folder of a comparison on this data."""
+    first = data.partition(",")[0].removeprefix("sample:")
+    return Path("runs") / f"compare-{Path(first).name.partition('.')[0] or 'data'}"
+
+
 def allot(
     plan: Plan, entries: Sequence[Sized], closed: int, task: AnyTask, rows: Mapping[str, Rows], jobs: int
 ) -> Allotment:
@@ -59,8 +69,10 @@ def allot(
     besides += sum(_PROBE for sized in entries if sized.blueprint.kind in RecallTask.accepts)
     units = trials * plan.trial_share + finals + (jobs - 1) * _TAIL
     if plan.ladder:
-        units += finals * (rungs.cost(entries[0].config.train.decay) - 1)
-        besides += finals * len(rungs.RUNGS) * (_START + 2 * quick + brief + whole)
+        climbed = len(entries) * rungs.climbed(plan.ladder, plan.seeds)
+        validations = 2 if rungs.branched(plan.ladder) else EVALUATIONS
+        units += climbed * rungs.cost(plan.ladder, entries[0].config.train.decay)
+        besides += climbed * len(rungs.RUNGS) * (_START + validations * quick + brief + whole)
     seconds = max(_LEAST, (60 * plan.budget.amount * jobs - besides) / units)
     return Allotment(round(seconds, 1), (units * seconds + besides) / jobs)
 
@@ -79,6 +91,33 @@ def _evaluations(sized: Sized, task: AnyTask, rows: Mapping[str, Rows], threads:
         return quick, brief, _timed(task, model, rows.get("test", valid))
     finally:
         torch.set_num_threads(before)
+
+
+def tokens_within(
+    seconds: float, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str, Rows], threads: int
+) -> tuple[int, str]:
+    """The tokens that the slowest entry can train on in this time, from a few measured steps, and its name."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        paces = {sized.entry.name: _pace(sized, task, rows["train"]) for sized in entries}
+    finally:
+        torch.set_num_threads(before)
+    slowest = min(paces, key=lambda name: paces[name])
+    return _rounded(paces[slowest] * seconds), slowest
+
+
+def _pace(sized: Sized, task: AnyTask, train: Any) -> float:
+    """Training tokens per second."""
+    config = changed(sized.config.train, epochs=1.0)
+    needed = estimate(sized.model.assemble(task), task, config, Engine(config), train, None)
+    return task.epoch_tokens(train) / max(1e-9, needed.training)
+
+
+def _rounded(tokens: float) -> int:
+    """Two significant digits, rounded down."""
+    unit = 10 ** max(0, len(str(int(tokens))) - 2)
+    return max(1, int(tokens) // unit * unit)
 
 
 def _timed(task: AnyTask, model: SequenceModel, rows: Any, **how: bool) -> float:

@@ -6,8 +6,7 @@ import os
 import shlex
 from typing import Any
 
-from seqloom.compare.defaults import allot, per_run
-from seqloom.compare.ladder import tokens_within
+from seqloom.compare.defaults import allot, per_run, tokens_within
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
@@ -18,7 +17,7 @@ from seqloom.lab.entries import OWN, Entry, Sized, changed, check_options, parse
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
 from seqloom.lab.rules import Budget
-from seqloom.lab.rungs import scheduled
+from seqloom.lab.rungs import branched, scheduled
 from seqloom.runs.build import blueprint
 from seqloom.runs.choosing import told
 from seqloom.runs.folder import RunFolder
@@ -46,7 +45,7 @@ class Field:
         size: int | None = None,
     ) -> None:
         """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it
-        (with a ladder, tokens per run, where the plan gives a time); `size`: the common size that it began with."""
+        (with a ladder of budgets, tokens per run, where it gives a time); `size`: the common size it began with."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
         check_options(named, plan.overrides)
@@ -63,11 +62,11 @@ class Field:
         self.entries = [self._at_size(sized) for sized in trained]
         self.baselines = self._closed_form([sized for sized in own if sized.counts])
         self.allotted = None
-        if plan.ladder and plan.budget.kind in ("minutes", "seconds"):
+        if branched(plan.ladder) and plan.budget.kind in ("minutes", "seconds"):
             self.allotted = self._in_tokens(jobs, allotted, progress)
         elif plan.budget.kind == "minutes":
             self.allotted = self._allot(jobs, allotted, progress)
-        if plan.ladder:
+        if branched(plan.ladder):
             self.entries = [scheduled(sized, self.plan.budget) for sized in self.entries]
         for sized in self.entries:
             sized.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
@@ -150,10 +149,11 @@ class Field:
             raise UserError("data.valid_fraction=0: a comparison needs a validation set; raise it or use --valid")
         vocabulary = material.new_vocabulary()
         folder.publish("tokenizer", vocabulary.files())
-        rows = self._rows = material.rows(vocabulary, progress)
+        self.shape, self.vocabulary = material.shape, vocabulary
+        rows = self.rows = material.rows(vocabulary, progress)
         self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
         self.task = material.task(vocabulary)
-        self.rows, self.length = len(rows["train"]), task_config(config).tokens_per_row
+        self.length = task_config(config).tokens_per_row
         self.epoch_tokens = self.task.epoch_tokens(rows["train"])
         if isinstance(self.task, MeasuredTask):
             self.length = self.task.typical_length(rows["train"])
@@ -179,12 +179,26 @@ class Field:
             return False
         return True
 
-    def _at_size(self, sized: Sized) -> Sized:
+    def epoch_of(self, config: RunConfig) -> int:
+        """Tokens in one pass over the training set of these settings."""
+        part = Material(config).parts["train"]
+        return self.task.epoch_tokens(self.shape.prepare(part, self.vocabulary))
+
+    def smaller(self, sized: Sized, target: int) -> Sized:
+        """The entry as it was tuned, with fewer parameters."""
+        own = self._own[sized.entry.name].model
+        matched = {*own.knobs, "tie"}  # what the common size was reached with
+        kept = {name: value for name, value in sized.model.model_dump().items() if name not in matched}
+        return self._at_size(sized.with_model(changed(own, **kept)), target)
+
+    def _at_size(self, sized: Sized, target: int | None = None) -> Sized:
+        """`target`: another size than the common one."""
+
         def count(model: ModelConfig) -> int:
             return sizes(sized.with_model(model).blueprint)[self.column]
 
         untie = "model.tie" not in sized.pinned
-        matched = sized.with_model(match_size(sized.model, self.target, count, sized.entry.name, untie))
+        matched = sized.with_model(match_size(sized.model, target or self.target, count, sized.entry.name, untie))
         try:
             task = task_config(matched.config)
             check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
@@ -218,7 +232,7 @@ class Field:
     def _allot(self, jobs: int, known: float | None, progress: Reporter) -> float:
         """Seconds per run; the plan from here on is that of a budget in seconds."""
         if known is None:
-            found = allot(self.plan, self.entries, len(self.baselines), self.task, self._rows, jobs)
+            found = allot(self.plan, self.entries, len(self.baselines), self.task, self.rows, jobs)
             known, runs = found.seconds, len(self.entries) * (self.plan.trials + self.plan.seeds)
             models = ", ".join(sized.entry.name for sized in self.entries)
             progress.say(
@@ -234,7 +248,7 @@ class Field:
             if self.plan.budget.kind == "minutes":
                 self._allot(jobs, None, progress)
             seconds = self.plan.budget.amount
-            known, slowest = tokens_within(seconds, self.entries, self.task, self._rows, self.plan.threads)
+            known, slowest = tokens_within(seconds, self.entries, self.task, self.rows, self.plan.threads)
             progress.say(
                 f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 "
                 "and 1/2 of that (--budget tokens=N to change)"

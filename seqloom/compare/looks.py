@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from seqloom.compare.plan import Plan
 from seqloom.core.rows import Json
+from seqloom.lab.rungs import branched
 from seqloom.lab.spending import FIRST, LEVEL, level_at
 from seqloom.runs import durable
 
@@ -47,6 +48,8 @@ def analysis(plan: Plan, metric: str, higher_is_better: bool) -> Json:
 def agree(out: Path, plan: Plan, data: Mapping[str, Any], judged: Json) -> Look:
     """Record the plan if this is the first run, and find out which look its result will be; call it before training."""
     settings = json.loads(plan.model_dump_json())
+    if not branched(plan.ladder):
+        settings["ladder"] = None  # it adds runs, and none of them is judged
     fixed = {"comparison": {k: v for k, v in settings.items() if k not in _GROWS}, "judged": judged}
     fixed["data"] = {part: facts["hash"] for part, facts in data.items()}
     known = _read(out) or {"fixed": fixed, "sha256": _digest(fixed), "looks": [], "amendments": []}

@@ -1,7 +1,8 @@
 """The stored plan of a comparison, how a new one may differ from it, and what is kept when it does.
 
-Entries, seeds and the budget may change. Runs are kept by entry name and by budget: those of the first budget are in
-`runs`, those of any other in a folder of their own, so that going back finds them again.
+Entries, seeds and the budget may change, and a ladder over data or size may be added. Runs are kept by entry name and
+by budget: those of the first budget are in `runs`, those of any other in a folder of their own, so that going back
+finds them again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from seqloom.core.rows import Json
 from seqloom.lab.entries import Entry, Sized, parse_entries
 from seqloom.lab.jobs import Jobs
 from seqloom.lab.rules import Budget
+from seqloom.lab.rungs import branched
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
@@ -57,7 +59,9 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
     now = plain(plan)
     stored = plain(Plan.model_validate(stored))  # an older version did not have all of its fields
     changed = {k: f"{k}={now[k]!r} (was {stored.get(k)!r})" for k in now if now[k] != stored.get(k)}
-    if blocked := [text for key, text in changed.items() if key not in _GROWING]:
+    adds = not any(map(branched, (plan.ladder, stored["ladder"])))  # a ladder of other runs than the final ones
+    growing = _GROWING | {"ladder"} if adds else _GROWING
+    if blocked := [text for key, text in changed.items() if key not in growing]:
         raise UserError(f"{out} holds another comparison ({'; '.join(blocked)}); choose another --out")
     changes = _entry_changes(plan, before, out)
     if "seeds" in changed:
@@ -66,6 +70,8 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
         changes.append(f"budget {plan.budget} (was {Budget.model_validate(stored['budget'])})")
     if "pretraining" in changed:
         changes.append(f"pre-training on {plan.pretraining.text}" if plan.pretraining else "no pre-training")
+    if "ladder" in changed:
+        changes.append(f"a ladder over {plan.ladder}" if plan.ladder else "no ladder")
     return plan, changes
 
 

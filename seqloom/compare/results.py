@@ -126,8 +126,6 @@ def _entry(found: Found, sized: Sized) -> Json:
         "search": [{k: v for k, v in trial.items() if k not in ("curve", "seconds")} for trial in trials],
         "tuning": _tuning(found, sized),
     }
-    if found.ladder:
-        entry["ladder"] = found.ladder["entries"].get(name)
     return entry | (_summary(found, sized, entry["runs"], found.runs[name]) if entry["state"] == "done" else {})
 
 
@@ -154,6 +152,7 @@ def _member(found: Found, sized: Sized, runs: Sequence[tuple[int, Job, Result]])
         "backbone_parameters": sized.parameters[1],
         "runs": told,
         "command": runs[0][1]["command"],
+        **({"ladder": found.ladder["entries"].get(sized.entry.name)} if found.ladder else {}),
     }
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 
+from seqloom.compare.field import Field
 from seqloom.compare.plan import Pretraining
 from seqloom.core.config import merge
 from seqloom.core.errors import UserError
@@ -38,26 +39,31 @@ Wait = Callable[[Sequence[Future[Result]]], list[Result]]
 
 
 class Transfer:
-    def __init__(self, jobs: Jobs, pretraining: Pretraining, entries: Sequence[Sized], rows: int) -> None:
-        """Validate before any job starts; `rows`: number of training rows."""
+    def __init__(self, jobs: Jobs, pretraining: Pretraining, field: Field) -> None:
+        """Validate before any job starts."""
         self.jobs, self.pretraining = jobs, pretraining
         if not jobs.task.encodes:
             raise UserError(f"--pretrain: {jobs.task.name} has no encoder to pre-train; only understanding tasks do")
-        if (most := pretraining.examples[-1]) > rows:
+        if (most := pretraining.examples[-1]) > (rows := len(field.rows["train"])):
             raise UserError(f"--examples {most}: the training set has only {rows:,} rows; use smaller numbers")
         try:
             tokenizer = Tokenizer.load(jobs.tokenizer)
         except UserError:
             raise UserError("--pretrain: this task reads measurements, not text; leave the option out") from None
         self.teachers = {name: find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
-        self.configs = {sized.entry.name: self._configure(sized) for sized in entries}
+        self.configs = {sized.entry.name: self._configure(sized) for sized in field.entries}
         config = next(iter(self.configs.values()))
         self.raw = {part: source.hash for part, source in Material(config).parts.items()}
 
     @property
     def count(self) -> int:
-        """Number of runs per entry."""
-        return 1 + len(_WAYS) * len(self.pretraining.examples) * len(self.jobs.seeds)
+        """Number of further runs."""
+        return len(self.configs) * (1 + len(_WAYS) * len(self.pretraining.examples) * len(self.jobs.seeds))
+
+    @property
+    def amount(self) -> float:
+        """Their training, in full runs."""
+        return self.count * self.jobs.rules.trial_share
 
     def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, Json]:
         """By entry name: its pre-training task, and its scores for each number of examples."""

@@ -20,11 +20,23 @@ class DataOptions(Strict):
     test: str | None = Field(None, description="file, folder or sample:NAME to test on; default: a share of train")
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="share of train held out if valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="share of train held out if test is not given")
-    examples: int = Field(0, ge=0, description="train on this many randomly drawn rows only; 0: all")
+    examples: int | float = Field(
+        0,
+        ge=0,
+        description="train on this many randomly drawn rows only; below 1: on this share of the training set (random "
+        "stretches of a text, the latest points of series); 0: all",
+    )
     encoding: str | None = Field(
         None, description="encoding of the files, such as gb18030; default: UTF-8, or that of the byte order mark"
     )
     draw: int = Field(0, ge=0, description="random seed for drawing examples")
+
+    @field_validator("examples")
+    @classmethod
+    def _is_a_number_or_a_share(cls, amount: int | float) -> int | float:
+        if amount > 1 and amount != int(amount):
+            raise ValueError("give a whole number of rows, or a share below 1")
+        return amount if 0 < amount < 1 else int(amount)
 
     @field_validator("encoding")
     @classmethod

@@ -59,12 +59,14 @@ def split_rows(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[st
     return parts
 
 
-def draw_rows(source: Source, count: int, draw: int) -> Source:
-    """A random sample of `count` rows, in their order; `draw` is the seed."""
+def draw_rows(source: Source, amount: int | float, draw: int) -> Source:
+    """A random sample of this many rows, or, below 1, of this share of them, in their order; `draw` is the seed. With
+    the same seed, a smaller sample is part of a larger one."""
     total = sum(1 for _ in source.rows())
+    count = max(1, round(amount * total)) if amount < 1 else int(amount)
     if count > total:
         raise UserError(f"data.examples={count}: {source.name} has only {total:,} rows; ask for fewer")
-    chosen = set(Random(draw).sample(range(total), count))
+    chosen = set(Random(draw).sample(range(total), total)[:count])
 
     def read() -> Iterator[Any]:
         return (row for number, row in enumerate(source.rows()) if number in chosen)

@@ -1,37 +1,47 @@
-"""Splitting a text in order: first for training, then for validation, last for testing."""
+"""Splitting a text in order: first for training, then for validation, last for testing; and random shares of it."""
 
 from __future__ import annotations
 
 import hashlib
-from itertools import pairwise
+from collections import deque
+from itertools import chain, pairwise
+from random import Random
 
 from seqloom.core.errors import UserError
 from seqloom.data.text import Marked, Source
 
+_STRETCHES, _SHORTEST = 256, 4096  # of a text that a share is drawn from: their number, and the least bytes of one
+
+Range = tuple[int, int]  # bytes from .. to
+
 
 class Part(Source):
-    """The bytes from `begin` to `end` of another source, both on character boundaries."""
+    """The bytes of another source in these ranges, which are in order and begin and end between characters."""
 
-    def __init__(self, whole: Source, name: str, begin: int, end: int) -> None:
-        super().__init__(f"{whole.name} ({name})", self._between, whole.documents)
-        self._whole, self._begin, self._end = whole, begin, end
+    def __init__(self, whole: Source, name: str, *ranges: Range) -> None:
+        super().__init__(f"{whole.name} ({name})", self._within, whole.documents)
+        self._whole, self._ranges = whole, ranges
 
-    def _between(self) -> Marked:
-        position = 0
+    def _within(self) -> Marked:
+        position, left = 0, deque(self._ranges)
         for text, ends in self._whole.marked():
             length = _utf8_length(text)
-            begin, end = self._begin - position, self._end - position
+            while left and left[0][0] < position + length:
+                begin, end = max(0, left[0][0] - position), min(length, left[0][1] - position)
+                if end - begin == length:
+                    yield text, ends
+                else:
+                    yield text.encode()[begin:end].decode(), ends and end == length
+                if left[0][1] > position + length:
+                    break
+                left.popleft()
             position += length
-            if begin <= 0 and end >= length:
-                yield text, ends
-            elif begin < length and end > 0:
-                yield text.encode()[max(begin, 0) : end].decode(), ends and end >= length
-            if position >= self._end:
+            if not left:
                 return
 
     def _measure(self) -> tuple[int, str]:
-        place = f"{self._whole.hash} {self._begin} {self._end}"
-        return self._end - self._begin, hashlib.sha256(place.encode()).hexdigest()
+        place = " ".join([self._whole.hash, *map(str, chain(*self._ranges))])
+        return sum(end - begin for begin, end in self._ranges), hashlib.sha256(place.encode()).hexdigest()
 
 
 def shares_of(what: str, valid: float, test: float) -> dict[str, float]:
@@ -54,7 +64,38 @@ def split_text(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[st
     for name, (begin, end) in zip(names, pairwise(places), strict=True):
         if begin >= end:
             raise UserError(f"{source.name}: too little text ({source.bytes} bytes) for a {name} split; give more")
-    return {name: Part(source, name, begin, end) for name, (begin, end) in zip(names, pairwise(places), strict=True)}
+    return {name: Part(source, name, each) for name, each in zip(names, pairwise(places), strict=True)}
+
+
+def draw_text(source: Source, share: float, draw: int) -> Source:
+    """This share of the text: stretches drawn at random, in their order; `draw` is the seed. With the same seed, a
+    smaller share is part of a larger one."""
+    size = max(_SHORTEST, -(-source.bytes // _STRETCHES))
+    count, left = -(-source.bytes // size), max(1, round(share * source.bytes))
+    chosen: list[Range] = []
+    for number in Random(draw).sample(range(count), count):
+        begin = number * size
+        end = min(begin + min(size, left), source.bytes)
+        chosen.append((begin, end))
+        left -= end - begin
+        if left <= 0:
+            break
+    bounds = _boundaries(source, list(chain(*_joined(sorted(chosen)))))
+    ranges = [each for each in zip(bounds[::2], bounds[1::2], strict=True) if each[0] < each[1]]
+    if not ranges:
+        raise UserError(f"data.examples={share:g}: {source.name} has only {source.bytes:,} bytes; use a larger share")
+    return Part(source, f"{share:g} drawn, {draw}", *ranges)
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """The same bytes in as few ranges as possible."""
+    found: list[Range] = []
+    for begin, end in ranges:
+        if found and found[-1][1] == begin:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((begin, end))
+    return found
 
 
 def _boundaries(source: Source, places: list[int]) -> list[int]:

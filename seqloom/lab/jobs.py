@@ -35,10 +35,13 @@ class Jobs:
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # rules.seed itself is for the search
 
-    def amount(self, entries: int, others: int = 0) -> float:
-        """Total work in full runs; `others`: further runs per entry, as long as a trial."""
-        short = (self.rules.trials + others) * self.rules.trial_share
-        return entries * (short + self.rules.seeds + _SMALL) + _SMALL
+    def amount(self, entries: int) -> float:
+        """Trials and final runs in full runs."""
+        return entries * (self.rules.trials * self.rules.trial_share + self.rules.seeds)
+
+    def work(self, entries: int) -> float:
+        """The same with probes and measurements."""
+        return self.amount(entries) + (entries + 1) * _SMALL
 
     def trial(self, sized: Sized, settings: search.Settings, number: int, reference: search.Curve) -> Job:
         """A trial of the search: scored on the validation set only, pruned when behind `reference`."""
@@ -52,7 +55,7 @@ class Jobs:
         """A final run, scored on the test set too. Of the runs with the same seed the longest come first (`cost`: its
         time relative to that of other entries), so that the last worker to finish is not left alone for long."""
         config = self.configured(sized, seed, 1.0)
-        if self.rules.ladder and not sized.counts:
+        if rungs.branched(self.rules.ladder) and not sized.counts:
             config = rungs.trunk(config)
         job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
@@ -61,14 +64,17 @@ class Jobs:
         turn = [FINALS, round_, -cost]
         return job | {"title": f"seed {seed}", "size": 1.0, "turn": turn}
 
-    def rung(self, sized: Sized, seed: int, place: int) -> Job:
+    def branch(self, sized: Sized, seed: int, place: int) -> Job:
         """A run with a smaller budget, branched off a final run."""
         name, share = rungs.RUNGS[place]
         config = rungs.branch(self.configured(sized, seed, 1.0), share)
-        job = self.fit(config, sized, f"{name}-seed-{seed}", ["valid", "test"], self.hashes)
-        size, turn = share * config.train.decay, [FINALS, self.seeds.index(seed), self.entries]
-        branch = {"trunk": f"seed-{seed}", "place": place}
-        return job | {"title": f"seed {seed}, {name} of the budget", "size": size, "turn": turn, "branch": branch}
+        job = self.rung(sized, seed, name, config, self.hashes) | {"branch": {"trunk": f"seed-{seed}", "place": place}}
+        return job | {"title": f"seed {seed}, {name} of the budget", "size": share * config.train.decay}
+
+    def rung(self, sized: Sized, seed: int, name: str, config: RunConfig, data: Mapping[str, str]) -> Job:
+        """A smaller final run; it follows the final runs of its seed."""
+        job = self.fit(config, sized, f"{name}-seed-{seed}", ["valid", "test"], data)
+        return job | {"turn": [FINALS, self.seeds.index(seed), self.entries]}
 
     def probes(self, sized: Sized) -> list[Job]:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the

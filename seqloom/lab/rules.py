@@ -13,6 +13,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 
 Kind = Literal["tokens", "seconds", "flops", "minutes"]
+Ladder = Literal["budget", "data", "size"]
 _UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
@@ -84,4 +85,4 @@ class Rules(Strict):
     seed: int = Field(ge=0)
     threads: int = Field(ge=1)
     margin: Margin = Margin(amount=0.01)
-    ladder: Literal["budget"] | None = None  # also train with smaller budgets
+    ladder: Ladder | None = None  # also train with less of this

@@ -43,11 +43,12 @@
     const symbols = series.open.length ? series.open.map((open) => style.symbol + (open ? "-open" : "")) : style.symbol;
     drawn.marker = { color: hue, size, symbol: series.draw === "faint" ? "circle" : symbols };
     if (!series.open.length) drawn.marker.line = { width: series.draw === "faint" ? 0 : 1, color: colour.card };
-    if (series.low.length && series.low[0] !== null && series.high[0] !== null) {
+    if (series.low.some((low) => low !== null)) {
       const middle = series.upright ? series.y : series.x;
+      const reach = (end, i) => (end === null ? 0 : Math.abs(end - middle[i])); // a point may have no interval
       drawn[series.upright ? "error_y" : "error_x"] = {
         type: "data", symmetric: false, color: hue, thickness: 2, width: 5,
-        array: series.high.map((high, i) => high - middle[i]), arrayminus: series.low.map((low, i) => middle[i] - low),
+        array: series.high.map(reach), arrayminus: series.low.map(reach),
       };
     }
     return drawn;

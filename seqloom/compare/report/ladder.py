@@ -1,4 +1,5 @@
-"""What changes with scale: score against budget, the curve of each model, and who is ahead with more of it."""
+"""What changes with scale: score against budget, training data or size, the curve of each model, and who is ahead with
+more of it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ def section(result: Result, say: Speaker) -> list[Block | None]:
         return []
     pairs = [_pair(result, pair, say) for pair in facts.listed(result, "ladder", "pairs")]
     reached = [_reached(result, entry, say) for _, entry in facts.scored(result) if facts.dig(entry, "ladder")]
+    partly = [_partly(result, entry, say) for _, entry in facts.scored(result) if facts.dig(entry, "ladder")]
     lead = [Text(sentence, "lead") for sentence in pairs if sentence]
-    return [*lead, *(Text(sentence) for sentence in reached if sentence), chart(result, say)]
+    return [*lead, *(Text(sentence) for sentence in reached + partly if sentence), chart(result, say)]
 
 
 def chart(result: Result, say: Speaker) -> Chart:
@@ -44,16 +46,17 @@ def chart(result: Result, say: Speaker) -> Chart:
         rows += _rows(result, number, entry, say)
     series = [*bands, *lines, *points]
     across = charts.ticks([x for line in series for x in line.x])
-    axis = Axis(say.term("ladder axis", _over(result)), True, across, ".3~s")
+    axis = Axis(_axis(result, say), True, across, ".3~s")
     full = facts.dig(result, "ladder", "full")
-    rules = [Rule(say("ladder full"), x=full)] if full else []
+    rules = [Rule(_say(result, say, "ladder full"), x=full)] if full else []
     panel = Panel("", axis, Axis(charts.score_title(result, say)), series, rules)
-    columns = [Column(say("model"), number=False), Column(say.term("ladder axis", _over(result))),
+    columns = [Column(say("model"), number=False), Column(_axis(result, say)),
                Column(say("score")), Column(say("ladder kind"), number=False)]  # fmt: skip
     share = formats.percent(facts.dig(result, "ladder", "confidence"))
-    remark = say("ladder remark", share=share)
-    table = Table(say("ladder chart"), columns, rows)
-    return Chart("ladder", say("ladder chart"), [panel], charts.legend(result, [panel]), [table], remark)
+    remark = _say(result, say, "ladder remark", share=share, seeds=facts.dig(result, "ladder", "seeds"))
+    title = _say(result, say, "ladder chart")
+    table = Table(title, columns, rows)
+    return Chart("ladder", title, [panel], charts.legend(result, [panel]), [table], remark)
 
 
 def _rows(result: Result, number: int, entry: Entry, say: Speaker) -> list[Row]:
@@ -75,31 +78,54 @@ def _around(found: Json, places: int) -> str:
 
 
 def _pair(result: Result, pair: Json, say: Speaker) -> str:
-    """Who of two is ahead with ten times the budget, and where that changes; or that it cannot be told."""
+    """Who of two is ahead with ten times as much, and where that changes; or that it cannot be told."""
     verdict, first, second = str(pair.get("verdict")), str(pair.get("first")), str(pair.get("second"))
     end = _amount(result, _end(result), say)
     if verdict == "unclear" or pair.get("ahead") not in ("first", "second"):
         return say("ladder unclear", first=first, second=second, end=end)
     ahead, behind = (first, second) if pair["ahead"] == "first" else (second, first)
     where = {key: _amount(result, pair.get(key), say) for key in ("at", "low", "high")}
-    return say(f"ladder {verdict}", ahead=ahead, behind=behind, end=end, **where)
+    return _say(result, say, f"ladder {verdict}", ahead=ahead, behind=behind, end=end, **where)
 
 
 def _reached(result: Result, entry: Entry, say: Speaker) -> str:
-    """What a model is expected to reach with ten times the budget, or why no curve was fitted."""
+    """What a model is expected to reach with ten times as much, or why no curve was fitted."""
     if problem := facts.dig(entry, "ladder", "problem"):
-        return say(f"ladder problem {problem}", name=entry["name"])
+        return _say(result, say, f"ladder problem {problem}", name=entry["name"])
     predicted, full = facts.listed(entry, "ladder", "predicted"), facts.dig(result, "ladder", "full")
     if not predicted or not full:
         return ""
     places, last = facts.decimals(result), predicted[-1]
     shown = {key: formats.fixed(last[key], places) for key in ("middle", "low", "high")}
     times = formats.short(last["at"] / full)
-    return say("ladder reached", name=entry["name"], times=times, end=_amount(result, last["at"], say), **shown)
+    key = "ladder reached without training" if entry.get("fixed") else "ladder reached"
+    end = _amount(result, last["at"], say)
+    return _say(result, say, key, name=entry["name"], times=times, end=end, **shown)
+
+
+def _partly(result: Result, entry: Entry, say: Speaker) -> str:
+    """With a budget below one epoch, less data is nothing but a smaller budget."""
+    epochs = facts.epochs(result, entry)
+    if _kind(result) != "data" or epochs is None or epochs >= 1:
+        return ""
+    return say("ladder part", name=entry["name"], epochs=formats.percent(epochs))
+
+
+def _kind(result: Result) -> str:
+    return str(facts.dig(result, "ladder", "kind") or "budget")
 
 
 def _over(result: Result) -> str:
     return str(facts.dig(result, "ladder", "over") or "tokens")
+
+
+def _say(result: Result, say: Speaker, key: str, **values: object) -> str:
+    """The text for this kind of ladder, if it has its own."""
+    return say.by(_kind(result), key, **values)
+
+
+def _axis(result: Result, say: Speaker) -> str:
+    return say.term("ladder axis", f"{_kind(result)}.{_over(result)}")
 
 
 def _end(result: Result) -> float | None:
@@ -111,4 +137,4 @@ def _amount(result: Result, value: float | None, say: Speaker) -> str:
     """`9 M tokens`"""
     if _over(result) == "flops":
         return formats.scaled(value, "FLOPs")
-    return say("budget.tokens", amount=formats.scaled(value))
+    return say(f"ladder amount.{_over(result)}", amount=formats.scaled(value))

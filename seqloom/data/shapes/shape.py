@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
@@ -46,6 +46,8 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     echoes: ClassVar[Mapping[str, str]] = {}  # field of a prediction that repeats a column: its option, or name
     inputs: ClassVar[frozenset[str]] = frozenset()  # options of columns that a prediction needs
     parts: ClassVar[tuple[str, ...]] = ()  # data options that name the columns of an example, the input first
+    counted: ClassVar[Literal["tokens", "points", "examples"]] = "tokens"  # unit of an amount of data
+    drawn: ClassVar[bool] = True  # a share of it depends on the random seed
 
     def layout(self, options: Mapping[str, object], vocabulary: V | None = None) -> Layout:
         """How data in memory becomes columns; `options`: those of the data section that are known; `vocabulary`: of
@@ -131,8 +133,12 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     def split(self, part: P, valid: float, test: float) -> dict[str, P]: ...
 
     @abstractmethod
-    def draw(self, part: P, count: int, draw: int) -> P:
-        """A random sample of `count` rows, with seed `draw`."""
+    def draw(self, part: P, amount: int | float, draw: int) -> P:
+        """A sample of this many rows, or, below 1, of this share of the part, with seed `draw`; nested by amount."""
+
+    def amount(self, rows: R) -> int:
+        """How much data this is, in the unit `counted`."""
+        return rows.tokens
 
     def bytes_per_token(self, train: R, vocabulary: V) -> float | None:
         """None where bits per byte would be meaningless."""
@@ -161,11 +167,16 @@ D = TypeVar("D", bound=Divisible)
 class RowShape(Shape[O, T, D, R, V]):
     """A shape whose rows can be split one by one."""
 
+    counted = "examples"
+
     def split(self, part: D, valid: float, test: float) -> dict[str, D]:
         return split_rows(part, valid, test)
 
-    def draw(self, part: D, count: int, draw: int) -> D:
-        return draw_rows(part, count, draw)
+    def draw(self, part: D, amount: int | float, draw: int) -> D:
+        return draw_rows(part, amount, draw)
+
+    def amount(self, rows: R) -> int:
+        return len(rows)
 
 
 def fitted(options: TokenizerOptions, texts: Iterator[str]) -> Tokenizer:

@@ -24,7 +24,7 @@ from seqloom.data.shapes.series.roles import resolved, roles_of
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.data.shapes.series.seasons import named
-from seqloom.data.shapes.series.split import open_parts, scale_of
+from seqloom.data.shapes.series.split import latest, open_parts, scale_of
 from seqloom.data.shapes.shape import Shape
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import NoTokenizer
@@ -32,6 +32,8 @@ from seqloom.tokenizers.options import NoTokenizer
 
 class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, SeriesScale]):
     options = Options
+    counted = "points"
+    drawn = False
     columns = {"time": "time", "series": "series", "targets": "targets", "past": "past", "known": "known"}
 
     def layout(self, options: Mapping[str, object], vocabulary: SeriesScale | None = None) -> Layout:
@@ -53,11 +55,12 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         return columns_elsewhere(spec, trained, given, vocabulary)
 
     def open_parts(self, options: Options) -> dict[str, SeriesSource]:
-        if options.examples:
-            return {"train": self.draw(self.open(options.train, options), options.examples, options.draw)}
         options = resolved(options.train, options)  # what the first file shows holds for the others
         given = {name: self.open(spec, options) for name, spec in options.held_out.items()}
-        return open_parts(self.open(options.train, options), options, given)
+        parts = open_parts(self.open(options.train, options), options, given)
+        if options.examples:
+            parts["train"] = self.draw(parts["train"], options.examples, options.draw)
+        return parts
 
     def examine(self, options: Options) -> list[Finding]:
         return examine_series(options)
@@ -71,8 +74,13 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
         how = Options.model_validate({"train": part.name, "valid_fraction": valid, "test_fraction": test})
         return open_parts(part, how, {})
 
-    def draw(self, part: SeriesSource, count: int, draw: int) -> SeriesSource:
-        raise UserError(f"data.examples={count}: series are split in time, not drawn; use data.train_points")
+    def draw(self, part: SeriesSource, amount: int | float, draw: int) -> SeriesSource:
+        if amount >= 1:
+            raise UserError(
+                f"data.examples={amount}: series are split in time, not drawn; use data.train_points, or a share below "
+                "1 for the latest points"
+            )
+        return latest(part, amount)
 
     def make_vocabulary(self, options: NoTokenizer, train: SeriesSource, known: Tokenizer | None = None) -> SeriesScale:
         columns = {"targets": train.targets, "past": train.past, "known": train.known}

@@ -92,6 +92,17 @@ def split_series(whole: SeriesSource, data: Options, apart: tuple[str, ...] = ()
     return {name: replace(part, facts=replace(part.facts, unused=unused)) for name, part in parts.items()}
 
 
+def latest(train: SeriesSource, share: float) -> SeriesSource:
+    """The last points of each series of a training set, as if nothing had been recorded before them."""
+    first = [end - max(1, round(share * (end - begin))) for begin, end in zip(train.begins, train.ends, strict=True)]
+    series = [
+        replace(one, times=one.times[cut:], values=one.values[cut:], ends=one.ends - cut)
+        for one, cut in zip(train.series, first, strict=True)
+    ]
+    ends = [end - cut for end, cut in zip(train.ends, first, strict=True)]
+    return replace(train, name=f"{train.name}, latest {share:g}", series=series, begins=[0] * len(ends), ends=ends)
+
+
 def join(before: SeriesSource, after: SeriesSource) -> SeriesSource:
     """A separate file with the earlier points as history; an overlap is refused.
 

@@ -16,7 +16,7 @@ from seqloom.data.options import DataOptions
 from seqloom.data.roles import text_roles
 from seqloom.data.shapes.shape import Shape, fitted, prepared
 from seqloom.data.shapes.texts.doctor import examine_text
-from seqloom.data.split import split_text
+from seqloom.data.split import draw_text, split_text
 from seqloom.data.stream import TokenStream
 from seqloom.data.text import Source, open_text
 from seqloom.tokenizers import Tokenizer
@@ -51,8 +51,10 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
     def split(self, part: Source, valid: float, test: float) -> dict[str, Source]:
         return split_text(part, valid, test)
 
-    def draw(self, part: Source, count: int, draw: int) -> Source:
-        raise UserError(f"data.examples={count}: a text has no rows to draw; give a shorter text, or drop this option")
+    def draw(self, part: Source, amount: int | float, draw: int) -> Source:
+        if amount >= 1:
+            raise UserError(f"data.examples={amount}: a text has no rows to draw; give a share below 1, such as 0.5")
+        return draw_text(part, amount, draw)
 
     def make_vocabulary(self, options: TokenizerOptions, train: Source, known: Tokenizer | None = None) -> Tokenizer:
         return known or fitted(options, train.pieces())

@@ -1,0 +1,155 @@
+"""The three ladders: over the budget, over the training data, and over the size of the models."""
+
+from __future__ import annotations
+
+import math
+
+from seqloom.compare.defaults import tokens_within
+from seqloom.compare.ladder.climbing import Ladder
+from seqloom.core.errors import RunError, UserError
+from seqloom.core.rows import Json
+from seqloom.lab.entries import Sized, changed
+from seqloom.lab.job import Job, Result
+from seqloom.lab.rules import Budget
+from seqloom.lab.rungs import RUNGS, check_steps
+from seqloom.runs.configure import BUDGETS
+from seqloom.runs.settings import RunConfig
+
+
+class BudgetLadder(Ladder):
+    """Rungs are branched off the final runs, so that all have the same schedule."""
+
+    kind = "budget"
+    less = "the budget"
+
+    @property
+    def unit(self) -> str:
+        return self.jobs.rules.budget.kind
+
+    @property
+    def full(self) -> float:
+        return self.jobs.rules.budget.amount
+
+    def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
+        return self.jobs.branch(sized, seed, place)
+
+
+class DataLadder(Ladder):
+    """Rungs are trained on less data for as many epochs: what would more data bring to one who trains on it in the same
+    way? Each seed draws its own rows or stretches of text, the same ones for every entry, and a smaller rung has part
+    of those of a larger one. Vocabulary, validation set and test set are those of the whole."""
+
+    kind = "data"
+    less = "the training data"
+    suffix = "-data"
+
+    @property
+    def unit(self) -> str:
+        return self.field.shape.counted
+
+    @property
+    def full(self) -> float:
+        return self.field.shape.amount(self.field.rows["train"])
+
+    def seeds_of(self, sized: Sized) -> list[int]:
+        """A model that needs no training has one rung for each draw."""
+        return self.seeds if self.field.shape.drawn or not sized.counts else self.seeds[:1]
+
+    def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
+        name, share = RUNGS[place]
+        config = self._drawn(self.jobs.configured(sized, seed, 1.0), share, seed)
+        if not sized.counts:
+            train = changed(config.train, **dict.fromkeys(BUDGETS) | {"epochs": self._epochs(config, final)})
+            config = config.model_copy(update={"train": train})
+        known = {part: hash for part, hash in self.jobs.hashes.items() if part != "train"}
+        job = self.jobs.rung(sized, seed, self.name(place), config, known) | {"drawn from": self.jobs.hashes["train"]}
+        return job | {"title": f"seed {seed}, {name} of the data", "size": 0.0 if sized.counts else share}
+
+    def _drawn(self, config: RunConfig, share: float, seed: int) -> RunConfig:
+        return config.model_copy(update={"data": config.data | {"examples": share, "draw": seed}})
+
+    def _epochs(self, config: RunConfig, final: Result) -> float:
+        """Of the final run."""
+        return (config.train.tokens or final["summary"]["tokens"]) / self.field.epoch_tokens
+
+    def check(self) -> None:
+        """Refuse budgets of less than one epoch, and an eighth of the data that is too little to train on."""
+        if self.field.entries[0].config.data["examples"]:
+            raise UserError("--ladder data draws its own shares of the training set; leave data.examples out")
+        (_, share), once = RUNGS[0], self.field.epoch_tokens
+        eighth = self.field.epoch_of(self._drawn(self.field.entries[0].config, share, self.seeds[0]))
+        if not eighth:
+            raise UserError("--ladder data: an eighth of the training set is too little to train on; give more data")
+        budget = self.jobs.rules.budget
+        for sized in self.field.entries if budget.kind in ("tokens", "flops") else ():
+            tokens = sized.budget(budget)["tokens"]
+            if tokens < once:
+                raise UserError(f"--ladder data: {self._below(sized.entry.name, tokens / once, budget)}")
+            check_steps(sized, budget, tokens / once * eighth)
+
+    def note(self) -> str:
+        """For a time, how far it reaches is measured; but final runs that are done have reached what they have."""
+        budget, entries = self.jobs.rules.budget, self.field.entries
+        done = all((self.jobs.folder(s, f"seed-{self.seeds[0]}") / "result.json").exists() for s in entries)
+        if budget.kind != "seconds" or done:
+            return ""
+        tokens, slowest = tokens_within(
+            budget.amount, entries, self.field.task, self.field.rows, self.jobs.rules.threads
+        )
+        once = self.field.epoch_tokens
+        return f"ladder: {self._below(slowest, tokens / once, budget)}" if tokens < once else ""
+
+    def _below(self, name: str, epochs: float, budget: Budget) -> str:
+        digits = 2 - math.floor(math.log10(budget.amount / epochs))
+        need = math.ceil(budget.amount / epochs * 10**digits) / 10**digits
+        return (
+            f"with --budget {budget.kind}={budget.amount:g}, {name} reads {epochs:.2g} of the training set once, so "
+            f"less data would only mean a smaller budget; use at least {budget.kind}={need:g}, or --ladder budget"
+        )
+
+
+class SizeLadder(Ladder):
+    """Rungs are smaller models, trained on as many tokens as the final run, with the settings tuned for that."""
+
+    kind = "size"
+    less = "the size"
+    suffix = "-size"
+
+    @property
+    def unit(self) -> str:
+        return "parameters" if self.field.column == 0 else "backbone"
+
+    @property
+    def full(self) -> float:
+        return self.field.target
+
+    def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job | None:
+        name, share = RUNGS[place]
+        try:
+            smaller = self.field.smaller(sized, self._target(share))
+        except (UserError, RunError):  # with the number of layers that the search chose
+            return None
+        tokens = self.jobs.configured(sized, seed, 1.0).train.tokens or final["summary"]["tokens"]
+        config = self.jobs.configured(smaller, seed, 1.0)
+        budget: Json = dict.fromkeys(BUDGETS) | {"tokens": tokens}
+        config = config.model_copy(update={"train": changed(config.train, **budget)})
+        job = self.jobs.rung(sized, seed, self.name(place), config, self.jobs.hashes)
+        return job | {"title": f"seed {seed}, {name} of the size", "size": share}
+
+    def _target(self, share: float) -> int:
+        return round(share * self.field.target)
+
+    def check(self) -> None:
+        for sized in self.field.entries:
+            for name, share in RUNGS:
+                try:
+                    self.field.smaller(sized, self._target(share))
+                except UserError:
+                    raise UserError(
+                        f"--ladder size: {sized.entry.name} cannot have {self._target(share):,} parameters, "
+                        f"{'an' if name == 'eighth' else 'a'} {name} of {self.field.target:,}, with this vocabulary; "
+                        "raise --params, or use a smaller tokenizer.vocabulary"
+                    ) from None
+
+
+LADDERS: dict[str, type[Ladder]] = {each.kind: each for each in (BudgetLadder, DataLadder, SizeLadder)}
