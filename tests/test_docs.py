@@ -76,7 +76,8 @@ def shortened(command: str) -> list[str]:
         words += settings(QUICK)
     if words[1] == "compare":
         words += ["--budget", "tokens=6k" if "--ladder" in words else "tokens=1500", "--trials", "1", "--seeds", "1"]
-        words += ["--params", "9k"] if "--models" in words else []  # a table of n-grams is not that small
+        small = "40k" if {"data", "size"} & set(words) else "9k"  # an eighth of it must be possible
+        words += ["--params", small] if "--models" in words else []  # a table of n-grams is not that small
         words += settings(BRIEF)
         words += ["--pretrain-budget", "tokens=5k", "--examples", "20"] if "--pretrain" in words else []
     if words[1] == "generate":

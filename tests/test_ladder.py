@@ -84,3 +84,29 @@ def test_no_curve_is_fitted_where_there_is_none() -> None:
     assert Curve(overfitted).problem == "worse"
     assert Curve([Rung(n, [1.0, 1.0]) for n in SHARES], ceiling=1.0).problem == "perfect"
     assert not Curve(good).problem
+
+
+def memorising(once: float | None) -> Curve:
+    """A training loss that falls as a power law, and a gap that grows by 0.08 with every doubling: the test loss falls
+    up to the full budget, and rises beyond twice of it."""
+    draw = np.random.default_rng(0)
+    found = []
+    for n in SHARES:
+        training = (1.0 + 0.35 * n**-0.35) * (1 + 0.002 * draw.standard_normal(3))
+        found.append(Rung(1e6 * n, training + 0.33 + 0.08 * np.log2(n), training))
+    return Curve(found, once=once)
+
+
+def test_overfitting_that_the_test_scores_do_not_show_yet_is_inside_the_interval() -> None:
+    truth = 1.0 + 0.35 * 10**-0.35 + 0.33 + 0.08 * np.log2(10)
+    blind, warned = memorising(None).predict()[-1], memorising(5e5).predict()[-1]
+    assert blind.high < truth < warned.high
+    assert warned.low < blind.middle, "that it goes on as it began stays possible"
+
+
+def test_data_that_is_read_once_is_not_memorised() -> None:
+    blind, later = memorising(None).predict(), memorising(5e6).predict()
+    assert [point.high for point in later[:2]] == [point.high for point in blind[:2]]
+    assert later[2].high > blind[2].high, "ten million tokens are more than once through the data"
+    higher_is_better = [Rung(r.at, [1 - s / 4 for s in r.scores], r.training) for r in memorising(None).rungs]
+    assert Curve(higher_is_better, ceiling=1.0, once=0.0).memory is None, "a loss says nothing about an accuracy"

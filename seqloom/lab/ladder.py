@@ -8,6 +8,10 @@ predict ten times the budget far too surely (curves bend: Caballero et al. 2023)
 and four points is no better, so E, alpha, kappa and the standard deviation of single runs are weighted on a grid by
 their posterior, and a, which is linear given the rest, is integrated out. Scores of which higher is better are fitted
 as their distance from the highest possible one.
+
+Where training data is read again, a model begins to memorise it, and the power law may end in overfitting that its
+first part does not show; the training loss does. So half of the draws follow another curve beyond the full budget: the
+training loss as such a power law, plus the gap to the test loss, which grows by the same amount with every doubling.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ _DRAWS = 4000
 class Rung:
     at: float  # budget
     scores: Sequence[float]  # one per seed
+    training: Sequence[float] = ()  # training losses at the end of these runs; empty: not comparable with the scores
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,11 @@ class Crossing:
 class Curve:
     """The posterior of one curve, as draws."""
 
-    def __init__(self, rungs: Sequence[Rung], ceiling: float | None = None, seed: int = 0) -> None:
-        """`ceiling`: the highest possible score, where higher is better."""
+    def __init__(
+        self, rungs: Sequence[Rung], ceiling: float | None = None, seed: int = 0, once: float | None = None
+    ) -> None:
+        """`ceiling`: the highest possible score, where higher is better; `once`: beyond this budget training data is
+        read again (None: never)."""
         self.rungs, self.ceiling = sorted(rungs, key=lambda rung: rung.at), ceiling
         self.full = self.rungs[-1].at
         self.x = np.log([rung.at / self.full for rung in self.rungs])
@@ -71,8 +79,19 @@ class Curve:
         self.squares = float(sum(((loss - loss.mean()) ** 2).sum() for loss in losses))
         self.random = np.random.default_rng(seed)
         self.problem = self._problem()
+        self.once, self.memory = once, None
         if not self.problem:
             self._weigh()
+            self.memory = self._memorising(seed)
+
+    def _memorising(self, seed: int) -> _Memorising | None:
+        """The other curve, where data is repeated and training losses are known."""
+        if self.once is None or self.ceiling is not None or not all(len(rung.training) for rung in self.rungs):
+            return None
+        training = Curve([Rung(rung.at, rung.training) for rung in self.rungs], None, seed)
+        if training.problem:
+            return None
+        return _Memorising(training, self.means - training.means, self.x)
 
     def _turned(self, values: np.ndarray) -> np.ndarray:
         """Scores as losses, or losses as scores."""
@@ -135,6 +154,9 @@ class Curve:
             drift[:, len(inside) :] = self.tau[:, None] * noise
         power = np.minimum(self.level[:, None] - self.alpha[:, None] * x + drift, 50.0)
         found: np.ndarray = self.offset[:, None] + np.exp(power)
+        if self.memory and self.once is not None:
+            again = np.asarray(budgets, float) > max(self.once, self.full)
+            found[::2, again] = self.memory.paths(budgets)[::2, again]
         return found
 
     def band(self, budgets: Sequence[float], single: bool = False) -> list[Prediction]:
@@ -160,6 +182,26 @@ class Curve:
             name: [float(value) for value in np.quantile(draws, [0.5, tail, 1 - tail])]
             for name, draws in (("offset", offsets), ("exponent", self.alpha))
         }
+
+
+class _Memorising:
+    """Training loss plus gap. The gap is a straight line over the logarithm of the budget, by least squares; its draws
+    have the uncertainty of a line through so few points."""
+
+    def __init__(self, training: Curve, gaps: np.ndarray, x: np.ndarray) -> None:
+        self.training = training
+        design = np.stack([np.ones_like(x), x], axis=1)
+        inverse = np.linalg.inv(design.T @ design)
+        line, freedom = inverse @ design.T @ gaps, len(x) - 2
+        squares = float(((gaps - design @ line) ** 2).sum()) + (_USUAL_NOISE * training.means.mean()) ** 2
+        deviations = np.sqrt(squares / training.random.chisquare(freedom, _DRAWS))
+        noise = training.random.standard_normal((_DRAWS, 2)) @ np.linalg.cholesky(inverse).T
+        self.lines = line + deviations[:, None] * noise  # (draws, 2)
+
+    def paths(self, budgets: Sequence[float] | np.ndarray) -> np.ndarray:
+        x = np.log(np.asarray(budgets, float) / self.training.full)
+        found: np.ndarray = self.training.paths(budgets) + self.lines[:, :1] + self.lines[:, 1:] * x
+        return found
 
 
 def crossing(first: Curve, second: Curve) -> Crossing:

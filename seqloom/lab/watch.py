@@ -167,7 +167,9 @@ def _progress(job: Job) -> str:
     except (OSError, IndexError):
         return "starting" if job["kind"] == "fit" else "running"
     spent = [last[k] / train[k] for k in ("tokens", "seconds") if train.get(k)]
-    share = min(1.0, max(spent, default=0.0))
+    if not spent:  # a budget in epochs
+        return "running"
+    share = min(1.0, max(spent))
     return f"{'█' * round(10 * share):░<10} {share:4.0%}"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from itertools import combinations
+from pathlib import Path
+from statistics import fmean
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from seqloom.lab.jobs import Jobs
 from seqloom.lab.ladder import CONFIDENCE, SURE, TIMES, Curve, Rung, crossing
 from seqloom.lab.rules import Ladder as Kind
 from seqloom.lab.rungs import RUNGS, climbed, cost
+from seqloom.runs.folder import RunFolder
 
 _TOP = 4  # entries of which every pair is compared
 _DRAWN = 13  # points of a fitted curve on either side of the final runs
@@ -129,8 +132,19 @@ class Ladder(ABC):
             "score": summary["scores"]["test"][self.jobs.task.metric],
             "tokens": summary["tokens"],
             "parameters": summary["parameters"],
+            "training_loss": self._training_loss(self.jobs.out / self.jobs.runs / sized.entry.folder / name),
             "folder": f"{self.jobs.runs}/{sized.entry.folder}/{name}",
         }
+
+    def once(self, name: str) -> float | None:
+        """Where on this ladder an entry begins to read training data again; None: nowhere, or the same everywhere."""
+        return None
+
+    def _training_loss(self, folder: Path) -> float | None:
+        """The mean over the last tenth of a run; None where it is not in the unit of the metric."""
+        losses = [entry["train"]["loss"] for entry in RunFolder(folder).metrics() if "train" in entry]
+        last = losses[-max(1, len(losses) // 10) :]
+        return fmean(last) if last and self.jobs.task.metric == "loss" else None
 
     def name(self, place: int) -> str:
         return f"{RUNGS[place][0]}{self.suffix}"
@@ -141,7 +155,7 @@ class Ladder(ABC):
         higher = self.jobs.task.main_score.higher_is_better
         ceiling = (1.0 if max(scores, default=0.0) <= 1 else 100.0) if higher else None
         curves = {
-            name: Curve([Rung(point["at"], [run["score"] for run in point["runs"]]) for point in every], ceiling, seed)
+            name: Curve([_rung(point) for point in every], ceiling, seed, self.once(name))
             for seed, (name, every) in enumerate(points.items())
         }
         whole = [name for name in points if points[name][-1]["at"] == self._at(1.0)]
@@ -159,6 +173,11 @@ class Ladder(ABC):
         }
 
 
+def _rung(point: Json) -> Rung:
+    training = [run["training_loss"] for run in point["runs"]]
+    return Rung(point["at"], [run["score"] for run in point["runs"]], [] if None in training else training)
+
+
 def _described(curve: Curve) -> Json:
     if curve.problem:
         return {"fit": None, "problem": curve.problem, "predicted": [], "curve": []}
@@ -167,6 +186,7 @@ def _described(curve: Curve) -> Json:
     drawn = [asdict(point) | {"low": None, "high": None} for point in curve.band(inside.tolist()[:-1])]
     return {
         "fit": curve.parameters(),
+        "memorising": curve.memory is not None,
         "predicted": [asdict(point) for point in curve.predict()],
         "curve": drawn + [asdict(point) for point in curve.band(beyond.tolist(), single=True)],
     }

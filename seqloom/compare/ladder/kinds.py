@@ -30,6 +30,12 @@ class BudgetLadder(Ladder):
     def full(self) -> float:
         return self.jobs.rules.budget.amount
 
+    def once(self, name: str) -> float | None:
+        tokens = next(
+            (s.budget(self.jobs.rules.budget)["tokens"] for s in self.field.entries if s.entry.name == name), 0
+        )
+        return self.full * self.field.epoch_tokens / tokens if tokens else None
+
     def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
         return self.jobs.branch(sized, seed, place)
 
@@ -135,6 +141,13 @@ class SizeLadder(Ladder):
         config = config.model_copy(update={"train": changed(config.train, **budget)})
         job = self.jobs.rung(sized, seed, self.name(place), config, self.jobs.hashes)
         return job | {"title": f"seed {seed}, {name} of the size", "size": share}
+
+    def once(self, name: str) -> float | None:
+        """A larger model memorises more of what it reads again."""
+        budget = self.jobs.rules.budget
+        entry = next((sized for sized in self.field.entries if sized.entry.name == name), None)
+        tokens = None if entry is None or budget.kind == "seconds" else entry.budget(budget)["tokens"]
+        return 0.0 if tokens and tokens > self.field.epoch_tokens else None
 
     def _target(self, share: float) -> int:
         return round(share * self.field.target)

@@ -54,6 +54,8 @@ def chart(result: Result, say: Speaker) -> Chart:
                Column(say("score")), Column(say("ladder kind"), number=False)]  # fmt: skip
     share = formats.percent(facts.dig(result, "ladder", "confidence"))
     remark = _say(result, say, "ladder remark", share=share, seeds=facts.dig(result, "ladder", "seeds"))
+    if any(facts.dig(entry, "ladder", "memorising") for _, entry in facts.scored(result)):
+        remark = say.sentences(remark, say("ladder memorising"))
     title = _say(result, say, "ladder chart")
     table = Table(title, columns, rows)
     return Chart("ladder", title, [panel], charts.legend(result, [panel]), [table], remark)

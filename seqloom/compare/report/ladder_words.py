@@ -100,6 +100,11 @@ LADDER: dict[str, tuple[str, str]] = {
         "元数相同，沿用在全部规模下调好的设置。线：拟合的带偏移幂律。色带：若曲线照此延续，模型更大时单次训练的 "
         "{share} 预测区间。",
     ),
+    "ladder memorising": (
+        "Where training data is read again, bands also allow for overfitting: the gap between test and training loss may "
+        "go on growing.",
+        "重复读取训练数据之处，色带也考虑了过拟合：测试损失与训练损失之间的差距可能继续扩大。",
+    ),
     "ladder full.budget": ("budget of this comparison", "本次比较的预算"),
     "ladder full.data": ("training set of this comparison", "本次比较的训练集"),
     "ladder full.size": ("size in this comparison", "本次比较的规模"),
