@@ -101,8 +101,8 @@ LADDER: dict[str, tuple[str, str]] = {
         "{share} 预测区间。",
     ),
     "ladder memorising": (
-        "Where training data is read again, bands also allow for overfitting: the gap between test and training loss may "
-        "go on growing.",
+        "Where training data is read again, bands also allow for overfitting: the gap between test and training loss "
+        "may go on growing.",
         "重复读取训练数据之处，色带也考虑了过拟合：测试损失与训练损失之间的差距可能继续扩大。",
     ),
     "ladder full.budget": ("budget of this comparison", "本次比较的预算"),
