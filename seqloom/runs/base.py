@@ -1,0 +1,68 @@
+"""The weights that a run starts from: those of another run (`fit --from`).
+
+A run with adapters holds nothing else, so it needs these weights whenever it is loaded. It records where they are,
+relative to its own folder, and their SHA-256: without them, or with others, it is not loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from seqloom.core.errors import RunError, UserError
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json
+from seqloom.layers.lora import adapt
+from seqloom.runs import durable
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.settings import RunConfig
+from seqloom.train.transfer import transfer
+
+_WEIGHTS = "model.safetensors"
+
+
+class Base(NamedTuple):
+    name: str  # as the user knows it
+    tensors: dict[str, Tensor]  # by name
+    sha256: str  # of the file
+
+
+def read_base(start: str) -> Base:
+    folder = RunFolder(Path(start))
+    if folder.config().lora.rank:
+        raise UserError(
+            f"{start}: holds adapters only; merge them with their weights first: seqloom merge {start} --out NEW"
+        )
+    files = folder.model_files()
+    return Base(start, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
+
+
+def recorded_base(base: Base, folder: RunFolder) -> Json:
+    """For run.json."""
+    return {"folder": os.path.relpath(base.name, folder.path), "sha256": base.sha256}
+
+
+def find_base(folder: RunFolder, config: RunConfig) -> Base:
+    """The weights that the adapters in this folder belong to, wherever both were moved together."""
+    start, known = str(config.train.start), {"folder": ".", "sha256": ""} | folder.record().get("base", {})
+    places = [place for place in (folder.path / known["folder"], Path(start)) if (place / "run.json").exists()]
+    if not places:
+        raise UserError(f"{folder.path}: holds adapters only; {start}, whose weights they adapt, is missing: restore it")
+    for place in places:
+        base = read_base(os.path.normpath(place))
+        if base.sha256 == known["sha256"]:
+            return base
+    raise RunError(
+        f"{folder.path}: its adapters belong to other weights than those in {base.name} (SHA-256 was "
+        f"{known['sha256'][:12]}, is {base.sha256[:12]}); restore these"
+    )
+
+
+def attach(model: SequenceModel, base: Base, config: RunConfig) -> str:
+    """Give a new model the weights of its base and empty adapters; says what was adapted."""
+    transfer(model, base.tensors, base.name)
+    return adapt(model, base.tensors, **config.lora.model_dump())
