@@ -34,6 +34,8 @@ class TiedLinear(Linear):
     It owns nothing, so checkpoints and counts do not see it; adapters can wrap it as any other layer.
     """
 
+    owner: Any
+
     def __init__(self, owner: nn.Module, weight: str, bias: str | None = None) -> None:
         nn.Module.__init__(self)
         self.out_features, self.in_features = getattr(owner, weight).shape
@@ -42,11 +44,11 @@ class TiedLinear(Linear):
 
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
-        return getattr(self.owner, self.names[0])
+        return self.owner._parameters[self.names[0]]  # several times as fast as `getattr`
 
     @property
     def bias(self) -> Tensor | None:  # type: ignore[override]
-        return None if self.names[1] is None else getattr(self.owner, self.names[1])
+        return self.owner._parameters[self.names[1]] if self.names[1] else None
 
 
 def weight_of(layer: Any) -> Tensor:

@@ -40,8 +40,8 @@ def adapt(
     dropout: float = 0.0,
     targets: Sequence[str] = (),
     full: Sequence[str] = (),
-) -> str:
-    """Give a model, whose weights were copied from `known`, its adapters; all else is frozen. Describes what was done.
+) -> None:
+    """Give a model, whose weights were copied from `known`, its adapters, and freeze all else.
 
     `targets`: matrices by the end of their path, * for any; empty: every matrix of the backbone. `full`: parts besides
     the head to train in full.
@@ -61,11 +61,28 @@ def adapt(
         fan_in_fan_out=not any(isinstance(model.get_submodule(path), nn.Linear) for path in chosen),
     )
     peft.inject_adapter_in_model(config, model, _ADAPTER)
+    model.train(model.training)  # new layers are in training mode, whatever the model is in
     config.modules_to_save = whole
     for path in whole:
         model.get_submodule(path).requires_grad_(True)
     model.borrowed = frozenset(name for name in model.state_dict() if not _is_own(name, whole))
-    return _described(model, rank, chosen, whole)
+
+
+def describe(model: SequenceModel) -> str:
+    """Which matrices of an adapted model learn, and how many of its parameters are trained."""
+    config = _config(model)
+    trained = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
+    layers = [
+        path
+        for path, part in model.named_modules()
+        if _is_wrapped(part) and f"{path}.lora_B.{_ADAPTER}.weight" in trained
+    ]
+    kinds = ", ".join(f"{count} {name}" for name, count in Counter(map(_short, layers)).items())
+    in_full = sum(count for name, count in trained.items() if ".lora_" not in name)
+    beside = f", {in_full:,} of them in full: {', '.join(config.modules_to_save)}" if in_full else ""
+    count, every = sum(trained.values()), sum(p.numel() for p in model.parameters())
+    share = f"{count:,} of {every:,} parameters are trained ({count / every:.2%}){beside}"
+    return f"LoRA of rank {config.r} on {len(layers)} matrices ({kinds}): {share}"
 
 
 def merge(model: SequenceModel) -> SequenceModel:
@@ -82,7 +99,7 @@ def merge(model: SequenceModel) -> SequenceModel:
 
 def adapter_files(model: SequenceModel, tensors: Mapping[str, Tensor]) -> dict[str, bytes]:
     """The files of an adapted model, in peft's format. `tensors`: its own weights, by name."""
-    config: Any = model.peft_config[_ADAPTER]  # type: ignore[index]
+    config = _config(model)
     own = {name: first for name, first in _first_names(model).items() if _is_own(name, config.modules_to_save)}
     found = {_in_file(name): tensors[first].clone() for name, first in own.items()}
     facts = {key: sorted(value) if isinstance(value, set) else value for key, value in config.to_dict().items()}
@@ -150,7 +167,9 @@ def _take_head(model: Network, known: Mapping[str, Tensor], tied: set[int]) -> N
         if id(p) in tied:
             continue
         if name not in known or known[name].shape != p.shape:
-            raise UserError(f"lora: the head is tied to the frozen embedding, but its {name} is new; add lora.full=embed")
+            raise UserError(
+                f"lora: the head is tied to the frozen embedding, but its {name} is new; add lora.full=embed"
+            )
         p.copy_(known[name])
 
 
@@ -161,14 +180,9 @@ def _fill_rows(embed: nn.Module, count: int) -> None:
     table[count:] = table[:count].mean(0)
 
 
-def _described(model: SequenceModel, rank: int, chosen: Sequence[str], whole: Sequence[str]) -> str:
-    kinds = ", ".join(f"{count} {name}" for name, count in Counter(map(_short, chosen)).items())
-    every = sum(p.numel() for p in model.parameters())
-    own = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
-    in_full = sum(count for name, count in own.items() if _inside(name, whole))
-    beside = f", {in_full:,} of them in {' and '.join(whole)}" if in_full else ""
-    trained = f"{sum(own.values()):,} of {every:,} parameters are trained ({sum(own.values()) / every:.2%})"
-    return f"LoRA of rank {rank} on {len(chosen)} matrices ({kinds}): {trained}{beside}"
+def _config(model: SequenceModel) -> Any:
+    """As peft keeps it in the model."""
+    return model.peft_config[_ADAPTER]  # type: ignore[index]
 
 
 def _first_names(model: nn.Module) -> dict[str, str]:
@@ -218,5 +232,5 @@ def _peft() -> Any:
     try:
         import peft
     except ImportError:
-        raise UserError("lora.rank needs the peft package: pip install 'seqloom[lora]'") from None
+        raise UserError("LoRA needs the peft package: pip install 'seqloom[lora]'") from None
     return peft

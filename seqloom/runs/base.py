@@ -51,7 +51,9 @@ def find_base(folder: RunFolder, config: RunConfig) -> Base:
     start, known = str(config.train.start), {"folder": ".", "sha256": ""} | folder.record().get("base", {})
     places = [place for place in (folder.path / known["folder"], Path(start)) if (place / "run.json").exists()]
     if not places:
-        raise UserError(f"{folder.path}: holds adapters only; {start}, whose weights they adapt, is missing: restore it")
+        raise UserError(
+            f"{folder.path}: holds adapters only; {start}, whose weights they adapt, is missing: restore it"
+        )
     for place in places:
         base = read_base(os.path.normpath(place))
         if base.sha256 == known["sha256"]:
@@ -62,7 +64,7 @@ def find_base(folder: RunFolder, config: RunConfig) -> Base:
     )
 
 
-def attach(model: SequenceModel, base: Base, config: RunConfig) -> str:
-    """Give a new model the weights of its base and empty adapters; says what was adapted."""
+def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
+    """Give a new model the weights of its base, and empty adapters."""
     transfer(model, base.tensors, base.name)
-    return adapt(model, base.tensors, **config.lora.model_dump())
+    adapt(model, base.tensors, **config.lora.model_dump())

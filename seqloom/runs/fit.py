@@ -23,7 +23,7 @@ from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
-from seqloom.layers.lora import adapt, adapter_files
+from seqloom.layers.lora import adapt, adapter_files, describe
 from seqloom.runs import choosing
 from seqloom.runs.base import Base, find_base, read_base, recorded_base
 from seqloom.runs.build import blueprint, count_parameters
@@ -84,9 +84,9 @@ def fit(
     `data`, `valid`, `test`: paths, or data in memory: a list of texts, `(X, y)`, a list of pairs or of dicts, a pandas
     or polars data frame, a Hugging Face dataset, an array of numbers; without `task`, its form shows the task.
     `encoding`: of files that are not UTF-8, like "gb18030"; `task`, `model`: a name, or a dict of options with a
-    "name"; `train`, `lora`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like {"label":
-    "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: the same as texts, as after -o.
-    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
+    "name"; `train`, `lora`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like
+    {"label": "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: as texts, as after
+    -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
     one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the columns),
     else their listed defaults hold; `command`: recorded with the run.
     """
@@ -198,6 +198,8 @@ class _Fit:
         return bool(self.before and self.folder.summary() and plain(self.before) == plain(self.config))
 
     def run(self) -> Run:
+        if self.previous and "merged" in self.previous:
+            raise UserError(f"{self.folder.path}: a merged run is not trained further; use it with --from in another")
         parts = self.material.parts
         self._check_data(parts)
         vocabulary = self._vocabulary()
@@ -269,8 +271,9 @@ class _Fit:
         task.check_model(model)
         if base:
             self.talk.say(transfer(model, base.tensors, base.name, self._predicts_the_same(base, vocabulary)))
-        if told := self._restrict(model):
-            self.talk.say(told)
+        self._restrict(model)
+        if self.config.lora.rank:
+            self.talk.say(describe(model))
         return model
 
     def _base(self) -> Base | None:
@@ -279,12 +282,11 @@ class _Fit:
             self.base = find_base(self.folder, self.config) if adapted else read_base(start)
         return self.base
 
-    def _restrict(self, model: SequenceModel) -> str:
+    def _restrict(self, model: SequenceModel) -> None:
         """Freeze what is not to be trained; with adapters, that is nearly all of it."""
-        lora = self.config.lora
-        told = adapt(model, self.base.tensors, **lora.model_dump()) if lora.rank and self.base else ""
+        if self.config.lora.rank and self.base:
+            adapt(model, self.base.tensors, **self.config.lora.model_dump())
         freeze(model, self.config.train.freeze)
-        return told
 
     def _predicts_the_same(self, base: Base, vocabulary: Vocabulary) -> bool:
         """Whether the head of the run that this one starts from has a use here."""

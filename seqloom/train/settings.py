@@ -64,7 +64,9 @@ class LoraConfig(Strict):
     rank: int = Field(0, ge=0, description="rank of the adapters; 0: no adapters, all weights are trained")
     alpha: int = Field(16, ge=1, description="adapters are scaled by alpha / rank")
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability on the inputs of adapters in training")
-    targets: tuple[str, ...] = Field((), description="matrices that get an adapter, by name; empty: all in the backbone")
+    targets: tuple[str, ...] = Field(
+        (), description="matrices that get an adapter, by name; empty: all in the backbone"
+    )
     full: tuple[str, ...] = Field((), description="parts to train in full besides the head, by name, such as embed")
 
     @field_validator("targets", "full", mode="before")
@@ -78,3 +80,6 @@ class LoraConfig(Strict):
         if not self.rank and self != LoraConfig.model_construct():
             raise ValueError("there are no adapters with lora.rank=0; set it too, for example lora.rank=8")
         return self
+
+
+NO_ADAPTERS = LoraConfig.model_validate({})
