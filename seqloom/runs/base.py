@@ -15,12 +15,12 @@ from torch import Tensor
 
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import SequenceModel
-from seqloom.core.rows import Json
+from seqloom.core.rows import Json, Vocabulary
 from seqloom.layers.lora import adapt
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
-from seqloom.train.transfer import transfer
+from seqloom.train.transfer import freeze, transfer
 
 _WEIGHTS = "model.safetensors"
 
@@ -64,7 +64,28 @@ def find_base(folder: RunFolder, config: RunConfig) -> Base:
     )
 
 
+def base_of(config: RunConfig, folder: RunFolder, again: bool) -> Base | None:
+    """Where the weights of a run come from; None: from a random generator. `again`: it has begun already."""
+    if not config.train.start:
+        return None
+    return find_base(folder, config) if again and config.lora.rank else read_base(config.train.start)
+
+
+def restrict(model: SequenceModel, base: Base | None, config: RunConfig) -> None:
+    """Freeze what is not to be trained; with adapters, that is nearly all of it."""
+    if config.lora.rank and base:
+        adapt(model, base.tensors, **config.lora.model_dump())
+    freeze(model, config.train.freeze)
+
+
 def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
     """Give a new model the weights of its base, and empty adapters."""
     transfer(model, base.tensors, base.name)
-    adapt(model, base.tensors, **config.lora.model_dump())
+    restrict(model, base, config)
+
+
+def predicts_the_same(base: Base, config: RunConfig, vocabulary: Vocabulary) -> bool:
+    """Whether the head of the base predicts what this run does: the same task, with the same tokens or labels."""
+    record = RunFolder(Path(base.name)).record()
+    same: bool = record["config"]["task"]["name"] == config.task["name"]
+    return same and bool(record["tokenizer"]["hash"] == vocabulary.hash)

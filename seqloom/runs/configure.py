@@ -117,7 +117,9 @@ def read_request(
     request = Request(given, chosen, kinds)
     config = request.settle()
     if config.lora.rank and not config.train.start:
-        raise UserError(f"lora.rank={config.lora.rank}: adapters need trained weights to start from; set --from RUN")
+        raise UserError(
+            f"lora.rank={config.lora.rank}: adapters need trained weights to start from; set --from RUN (train.start)"
+        )
     return request
 
 

@@ -23,9 +23,9 @@ from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
-from seqloom.layers.lora import adapt, adapter_files, describe
+from seqloom.layers.lora import adapter_files, describe
 from seqloom.runs import choosing
-from seqloom.runs.base import Base, find_base, read_base, recorded_base
+from seqloom.runs.base import Base, base_of, predicts_the_same, recorded_base, restrict
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
@@ -43,7 +43,7 @@ from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
 from seqloom.train.pace import estimate, told_time
-from seqloom.train.transfer import freeze, transfer
+from seqloom.train.transfer import transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
 _BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
@@ -86,9 +86,9 @@ def fit(
     `encoding`: of files that are not UTF-8, like "gb18030"; `task`, `model`: a name, or a dict of options with a
     "name"; `train`, `lora`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like
     {"label": "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: as texts, as after
-    -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the columns),
-    else their listed defaults hold; `command`: recorded with the run.
+    -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a
+    new one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the
+    columns), else their listed defaults hold; `command`: recorded with the run.
     """
     names, overrides = settings(overrides, options, task=task, model=model, train=train, lora=lora, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)
@@ -262,37 +262,20 @@ class _Fit:
         return self.material.new_vocabulary(Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None)
 
     def _model(self, task: AnyTask, vocabulary: Vocabulary) -> SequenceModel:
-        train, base = self.config.train, self._base()
-        plan = blueprint(self.config, task)
-        self._restrict(plan)
-        check_memory(plan, train, task_config(self.config), task)
-        torch.manual_seed(train.seed)
-        model = model_config(self.config).assemble(task)
+        config, base = self.config, base_of(self.config, self.folder, again=self.previous is not None)
+        plan = blueprint(config, task)
+        restrict(plan, base, config)
+        check_memory(plan, config.train, task_config(config), task)
+        torch.manual_seed(config.train.seed)
+        model = model_config(config).assemble(task)
         task.check_model(model)
         if base:
-            self.talk.say(transfer(model, base.tensors, base.name, self._predicts_the_same(base, vocabulary)))
-        self._restrict(model)
-        if self.config.lora.rank:
+            self.talk.say(transfer(model, base.tensors, base.name, predicts_the_same(base, config, vocabulary)))
+        restrict(model, base, config)
+        if config.lora.rank:
             self.talk.say(describe(model))
+        self.base = base
         return model
-
-    def _base(self) -> Base | None:
-        if start := self.config.train.start:
-            adapted = self.previous and self.config.lora.rank
-            self.base = find_base(self.folder, self.config) if adapted else read_base(start)
-        return self.base
-
-    def _restrict(self, model: SequenceModel) -> None:
-        """Freeze what is not to be trained; with adapters, that is nearly all of it."""
-        if self.config.lora.rank and self.base:
-            adapt(model, self.base.tensors, **self.config.lora.model_dump())
-        freeze(model, self.config.train.freeze)
-
-    def _predicts_the_same(self, base: Base, vocabulary: Vocabulary) -> bool:
-        """Whether the head of the run that this one starts from has a use here."""
-        record = RunFolder(Path(base.name)).record()
-        same: bool = record["config"]["task"]["name"] == self.config.task["name"]
-        return same and record["tokenizer"]["hash"] == vocabulary.hash
 
     def _describe(self, model: SequenceModel, train: Rows, vocabulary: Vocabulary) -> None:
         parameters = count_parameters(model)
