@@ -14,6 +14,7 @@ import torch
 from peft import PeftModel
 from torch import Tensor, nn
 from toys import (
+    VOCABULARY,
     Case,
     accepted,
     alive,
@@ -28,16 +29,21 @@ from toys import (
     translation,
     words,
 )
+from transformers import BertConfig, BertModel, GPT2Config, GPT2Model
 
+from seqloom.core.backbone import Backbone
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
-from seqloom.core.network import SequenceModel
+from seqloom.core.network import Network, SequenceModel
 from seqloom.core.taps import Tap, record
 from seqloom.core.task import AnyTask, Order
 from seqloom.layers.lora import adapt, adapter_files, adapter_tensors, describe, merge
 from seqloom.runs.registry import find_config, names
 from seqloom.tokenizers import train_tokenizer
 from seqloom.train.checkpoint import load_weights, weights
+from seqloom.train.optimizers import Optimizers
+from seqloom.train.settings import TrainConfig
+from seqloom.train.transfer import freeze
 
 NAMED = {"lstm", "gru", "mingru", "ttt", "gpt", "bert", "seq2seq", "transformer"}  # that must be among them
 RANK = 3
@@ -225,3 +231,72 @@ def test_dropout_of_adapters_is_for_training_alone(case: Case) -> None:
         if isinstance(part, nn.Dropout) and type(part) is not nn.Dropout:
             part.p = 0.0
     assert not torch.allclose(outputs(model, case), outputs(model, case))
+
+
+class Foreign(Backbone):
+    """A model of another library, whose layers are its own."""
+
+    def __init__(self, body: nn.Module, width: int) -> None:
+        super().__init__()
+        self.body, self.width = body, width
+
+    def forward(self, x: Tensor, state: Any = None, mask: Tensor | None = None) -> tuple[Tensor, Any]:
+        return self.body(inputs_embeds=x).last_hidden_state, None
+
+
+def foreign(kind: str) -> SequenceModel:
+    torch.manual_seed(3)
+    if kind == "gpt2":  # its layers are transposed
+        body: nn.Module = GPT2Model(GPT2Config(n_embd=16, n_layer=2, n_head=2, vocab_size=5, n_positions=32))
+    else:
+        sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+        body = BertModel(BertConfig(vocab_size=5, **sizes), add_pooling_layer=False)
+    return Network(nn.Embedding(VOCABULARY, 16), Foreign(body, 16), nn.Linear(16, VOCABULARY)).eval()
+
+
+@pytest.mark.parametrize(("kind", "matrices"), [("gpt2", 8), ("bert", 12)])
+def test_models_of_another_library_are_adapted_alike(kind: str, matrices: int, tmp_path: Path) -> None:
+    model, given = foreign(kind), dict(foreign(kind).state_dict())
+    adapt(model, given, rank=RANK, alpha=6)
+    assert f"on {matrices} matrices" in describe(model)
+    for weight in weights(model).values():
+        nn.init.normal_(weight, std=0.3)
+    for name, content in adapter_files(model, weights(model)).items():
+        (tmp_path / name).write_bytes(content)
+    inputs = tokens(3, 12)
+    before = model.encode(inputs)
+    theirs = PeftModel.from_pretrained(foreign(kind), str(tmp_path)).eval()
+    torch.testing.assert_close(theirs.base_model.model.encode(inputs), before, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(merge(model).encode(inputs), before, rtol=1e-5, atol=1e-5)
+
+
+class Hidden(Backbone):
+    """A matrix that no layer holds, beside one that is a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width, self.matrix, self.out = 16, nn.Parameter(torch.randn(16, 16)), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, state: Any = None, mask: Tensor | None = None) -> tuple[Tensor, Any]:
+        return self.out(x @ self.matrix), None
+
+
+def test_a_matrix_that_adapters_would_miss_is_named() -> None:
+    model = Network(nn.Embedding(VOCABULARY, 16), Hidden(), nn.Linear(16, VOCABULARY))
+    given = dict(model.state_dict())
+    with pytest.raises(UserError, match=r"lora: backbone\.matrix cannot have an adapter; .* lora\.targets: out"):
+        adapt(model, given, rank=2, alpha=4)
+    adapt(model, given, rank=2, alpha=4, targets=["out"])
+    assert "on 1 matrices (1 out)" in describe(model)
+
+
+def test_adapters_are_optimised_like_other_matrices_and_nothing_frozen_is() -> None:
+    case = next(case for case in EVERY if case[0] == "gpt")
+    for optimizer in ("adamw", "sgd", "muon"):
+        model = adapted(case)
+        freeze(model, 2)
+        settings = {"optimizer": optimizer, "rate": 0.1, "matrix_rate": 0.1, "stage_decay": 0.5}
+        made = Optimizers(model, TrainConfig.model_validate(settings))
+        held = {p for member in made.members for group in member.param_groups for p in group["params"]}
+        assert held == {p for p in model.parameters() if p.requires_grad}
+        assert all(".blocks.0." not in name for name, p in model.named_parameters() if p in held)

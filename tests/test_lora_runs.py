@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from peft import PeftModel
 from safetensors.torch import load_file
 from support import pairs_file, text
 
@@ -21,9 +22,11 @@ from seqloom.core.errors import RunError, UserError
 from seqloom.lab import cost
 from seqloom.layers.lora import WEIGHTS
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import model_config
 from seqloom.runs.run import Run
 from seqloom.train import memory
 from seqloom.train.loop import Trainer
+from seqloom.train.transfer import transfer
 
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.long]
 
@@ -123,6 +126,12 @@ def test_another_task_has_a_head_of_its_own_and_embeddings_stay(desk: Path, tmp_
     assert answer["label"] == same["label"] in ("cat", "none")
     assert answer["probability"] == pytest.approx(same["probability"], abs=1e-5)
 
+    plain = model_config(model.config).assemble(model.task)  # what peft gets: the model, and the weights of the base
+    transfer(plain, before, "gpt")
+    theirs = PeftModel.from_pretrained(plain, str(tmp_path / "run/model")).eval().base_model.model
+    inputs, mask = torch.randint(9, (3, 12)), torch.arange(12) < torch.tensor([12, 5, 1])[:, None]
+    torch.testing.assert_close(theirs.encode(inputs, mask), model.model.encode(inputs, mask), rtol=1e-5, atol=1e-5)
+
 
 def test_source_and_target_are_explained_with_adapters(run: Command, desk: Path, tmp_path: Path) -> None:
     pairs = pairs_file(tmp_path / "pairs.tsv")
@@ -161,6 +170,12 @@ def test_interrupted_and_issued_again_equals_uninterrupted(
     assert files[0] == files[1] and len(files[0]) > 6
     for file in files[0]:
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes(), file
+
+
+def test_how_long_it_takes_is_measured_on_a_copy(desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    made = seqloom.fit(data=desk / "other.txt", start=desk / "lstm", out=tmp_path / "run", lora={"rank": 2},
+                       train={"threads": 1, "minutes": 0.02}, options={"task.length": 16})  # fmt: skip
+    assert "training: " in capsys.readouterr().err and made.summary["steps"] > 0
 
 
 def test_a_checkpoint_holds_adapters_head_and_their_moments_alone(desk: Path, tmp_path: Path) -> None:
