@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from seqloom.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from seqloom.adapt.merge import merge as merge
     from seqloom.compare.comparing import compare as compare
     from seqloom.compare.study import compare_all as compare_all
     from seqloom.estimators import Forecaster as Forecaster
@@ -36,10 +37,12 @@ __all__ = [
     "doctor",
     "fit",
     "load",
+    "merge",
 ]
 
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
+_VERBS |= {"merge": "adapt.merge"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 

@@ -98,3 +98,20 @@ def test_two_processes_resume_where_they_were(book, tmp_path):
     assert "continuing from step" in (tmp_path / "again-0").read_text()
     after = weights(tmp_path / "run")
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("extra", [(), ("train.shard=true",)], ids=["DDP", "FSDP2"])
+def test_adapters_of_two_processes_agree_with_those_of_one(book, tmp_path, extra):
+    import peft  # noqa: F401, loaded here, and not by every child again
+
+    assert forked(1, tmp_path / "base-said", *fit_words(book, tmp_path / "base")) == [0]
+    found = []
+    for processes, more in ((1, ()), (2, extra)):
+        out, said = tmp_path / f"run-{processes}", tmp_path / f"said-{processes}"
+        words = [*fit_words(book, out, "lora.rank=2", *more), "--from", str(tmp_path / "base")]
+        assert forked(processes, said, *words) == [0] * processes, (tmp_path / f"said-{processes}-0").read_text()
+        found.append(load_file(RunFolder(out).model_files() / "adapter_model.safetensors"))
+    alone, together = found
+    assert alone.keys() == together.keys()
+    for name, tensor in alone.items():
+        torch.testing.assert_close(together[name], tensor, atol=2e-5, rtol=1e-4)

@@ -12,7 +12,7 @@ from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
-from seqloom.lab import search
+from seqloom.lab import search, started
 from seqloom.lab.entries import OWN, Entry, Sized, changed, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import MeasuredTask, latency_unit
@@ -24,6 +24,7 @@ from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
+from seqloom.tokenizers import Tokenizer
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 from seqloom.train.pace import told_time
@@ -51,7 +52,10 @@ class Field:
         check_options(named, plan.overrides)
         self._say_choices(named[0], progress)
         configs = [self._config(entry) for entry in named]
-        self._prepare(configs[0], folder, progress)
+        known = started.tokenizer(named, configs)
+        if known and (plan.params or plan.pretraining):
+            raise UserError("--params, --pretrain: models that start from a run have its size; leave these options out")
+        self._prepare(configs[0], folder, progress, known)
         own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
         self.column = 0 if plan.count == "all" else 1
         trained = [sized for sized in own if not sized.counts]
@@ -126,8 +130,8 @@ class Field:
 
     @property
     def _plain(self) -> Plan:
-        """The plan for models the user did not name: without overrides of model options."""
-        plain = tuple(o for o in self.plan.overrides if not o.startswith("model."))
+        """The plan for models the user did not name: without overrides of model options, and from scratch."""
+        plain = tuple(o for o in self.plan.overrides if not o.startswith(("model.", "lora.", "train.start")))
         return self.plan.model_copy(update={"overrides": plain})
 
     def _size_for_the_data(self, entries: list[Entry]) -> int:
@@ -140,14 +144,15 @@ class Field:
         data = dict(config.data)
         if data["test"] is None and not data["test_fraction"]:
             data["test_fraction"] = _TEST_SHARE
-        return config.model_copy(update={"data": _absolute(data) if self.absolute else data})
+        config = config.model_copy(update={"data": _absolute(data) if self.absolute else data})
+        return started.with_absolute_start(config) if self.absolute else config
 
-    def _prepare(self, config: RunConfig, folder: RunFolder, progress: Reporter) -> None:
-        """Fit the shared tokenizer and tokenise the data."""
+    def _prepare(self, config: RunConfig, folder: RunFolder, progress: Reporter, known: Tokenizer | None) -> None:
+        """Fit the shared tokenizer, unless it is `known`, and tokenise the data."""
         material = Material(config)
         if "valid" not in material.parts:
             raise UserError("data.valid_fraction=0: a comparison needs a validation set; raise it or use --valid")
-        vocabulary = material.new_vocabulary()
+        vocabulary = material.new_vocabulary(known)
         folder.publish("tokenizer", vocabulary.files())
         self.shape, self.vocabulary = material.shape, vocabulary
         rows = self.rows = material.rows(vocabulary, progress)
@@ -163,7 +168,8 @@ class Field:
         task = task_config(config)
         model, pinned = model_config(config), entry.pinned(self.plan)
         fixed = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
-        model = model.reading(task.tokens_per_row).model_copy(update=fixed)
+        if not config.train.start:  # else it is as long as the run that it starts from
+            model = model.reading(task.tokens_per_row).model_copy(update=fixed)
         sized = Sized(entry, config, model, self.task, pinned, self.length)
         try:
             self.task.check_model(sized.blueprint)
@@ -197,8 +203,12 @@ class Field:
         def count(model: ModelConfig) -> int:
             return sizes(sized.with_model(model).blueprint)[self.column]
 
-        untie = "model.tie" not in sized.pinned
-        matched = sized.with_model(match_size(sized.model, target or self.target, count, sized.entry.name, untie))
+        target, matched = target or self.target, sized
+        if sized.config.train.start:
+            started.check_size(sized, target, count(sized.model))
+        else:
+            untie = "model.tie" not in sized.pinned
+            matched = sized.with_model(match_size(sized.model, target, count, sized.entry.name, untie))
         try:
             task = task_config(matched.config)
             check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
@@ -210,7 +220,7 @@ class Field:
         """The entry with half, its own and twice its number of layers, as far as these reach the common size; empty
         unless the plan asks for it and the depth is free and matters."""
         name, own = sized.entry.name, getattr(sized.model, "depth", None)
-        if not self.plan.tune_depth or own is None or "model.depth" in sized.pinned:
+        if not self.plan.tune_depth or own is None or "model.depth" in sized.pinned or sized.config.train.start:
             return {}
         found = {own: sized}
         for depth in {max(1, round(own * factor)) for factor in search.DEPTHS} - {own}:

@@ -30,6 +30,7 @@ class SequenceModel(nn.Module, ABC):
     reach: int | None = None  # longest sequence it can process at all, in tokens; None: any length
     descends: ClassVar[bool] = True  # trained by gradient descent; False: `learn` fits it in one pass
     grows: ClassVar[bool] = False  # buffer shapes depend on the training data, so saved ones may differ
+    borrowed: frozenset[str] = frozenset()  # names of weights that another run holds: not saved with this model
 
     @abstractmethod
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -106,6 +107,7 @@ class Network(SequenceModel):
         super().__init__()
         self.embed, self.backbone, self.head = embed, backbone, head
         self.kind, self.limit, self.reach = backbone.kind, backbone.limit, backbone.reach
+        self.summarises = isinstance(head, Summary)
         if tie:
             self._tie()
 
@@ -115,7 +117,7 @@ class Network(SequenceModel):
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         hidden = self.represent(inputs, mask)
-        found: Tensor = self.head(hidden, mask) if isinstance(self.head, Summary) else self.head(hidden)
+        found: Tensor = self.head(hidden, mask) if self.summarises else self.head(hidden)
         return found
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -38,7 +38,7 @@ class Entry:
 
     @classmethod
     def parse(cls, text: str) -> Entry:
-        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`."""
+        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`, `small=gpt:lora.rank=8`."""
         head, *options = text.strip().split(":")
         name, named, model = head.partition("=")
         model = model if named else name
@@ -102,7 +102,7 @@ def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
             raise UserError(f"-o {path}: used to match the sizes of the models; use --params")
     for entry in entries:
         for path in parse_overrides(entry.options):
-            if not path.startswith("model.") and path not in OWN:
+            if not path.startswith(("model.", "lora.")) and path not in OWN:
                 raise UserError(f"{entry.name}: {path} must be the same for all models; set it with -o")
             if path == _size_knob(entry):
                 raise UserError(f"{entry.name}: {path} is used to match the size of the other models; use --params")
@@ -146,7 +146,7 @@ _RECIPE = [  # training options that an entry may set for itself
 ]
 
 
-OWN = {f"train.{option}" for option in _RECIPE}
+OWN = {f"train.{option}" for option in (*_RECIPE, "start", "freeze", "stage_decay")}
 
 
 class Sized:

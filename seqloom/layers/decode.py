@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.layers.cache import Cache
-from seqloom.layers.linear import Map
+from seqloom.layers.linear import Map, map_of
 from seqloom.layers.positions import Rotary
 
 Angles = tuple[Tensor, Tensor] | None
@@ -44,7 +44,7 @@ def _block(block: Any, rows: int) -> Step:
 def _attention(attention: Any, rows: int) -> Step:
     heads, groups, size = attention.heads, attention.kv_heads, attention.size
     parts, width = (heads, groups, groups), heads * size
-    qkv, out = attention.qkv.map_of(rows), attention.out.map_of(rows)
+    qkv, out = map_of(attention.qkv, rows), map_of(attention.out, rows)
     norms = None if attention.norms is None else [_norm(norm) for norm in attention.norms]
 
     def attend(x: Tensor, cache: Cache, layer: int, angles: Angles) -> Tensor:
@@ -62,7 +62,7 @@ def _attention(attention: Any, rows: int) -> Step:
 
 
 def _feed(feed: Any, rows: int) -> Map:
-    up, out = feed.up.map_of(rows), feed.out.map_of(rows)
+    up, out = map_of(feed.up, rows), map_of(feed.out, rows)
 
     def gated(x: Tensor) -> Tensor:
         gate, x = up(x).chunk(2, dim=-1)

@@ -8,6 +8,7 @@ block per thread.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +25,48 @@ class Linear(nn.Linear):
 
     def map_of(self, rows: int) -> Map:
         """The layer as a plain function (rows, in) -> (rows, out) for a fixed number of rows, without gradients."""
-        weight, bias = self.weight, self.bias
-        if rows == 1 and weight.is_cpu:
-            return _map_of_one_row(weight, bias)
-        return lambda x: F.linear(x, weight, bias)
+        return _map_of(self.weight, self.bias, rows)
+
+
+class TiedLinear(Linear):
+    """A linear layer whose weight and bias are parameters of another module, and have their names there.
+
+    It owns nothing, so checkpoints and counts do not see it; adapters can wrap it as any other layer.
+    """
+
+    owner: Any
+
+    def __init__(self, owner: nn.Module, weight: str, bias: str | None = None) -> None:
+        nn.Module.__init__(self)
+        self.out_features, self.in_features = getattr(owner, weight).shape
+        self.names = weight, bias
+        self.__dict__["owner"] = owner  # not as a submodule: the owner contains this layer
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        return self.owner._parameters[self.names[0]]  # several times as fast as `getattr`
+
+    @property
+    def bias(self) -> Tensor | None:  # type: ignore[override]
+        return self.owner._parameters[self.names[1]] if self.names[1] else None
+
+
+def weight_of(layer: Any) -> Tensor:
+    """What a layer multiplies by: its weight; if adapters wrap it (layers/lora.py), with what they add."""
+    weight: Tensor = layer.weight
+    if isinstance(layer, nn.Linear) or layer.merged or layer.disable_adapters:
+        return weight
+    for name in layer.active_adapters:
+        weight = weight + layer.get_delta_weight(name).to(weight.dtype)
+    return weight
+
+
+def map_of(layer: Any, rows: int) -> Map:
+    """See `Linear.map_of`; adapters that wrap a layer are added to its weight once."""
+    if hasattr(layer, "map_of"):
+        found: Map = layer.map_of(rows)
+        return found
+    return _map_of(weight_of(layer), layer.bias, rows)
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -35,6 +74,12 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight, bias)
     return _map_of_one_row(weight, bias)(x.reshape(1, -1)).view(*x.shape[:-1], -1)
+
+
+def _map_of(weight: Tensor, bias: Tensor | None, rows: int) -> Map:
+    if rows == 1 and weight.is_cpu:
+        return _map_of_one_row(weight, bias)
+    return lambda x: F.linear(x, weight, bias)
 
 
 def _map_of_one_row(weight: Tensor, bias: Tensor | None) -> Map:

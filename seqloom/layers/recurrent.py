@@ -4,7 +4,7 @@ state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors of its c
 
 A cell defines one step. `project` needs no state, so it runs once for the whole sequence; `step` is
 the recurrence. The loop over `step` is the reference; `sequence` computes the same faster, and is
-used unless a tap is recorded or padding would have to be masked.
+used unless a tap is recorded, padding would have to be masked, or adapters drop some of their inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
-from seqloom.layers.linear import affine
+from seqloom.layers.linear import TiedLinear
 
 Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
 
@@ -41,11 +41,12 @@ class Cell(nn.Module, ABC):
         self.weight_x = nn.Parameter(torch.empty(self.gates * hidden, inputs).uniform_(-bound, bound))
         self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(self.gates * hidden))
+        self.of_input, self.of_hidden = TiedLinear(self, "weight_x", "bias"), TiedLinear(self, "weight_h")
         self.state = Tap()
 
     def project(self, x: Tensor) -> Tensor:
         # Autocast may run this product in low precision; the memory keeps the dtype of the weights.
-        return affine(x, self.weight_x, self.bias).to(self.weight_h.dtype)  # (..., gates * H)
+        return self.of_input(x).to(self.weight_h.dtype)  # (..., gates * H)
 
     @abstractmethod
     def step(self, x: Tensor, memory: Memory) -> Memory:
@@ -58,6 +59,13 @@ class Cell(nn.Module, ABC):
     def taps(self) -> Iterator[Tap]:
         return (child for child in self.children() if isinstance(child, Tap))
 
+    @property
+    def stepwise(self) -> bool:
+        """Whether every step must be computed by itself: to record it, or because adapters drop inputs at random."""
+        if any(tap.watched for tap in self.taps()):
+            return True
+        return self.training and any(isinstance(part, nn.Dropout) for part in self.modules())
+
     def start(self, x: Tensor) -> Memory:
         shape, dtype = (x.size(0), self.hidden), self.weight_h.dtype
         return tuple(x.new_zeros(shape, dtype=dtype) for _ in range(self.memories))
@@ -66,7 +74,7 @@ class Cell(nn.Module, ABC):
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
     """Run a cell over (B, T, inputs); padding leaves the memory unchanged."""
     whole = mask is None or cell.memories == 1  # then the final memory is one of the outputs
-    if whole and x.size(1) > 1 and not any(tap.watched for tap in cell.taps()):
+    if whole and x.size(1) > 1 and not cell.stepwise:
         hidden, after = cell.sequence(x.transpose(0, 1), memory)
         hidden = hidden.transpose(0, 1)
         return hidden, after if mask is None else (at_last_step(hidden, memory[0], mask),)

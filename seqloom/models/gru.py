@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seqloom.core.taps import Tap
 from seqloom.layers.fused import GRUSequence
-from seqloom.layers.linear import affine
+from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
@@ -26,13 +26,13 @@ class GRUCell(Cell):
     def step(self, x: Tensor, memory: Memory) -> Memory:
         (h,) = memory
         x_r, x_z, x_n = x.chunk(3, dim=-1)
-        h_r, h_z, h_n = affine(h, self.weight_h).chunk(3, dim=-1)
+        h_r, h_z, h_n = self.of_hidden(h).chunk(3, dim=-1)
         r, z = self.reset_gate((x_r + h_r).sigmoid()), self.update_gate((x_z + h_z).sigmoid())
         n = (x_n + r * (h_n + self.bias_new)).tanh()
         return ((1 - z) * n + z * h,)
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        hidden = GRUSequence.apply(self.project(x), self.weight_h, self.bias_new, memory[0])
+        hidden = GRUSequence.apply(self.project(x), weight_of(self.of_hidden), self.bias_new, memory[0])
         return hidden, (hidden[-1].clone(),)  # a view would keep the whole tensor alive
 
 

@@ -29,7 +29,7 @@ from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
 from seqloom.layers.least_squares import best_ridge, make_identity, number_sizes, total
-from seqloom.layers.linear import Linear
+from seqloom.layers.linear import Linear, TiedLinear
 from seqloom.models.window import SolvedWindow, Weigh, Window
 
 _SPAN = 16  # where the task does not say how much is read
@@ -95,6 +95,7 @@ class Decomposed(Linear):
     def __init__(self, span: int, inputs: int, outputs: int, points: int) -> None:
         super().__init__(2 * span * inputs, outputs)
         self.inputs = inputs
+        self.map = TiedLinear(self, "weight", "bias")
         places = torch.arange(span)[:, None] + torch.arange(points) - (points - 1) // 2
         average = torch.zeros(span, span).scatter_add_(
             1, places.clamp(0, span - 1), torch.full((span, points), 1 / points)
@@ -103,7 +104,7 @@ class Decomposed(Linear):
         self.averaging = 2.0 * span * span * inputs  # operations per step
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(self.features(x))
+        return self.map(self.features(x))
 
     def features(self, windows: Tensor) -> Tensor:
         """(..., span * inputs) -> (..., 2 * span * inputs)"""

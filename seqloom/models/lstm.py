@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.taps import Tap
-from seqloom.layers.linear import affine
+from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
@@ -25,7 +25,7 @@ class LSTMCell(Cell):
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         h, c = memory
-        i, f, g, o = (x + affine(h, self.weight_h)).chunk(4, dim=-1)
+        i, f, g, o = (x + self.of_hidden(h)).chunk(4, dim=-1)
         i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
         c = self.carry(f * c + i * g.tanh())
         return o * c.tanh(), c
@@ -34,7 +34,7 @@ class LSTMCell(Cell):
         # torch's fused kernel (oneDNN, cuDNN), which measured faster than a hand-written one.
         # Under CPU autocast it runs in the dtype of the weights: its bfloat16 version fails without AVX-512.
         h, c = (part[None] for part in memory)
-        weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        weights = (weight_of(self.of_input), weight_of(self.of_hidden), self.bias, torch.zeros_like(self.bias))
         with torch.autocast("cpu", enabled=False):
             x = x.to(self.weight_x.dtype) if x.is_cpu else x
             hidden, h, c = torch.lstm(x, (h, c), weights, True, 1, 0.0, self.training, False, False)

@@ -117,8 +117,8 @@ class Patch(Backbone):
 
     def _summary(self, patches: Tensor) -> Tensor:
         """(B, P, width) -> (B, width): all patches flattened, each with weights of its own."""
-        weight = self.summary.weight[:, -patches.size(1) * self.width :]
-        return nn.functional.linear(patches.flatten(1), weight, self.summary.bias)
+        missing = self.count - patches.size(1)
+        return self.summary(nn.functional.pad(patches, (0, 0, missing, 0)).flatten(1))
 
     def stages(self) -> list[nn.Module]:
         return list(self.blocks)

@@ -14,7 +14,7 @@ from torch import Tensor
 from seqloom.core.backbone import Backbone
 from seqloom.core.rows import Json
 from seqloom.layers.fused import RNNSequence
-from seqloom.layers.linear import affine
+from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
@@ -27,11 +27,11 @@ class RNNCell(Cell):
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         (h,) = memory
-        a = x + affine(h, self.weight_h)
+        a = x + self.of_hidden(h)
         return (a.relu() if self.relu else a.tanh(),)
 
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-        hidden = RNNSequence.apply(self.project(x), self.weight_h, memory[0], self.relu)
+        hidden = RNNSequence.apply(self.project(x), weight_of(self.of_hidden), memory[0], self.relu)
         return hidden, (hidden[-1].clone(),)  # a view would keep the whole tensor alive
 
 

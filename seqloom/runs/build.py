@@ -16,5 +16,6 @@ def blueprint(config: RunConfig, task: AnyTask) -> SequenceModel:
         return model_config(config).assemble(task)
 
 
-def count_parameters(model: SequenceModel) -> int:
-    return sum(p.numel() for p in model.parameters())
+def count_parameters(model: SequenceModel, trained: bool = False) -> int:
+    """`trained`: only those that are not frozen."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad or not trained)

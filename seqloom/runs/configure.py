@@ -22,7 +22,7 @@ from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import find_config, section
 from seqloom.runs.settings import RunConfig, Say, move_options
-from seqloom.train.settings import TrainConfig
+from seqloom.train.settings import LoraConfig, TrainConfig
 
 BUDGETS = ("steps", "tokens", "epochs", "seconds")
 DEFAULT_TOKENS = 1_536_000  # takes minutes on two cores, and is enough to tell architectures apart
@@ -71,9 +71,10 @@ class Request:
         sections = validate(self.kinds, merge(defaults, chosen, self.given))
         if self.task.whole and "model.context" not in above:
             sections["model"] = sections["model"].reading(sections["task"].tokens_per_row)
-        plain = {name: options.model_dump() for name, options in sections.items() if name != "train"}
+        typed = {name: sections.pop(name) for name in ("train", "lora")}
+        plain = {name: options.model_dump() for name, options in sections.items()}
         named = {n: ({"name": self.names[n]} if n in self.names else {}) | options for n, options in plain.items()}
-        return RunConfig(**named, train=sections["train"])
+        return RunConfig(**named, **typed)
 
 
 def configure(
@@ -108,12 +109,17 @@ def read_request(
     own = {f"data.{option}": name for option, name in column_options(shape, columns).items()}
     given = merge(given, {path: name for path, name in own.items() if path not in typed})
     kinds: dict[str, type[Strict]] = {
-        "task": task, "model": model, "data": shape.options, "tokenizer": shape.tokenizer, "train": TrainConfig
+        "task": task, "model": model, "data": shape.options, "tokenizer": shape.tokenizer, "train": TrainConfig,
+        "lora": LoraConfig,
     }  # fmt: skip
     for name in ("data", "tokenizer"):
         given[name] = _drop_foreign(name, given.get(name, {}), kinds[name], chosen["task"], say)
     request = Request(given, chosen, kinds)
-    request.settle()
+    config = request.settle()
+    if config.lora.rank and not config.train.start:
+        raise UserError(
+            f"lora.rank={config.lora.rank}: adapters need trained weights to start from; set --from RUN (train.start)"
+        )
     return request
 
 

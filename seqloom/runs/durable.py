@@ -110,6 +110,11 @@ def verify(folder: Path) -> None:
             raise Damaged(f"{shown(folder / name)}: its content changed after it was written (SHA-256 differs)")
 
 
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each published file, by name, from the manifest."""
+    return {name: written["sha256"] for name, written in _read_manifest(folder).items()}
+
+
 def locate(folder: Path) -> Path:
     """Where a published folder currently is: in place, or renamed aside while a new version is moved in."""
     return next((place for place in (folder, _aside(folder), folder) if os.path.isdir(place)), folder)

@@ -23,7 +23,9 @@ from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
+from seqloom.layers.lora import adapter_files, describe
 from seqloom.runs import choosing
+from seqloom.runs.base import Base, base_of, predicts_the_same, recorded_base, restrict
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
@@ -41,7 +43,7 @@ from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
 from seqloom.train.memory import check_memory
 from seqloom.train.pace import estimate, told_time
-from seqloom.train.transfer import freeze, transfer
+from seqloom.train.transfer import transfer
 
 # Options that may change when a run continues; any other change makes it a different run.
 _BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
@@ -69,6 +71,7 @@ def fit(
     out: str | Path | None = None,
     columns: Columns | None = None,
     train: Section = None,
+    lora: Section = None,
     tokenizer: Section = None,
     options: Section = None,
     overrides: Sequence[str] = (),
@@ -81,13 +84,13 @@ def fit(
     `data`, `valid`, `test`: paths, or data in memory: a list of texts, `(X, y)`, a list of pairs or of dicts, a pandas
     or polars data frame, a Hugging Face dataset, an array of numbers; without `task`, its form shows the task.
     `encoding`: of files that are not UTF-8, like "gb18030"; `task`, `model`: a name, or a dict of options with a
-    "name"; `train`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like {"label":
-    "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: the same as texts, as after -o.
-    `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a new
-    one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the columns),
-    else their listed defaults hold; `command`: recorded with the run.
+    "name"; `train`, `lora`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like
+    {"label": "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: as texts, as after
+    -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a
+    new one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the
+    columns), else their listed defaults hold; `command`: recorded with the run.
     """
-    names, overrides = settings(overrides, options, task=task, model=model, train=train, tokenizer=tokenizer)
+    names, overrides = settings(overrides, options, task=task, model=model, train=train, lora=lora, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)
     overrides = [*placed.overrides, *overrides]
     flags = {
@@ -188,19 +191,22 @@ class _Fit:
         self.config = self._reconcile(with_task(config, free))
         self.material = Material(self.config)
         self.progress = Progress()
+        self.base: Base | None = None  # where the weights come from, if not from a random generator
         self.metric = ""  # of the task, which is built from the data
 
     def finished(self) -> bool:
         return bool(self.before and self.folder.summary() and plain(self.before) == plain(self.config))
 
     def run(self) -> Run:
+        if self.previous and "merged" in self.previous:
+            raise UserError(f"{self.folder.path}: a merged run is not trained further; use it with --from in another")
         parts = self.material.parts
         self._check_data(parts)
         vocabulary = self._vocabulary()
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
         self.metric = task.metric
-        model = self._model(task)
+        model = self._model(task, vocabulary)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
         self._describe(model, rows["train"], vocabulary)
@@ -255,15 +261,20 @@ class _Fit:
         start = self.config.train.start
         return self.material.new_vocabulary(Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None)
 
-    def _model(self, task: AnyTask) -> SequenceModel:
-        check_memory(blueprint(self.config, task), self.config.train, task_config(self.config), task)
-        torch.manual_seed(self.config.train.seed)
-        model = model_config(self.config).assemble(task)
+    def _model(self, task: AnyTask, vocabulary: Vocabulary) -> SequenceModel:
+        config, base = self.config, base_of(self.config, self.folder, again=self.previous is not None)
+        plan = blueprint(config, task)
+        restrict(plan, base, config)
+        check_memory(plan, config.train, task_config(config), task)
+        torch.manual_seed(config.train.seed)
+        model = model_config(config).assemble(task)
         task.check_model(model)
-        if start := self.config.train.start:
-            known = load_file(RunFolder(Path(start)).model_files() / "model.safetensors")
-            self.talk.say(transfer(model, known, start))
-        freeze(model, self.config.train.freeze)
+        if base:
+            self.talk.say(transfer(model, base.tensors, base.name, predicts_the_same(base, config, vocabulary)))
+        restrict(model, base, config)
+        if config.lora.rank:
+            self.talk.say(describe(model))
+        self.base = base
         return model
 
     def _describe(self, model: SequenceModel, train: Rows, vocabulary: Vocabulary) -> None:
@@ -321,14 +332,14 @@ class _Fit:
         naive = task.naive(rows["train"])
         scores = self._scores(model, task, rows, naive)
         if self.engine.main:
-            saved = save(whole)
-            files = {"model.safetensors": saved, "naive.json": json.dumps(naive).encode()}
-            self.folder.publish_model(files | vocabulary.files())
+            files = adapter_files(model, whole) if self.config.lora.rank else {"model.safetensors": save(whole)}
+            self.folder.publish_model(files | {"naive.json": json.dumps(naive).encode()} | vocabulary.files())
             self.folder.write_summary(
                 {
                     "parameters": count_parameters(model),
+                    "trained_parameters": count_parameters(model, trained=True),
                     "stored": sum(t.numel() for t in whole.values()),  # a model that counts has no parameters
-                    "bytes": len(saved),
+                    "bytes": sum(map(len, files.values())),
                     "seconds": round(self.progress.seconds, 3),
                     "wall_seconds": round(self.progress.wall, 3),
                     "steps": self.progress.step,
@@ -363,7 +374,8 @@ class _Fit:
         return scores
 
     def _record(self, vocabulary: Vocabulary, model: SequenceModel) -> Json:
-        return {
+        base = {"base": recorded_base(self.base, self.folder)} if self.base and self.config.lora.rank else {}
+        return base | {
             "config": plain(self.config),
             "given": self.chosen.given,
             "chosen": [choice._asdict() for choice in self.chosen.choices],

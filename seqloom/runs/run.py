@@ -23,6 +23,8 @@ from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
 from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
+from seqloom.layers.lora import adapter_tensors, merge
+from seqloom.runs.base import attach, find_base
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.predicting import Predictions, Sources, beside
@@ -279,9 +281,13 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     vocabulary = material.load_vocabulary(files)
     task = material.task(vocabulary)
     model = model_config(config).assemble(task)
-    load_weights(model, load_file(files / "model.safetensors"))
+    if config.lora.rank:
+        attach(model, find_base(place, config), config)
+        load_weights(model, adapter_tensors(model, files))
+    else:
+        load_weights(model, load_file(files / "model.safetensors"))
     if int8:
-        model = to_int8(model)
+        model = to_int8(merge(model))
     device = "cpu" if config.train.device == "cpu" else "auto"  # it may have been trained on another device
     return Run(place, config, task, model.to(choose_device(device)), vocabulary)
 

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from seqloom.core.config import Strict
 from seqloom.core.rows import Json
-from seqloom.train.settings import TrainConfig
+from seqloom.train.settings import NO_ADAPTERS, LoraConfig, TrainConfig
 
 Say = Callable[[str], None]
 
@@ -34,6 +34,7 @@ class RunConfig(Strict):
     data: Json = Field(description="source and format of the data")
     tokenizer: Json = Field(description="options of the tokenizer")
     train: TrainConfig
+    lora: LoraConfig = NO_ADAPTERS
 
     @model_validator(mode="before")
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.core.errors import RunError
 from seqloom.core.network import SequenceModel
@@ -23,11 +23,12 @@ from seqloom.core.state import State, describe_state, flatten_state, map_state, 
 from seqloom.train.engine import Engine
 
 
-def weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter and persistent buffer once, by its first name (tied weights have several)."""
+def weights(model: SequenceModel) -> dict[str, Tensor]:
+    """Every parameter and persistent buffer once, by its first name (tied weights have several), but for those that
+    another run holds."""
     persistent = model.state_dict(keep_vars=True)
     named = dict(model.named_parameters()) | dict(model.named_buffers())
-    return {name: tensor for name, tensor in named.items() if name in persistent}
+    return {name: tensor for name, tensor in named.items() if name in persistent and name not in model.borrowed}
 
 
 def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
@@ -46,6 +47,7 @@ def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engin
             return
         for name, tensor in mine.items():
             tensor.copy_(engine.place(tensors[name], tensor) if engine else tensors[name])
+    model.train(model.training)  # functions that hold products of the former weights are dropped
 
 
 def pack_process(states: list[State]) -> bytes:

@@ -24,11 +24,13 @@ def check_memory(
     task: AnyTask,
     way_out: str = "lower model.width, model.depth or train.batch, or raise train.accumulate",
 ) -> None:
-    """Raise if weights, gradients, optimiser state and the outputs of one micro-batch exceed the free memory."""
+    """Raise if weights, gradients, optimiser state and the outputs of one micro-batch exceed the free memory; frozen
+    weights have neither gradients nor optimiser state."""
     parameters = sum(p.numel() for p in blueprint.parameters())
+    trained = sum(p.numel() for p in blueprint.parameters() if p.requires_grad)
     copies = 3 if train.optimizer == "sgd" else 4
     tokens = task_config.tokens_per_step(train.batch) // train.accumulate
-    need = 4 * (parameters * copies + 3 * tokens * task.outputs)
+    need = 4 * (parameters + trained * (copies - 1) + 3 * tokens * task.outputs)
     room = available()
     if room is not None and need > room:
         raise RunError(

@@ -1,10 +1,10 @@
-"""The options of the `train` section."""
+"""The options of the `train` section, and of `lora`."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from seqloom.core.config import Strict
 from seqloom.train.clock import Kind
@@ -56,3 +56,30 @@ class TrainConfig(Strict):
     shard: bool = Field(False, description="shard the model over the processes (FSDP2, under torchrun)")
     compile: bool = Field(False, description="torch.compile the training step; see docs/speed.md")
     tensorboard: bool = Field(False, description="also write TensorBoard events")
+
+
+class LoraConfig(Strict):
+    """Low-rank adapters: the weights of the run that training starts from stay frozen (layers/lora.py)."""
+
+    rank: int = Field(0, ge=0, description="rank of the adapters; 0: no adapters, all weights are trained")
+    alpha: int = Field(16, ge=1, description="adapters are scaled by alpha / rank")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability on the inputs of adapters in training")
+    targets: tuple[str, ...] = Field(
+        (), description="matrices that get an adapter, by name; empty: all in the backbone"
+    )
+    full: tuple[str, ...] = Field((), description="parts to train in full besides the head, by name, such as embed")
+
+    @field_validator("targets", "full", mode="before")
+    @classmethod
+    def _split(cls, given: object) -> object:
+        """`qkv,out` on the command line, a list in a recipe."""
+        return [name for part in given.split(",") if (name := part.strip())] if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _check_rank(self) -> Self:
+        if not self.rank and self != LoraConfig.model_construct():
+            raise ValueError("there are no adapters with lora.rank=0; set it too, for example lora.rank=8")
+        return self
+
+
+NO_ADAPTERS = LoraConfig.model_validate({})

@@ -17,9 +17,15 @@ from seqloom.core.network import SequenceModel
 _PARTS = ("embed.", "backbone.")
 
 
-def transfer(model: SequenceModel, tensors: Mapping[str, Tensor], name: str) -> str:
-    """Copy the embedding and backbone into the model and describe what was copied. All shapes are checked first."""
+def transfer(model: SequenceModel, tensors: Mapping[str, Tensor], name: str, head: bool = False) -> str:
+    """Copy the embedding and backbone into the model and describe what was copied. All shapes are checked first.
+
+    `head`: it predicts the same there, so it is copied too, if it is alike.
+    """
     mine = {n: p for n, p in model.named_parameters() if n.startswith(_PARTS)}
+    last = {n: p for n, p in model.named_parameters() if n.startswith("head.")}
+    if head and all(n in tensors and tensors[n].shape == p.shape for n, p in last.items()):
+        mine |= last
     taken = {n: (p, tensors[n]) for n, p in mine.items() if n in tensors}
     missing = [n for n in mine if n not in tensors and n.startswith("backbone.")]
     wrong = [n for n, (p, t) in taken.items() if p.shape != t.shape and not _is_embedding(n, p, t)]
