@@ -33,6 +33,7 @@ from seqloom.runs.record import differences, plain, versions, with_task
 from seqloom.runs.registry import current, model_config, task_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.source import is_foreign, run_folder
 from seqloom.runs.terminal import reporter
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights, weights
@@ -253,7 +254,8 @@ class _Fit:
     def _new_vocabulary(self) -> Vocabulary:
         """Fitted to this data, with the tokenizer of the run it starts from, if any."""
         start = self.config.train.start
-        return self.material.new_vocabulary(Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None)
+        known = Tokenizer.load(RunFolder(run_folder(start)).model_files()) if start else None
+        return self.material.new_vocabulary(known)
 
     def _model(self, task: AnyTask) -> SequenceModel:
         check_memory(blueprint(self.config, task), self.config.train, task_config(self.config), task)
@@ -261,8 +263,10 @@ class _Fit:
         model = model_config(self.config).assemble(task)
         task.check_model(model)
         if start := self.config.train.start:
-            known = load_file(RunFolder(Path(start)).model_files() / "model.safetensors")
-            self.talk.say(transfer(model, known, start))
+            source = RunFolder(run_folder(start))
+            known = load_file(source.model_files() / "model.safetensors")
+            same = task.ties and source.config().task["name"] == task.name
+            self.talk.say(transfer(model, known, start, head=same, blank=is_foreign(start)))
         freeze(model, self.config.train.freeze)
         return model
 

@@ -114,7 +114,7 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
         train = rows["train"]
         if len(vocabulary.tags) < 2:
             raise UserError(f"every word of the training set has the tag {vocabulary.tags[0]!r}: nothing to learn")
-        if 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
+        if vocabulary.unk is not None and 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
             raise UserError(
                 "more than half of the training set's words are unknown; raise tokenizer.vocabulary, lower "
                 "tokenizer.min_count, or use tokenizer.kind=characters or bpe"
