@@ -154,14 +154,19 @@ def _config(name: str, found: Foreign) -> RunConfig:
 def _check(name: str, config: RunConfig, found: Foreign, tensors: dict[str, Tensor], tokenizer: Path) -> int:
     """The number of parameters; refuses tensors that are not those of the model, which must not happen."""
     from seqloom.runs.build import blueprint
-    from seqloom.runs.registry import task_config
-    from seqloom.train.checkpoint import weights
+    from seqloom.runs.registry import model_config, task_config
+    from seqloom.train.checkpoint import load_weights, weights
 
-    model = blueprint(config, task_config(config).build(shape_of(config).load_vocabulary(tokenizer)))
+    task = task_config(config).build(shape_of(config).load_vocabulary(tokenizer))
+    model = blueprint(config, task)
     parts = ("",) if found.headed else ("backbone.",)
     mine = {one: t.shape for one, t in weights(model).items() if one.startswith(parts)}
     theirs = {one: t.shape for one, t in tensors.items() if one.startswith(parts)}
     if mine != theirs:
         wrong = sorted(one for one in mine.keys() | theirs.keys() if mine.get(one) != theirs.get(one))
         raise UserError(f"{name}: its weights do not make this model: {', '.join(wrong[:3])}")
+    if found.verify is not None:
+        real = model_config(config).assemble(task).eval()
+        load_weights(real, {**weights(real), **tensors} if not found.headed else tensors)
+        found.verify(real)
     return sum(t.numel() for t in tensors.values())

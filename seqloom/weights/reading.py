@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
+from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.tokenizers.pretrained import Pretrained
 from seqloom.weights.files import Folder
@@ -28,6 +29,7 @@ class Foreign(NamedTuple):
     headed: bool  # has an output layer for that task
     tokenizer: Pretrained
     tensors: Callable[[], dict[str, Tensor]]
+    verify: Callable[[SequenceModel], None] | None = None  # raises if the model with these weights answers wrongly
 
 
 def read(path: Path, name: str) -> Foreign:
@@ -47,7 +49,14 @@ def read(path: Path, name: str) -> Foreign:
             "its weights are quantised (quantization_config); use the unquantised model, or a GGUF file"
         )
     tensors = open_tensors(folder)
-    return _fitted(config, tensors, name, lambda task, rows: read_tokenizer(folder, config, task, rows))
+
+    def tokenizer(task: str, rows: int) -> Pretrained:
+        return read_tokenizer(folder, config, task, rows)
+
+    try:
+        return _fitted(config, tensors, name, tokenizer)
+    except Unfit:
+        return _wrapped(folder, config, tensors, tokenizer)
 
 
 def _read_file(path: Path, name: str) -> Foreign:
@@ -59,18 +68,34 @@ def _read_file(path: Path, name: str) -> Foreign:
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
 
-    return _fitted(found.config, found.tensors, name, tokenizer)
+    try:
+        return _fitted(found.config, found.tensors, name, tokenizer)
+    except Unfit as reason:
+        raise UserError(f"{name}: {reason}; as a folder with safetensors it could be read") from None
+
+
+def _wrapped(folder: Folder, config: Json, tensors: Tensors, tokenizer: Callable[[str, int], Pretrained]) -> Foreign:
+    from seqloom.weights.wrapping import wrap
+
+    made = wrap(folder, config, tensors)
+    own = tokenizer(made.task, len(made.tensors["embed.weight"]))
+
+    def load() -> dict[str, Tensor]:
+        found = made.tensors
+        return found if made.headed else found | {"embed.weight": _with_mask(found["embed.weight"], own)}
+
+    return Foreign(made.section, made.task, made.headed, own, load, made.verify)
 
 
 def _fitted(config: Json, tensors: Tensors, name: str, tokenizer: Callable[[str, int], Pretrained]) -> Foreign:
     kind = config.get("model_type")
     layout = LAYOUTS.get(kind) if isinstance(kind, str) else None
     if layout is None:
-        raise UserError(f"{name}: model_type {str(kind)[:40]!r} has no layout here; known: {', '.join(LAYOUTS)}")
+        raise Unfit(f"model_type {str(kind)[:40]!r} has no layout here; known: {', '.join(LAYOUTS)}")
     try:
         section = layout.section(config)
     except Unfit as reason:
-        raise UserError(f"{name}: {kind} with {reason} has no layout here") from None
+        raise Unfit(f"{kind} with {reason} has no layout here") from None
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     rows = _check(layout, section, config, tensors)["embed.weight"].size(0)
