@@ -45,8 +45,8 @@ class Pretrained(Tokenizer):
         """`data`: tokenizer.json; `size`: rows of the model's embedding, if there are more than tokens; `template`: of
         a chat, as it came, never rendered here."""
         self._data = clean(data)
-        known = self.hf.get_vocab_size(with_added_tokens=True)
-        self.size = max(size, known, 1 + max(id for id in specials if id is not None))
+        ordinary = max((id for id in self.vocabulary.values() if id not in self._marked_ids), default=0)
+        self.size = max(size, 1 + ordinary, 1 + max(id for id in specials if id is not None))
         self.special_ids, self.template = specials, template
         self.pad, self.bos, self.eos, self.unk, self.mask = specials
         self.specials = frozenset(id for id in specials if id is not None) | self._marked_ids
@@ -69,7 +69,10 @@ class Pretrained(Tokenizer):
     def encode_marked(self, text: str) -> np.ndarray:
         """The same, but special tokens that are spelt out in the text count as such, as in a rendered chat template."""
         utf8(text)
-        return np.array(self._marked.encode(text, add_special_tokens=False).ids, np.int64)
+        ids = np.array(self._marked.encode(text, add_special_tokens=False).ids, np.int64)
+        if (ids >= self.size).any():  # some tokenizers define more special tokens than their model has embeddings
+            raise UserError(f"the model has no embedding for the special token {self.name(int(ids.max()))}")
+        return ids
 
     def encode_many(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
         texts = iter(texts)
@@ -93,7 +96,7 @@ class Pretrained(Tokenizer):
         return _PiecewiseDecoder(self.hf, self.specials)
 
     def name(self, id: int) -> str:
-        return self._names.get(id) or f"<{id}>" if id in self.specials else self.decode([id]) or f"<{id}>"
+        return (self._names.get(id) if id in self.specials else self.decode([id])) or f"<{id}>"
 
     def files(self) -> dict[str, bytes]:
         names = {role: self._names.get(id) for role, id in self.special_ids._asdict().items() if id is not None}

@@ -44,7 +44,9 @@ class Options(DataOptions):
 
 
 class TaggedTokenizerOptions(Strict):
-    kind: Literal["words", "characters", "bpe"] = Field("words", description="how words are split into tokens")
+    kind: Literal["words", "characters", "bpe", "pretrained"] = Field(
+        "words", description="how words are split into tokens"
+    )
     vocabulary: int = Field(30_000, ge=2, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
     lower: bool = Field(False, description="look up words in lower case; their characters keep their case")
