@@ -22,6 +22,7 @@ BELOW: dict[str, set[str]] = {
     "models": {"core", "layers"},
     "tasks": {"core", "layers", "tokenizers", "data", "data.shapes", "decode"},
     "train": {"core"},
+    "weights": {"core", "layers", "tokenizers"},
 }
 BELOW["runs"] = {"train", *BELOW} - {"models", "tasks"}  # models and tasks by name only: runs/registry.py finds them
 BELOW["lab"] = BELOW["runs"] | {"runs"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -12,9 +13,36 @@ class Choice(NamedTuple):
     trains: bool = False  # without effect on a model that is not trained by gradient descent
 
 
+_RATE, _PARAMETERS, _FASTEST = 1e-4, 22.7e6, 3e-4  # of fine-tuning: this rate for a model of this size, and the most
+
+
 def batch_tokens(mean: float) -> int:
     """Tokens of a batch of 24 rows of average length, from 512 to 4,096: short trainings need many updates."""
     return round(min(4096.0, max(512.0, 24 * mean)))
+
+
+class Start(NamedTuple):
+    """Pretrained weights that a run starts from, as far as settings depend on them."""
+
+    parameters: int
+    causal: bool  # it reads from left to right only
+
+    @property
+    def rate(self) -> float:
+        """Peak learning rate of AdamW: the larger the model, the smaller (docs/pretrained.md has the experiments)."""
+        return float(f"{min(_FASTEST, _RATE * math.sqrt(_PARAMETERS / self.parameters)):.1e}")
+
+    @property
+    def reason(self) -> str:
+        """For the log."""
+        return f"{self.parameters / 1e6:,.0f} M pretrained weights are tuned, not learned"
+
+
+def fine_tuning(start: Start, epochs: float) -> list[Choice]:
+    """Training settings that keep most of what pretrained weights know."""
+    settings = {"train.optimizer": "adamw", "train.rate": start.rate, "train.weight_decay": 0.01}
+    settings |= {"train.epochs": epochs}
+    return [Choice(path, value, start.reason) for path, value in settings.items()]
 
 
 class Demand(NamedTuple):

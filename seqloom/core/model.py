@@ -39,6 +39,11 @@ class ModelConfig(Strict):
         """Settings that suit what a task asks for; empty: the defaults."""
         return []
 
+    @property
+    def bare_outputs(self) -> bool:
+        """Whether the output layer over a vocabulary has no bias."""
+        return False
+
     def build(self) -> Backbone:
         raise NotImplementedError
 
@@ -52,9 +57,10 @@ class ModelConfig(Strict):
         task.check_kind(backbone.kind)
         if task.encodes:
             backbone.only_encode()
-        network = Network(
-            task.embed(backbone.inputs or self.width), backbone, task.head(self.width), self.tie and task.ties
-        )
+        embed, head = task.embed(backbone.inputs or self.width), task.head(self.width)
+        if self.bare_outputs and task.ties:
+            head.register_parameter("bias", None)
+        network = Network(embed, backbone, head, self.tie and task.ties)
         embeddings = [part for part in network.modules() if isinstance(part, nn.Embedding)]
         large = max((len(embedding.weight) for embedding in embeddings), default=0) > _LARGE_VOCABULARY
         if std := self.tables or (_SMALL_STD if task.encodes and large else None):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
-from seqloom.core.choice import Choice, Demand
+from seqloom.core.choice import Choice, Demand, Start, fine_tuning
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
@@ -82,6 +82,11 @@ class TaskConfig(Strict):
     def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand | None:
         """What is asked of the model on this training set, with these settings; None: its defaults are kept."""
         return None
+
+    @classmethod
+    def tune(cls, start: Start, train: Any, settings: Mapping[str, Any]) -> list[Choice]:
+        """Settings to tune pretrained weights, which replace those for a model that learns from nothing."""
+        return fine_tuning(start, epochs=3.0)
 
     @classmethod
     def shape(cls, options: Mapping[str, object]) -> str:

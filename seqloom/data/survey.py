@@ -54,7 +54,7 @@ class TextSurvey:
     def _lengths(self, kind: str) -> np.ndarray:
         """Sub-words are about 1.3 per word of a language with spaces, and 0.7 per character of one without."""
         characters, words = self.lengths[:, 0], self.lengths[:, 1]
-        if kind == "bpe":
+        if kind in ("bpe", "pretrained"):
             return 0.7 * characters if self.unspaced else 1.3 * words
         return words if kind == "words" else characters
 

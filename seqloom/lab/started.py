@@ -1,10 +1,10 @@
-"""Entries that start from another run: fine-tuned in full, in part, or with adapters. They have its size and tokenizer."""
+"""Entries that start from another run or from pretrained weights: fine-tuned in full, in part, or with adapters. They
+have its size and tokenizer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from seqloom.core.errors import UserError
 from seqloom.lab.entries import Entry, Sized
@@ -12,6 +12,7 @@ from seqloom.lab.matching import TOLERANCE
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.record import differences
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.source import is_foreign, run_folder
 from seqloom.tokenizers import Tokenizer
 
 
@@ -29,7 +30,7 @@ def tokenizer(entries: Sequence[Entry], configs: Sequence[RunConfig]) -> Tokeniz
     for entry, config in zip(entries, configs, strict=True):
         if changed := differences({"task": configs[0].task}, {"task": config.task}):
             raise UserError(f"{entry.name}: {changed[0]} for {entries[0].name}; set it for all with -o")
-    found = [Tokenizer.load(RunFolder(Path(str(start))).model_files()) for start in starts]
+    found = [Tokenizer.load(RunFolder(run_folder(str(start))).model_files()) for start in starts]
     if other := next((start for start, own in zip(starts, found, strict=True) if own.hash != found[0].hash), None):
         raise UserError(f"--models: {starts[0]} and {other} have different tokenizers, so their scores do not compare")
     return found[0]
@@ -45,5 +46,7 @@ def check_size(sized: Sized, target: int, parameters: int) -> None:
 
 def with_absolute_start(config: RunConfig) -> RunConfig:
     """Valid in any working directory."""
-    start = config.train.start and os.path.abspath(config.train.start)
+    start = config.train.start
+    if start and not is_foreign(start):
+        start = os.path.abspath(start)
     return config.model_copy(update={"train": config.train.model_copy(update={"start": start})})

@@ -26,17 +26,28 @@ class SelfAttention(nn.Module):
     """Causal multi-head self-attention over the cached and the new tokens.
 
     There are `kv_heads` key/value heads (0: one per query head), each shared by a group of consecutive query heads.
+    `size`: of a head; 0: width / heads. `qkv_bias`: biases of queries, keys and values; None: as `bias`.
     """
 
     def __init__(
-        self, width: int, heads: int, dropout: float, bias: bool, qk_norm: bool, kv_heads: int = 0, eps: float = 0.0
+        self,
+        width: int,
+        heads: int,
+        dropout: float,
+        bias: bool,
+        qk_norm: bool,
+        kv_heads: int = 0,
+        eps: float = 0.0,
+        *,
+        size: int = 0,
+        qkv_bias: bool | None = None,
     ) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.size, self.dropout = heads, kv_heads or heads, width // heads, dropout
-        self.parts = [width, self.kv_heads * self.size, self.kv_heads * self.size]
-        self.qkv = Linear(width, sum(self.parts), bias=bias)
+        self.heads, self.kv_heads, self.size, self.dropout = heads, kv_heads or heads, size or width // heads, dropout
+        self.parts = [heads * self.size, self.kv_heads * self.size, self.kv_heads * self.size]
+        self.qkv = Linear(width, sum(self.parts), bias=bias if qkv_bias is None else qkv_bias)
         stack_of(self.parts, self.qkv.weight)
-        self.out = Linear(width, width, bias=bias)
+        self.out = Linear(heads * self.size, width, bias=bias)
         self.norms = nn.ModuleList(make_norm("rms", self.size, eps) for _ in range(2)) if qk_norm else None
         self.weights = Tap()
 

@@ -68,7 +68,8 @@ def _feed(feed: Any, rows: int) -> Map:
         gate, x = up(x).chunk(2, dim=-1)
         return out(F.silu(gate).mul_(x))
 
-    return gated if feed.gated else lambda x: out(F.gelu(up(x), approximate="tanh"))
+    bend = feed.bend
+    return gated if feed.gated else lambda x: out(bend(up(x)))
 
 
 def _norm(norm: Any) -> Map:

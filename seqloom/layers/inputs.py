@@ -21,9 +21,15 @@ class PartedEmbedding(nn.Embedding):
         self.parts = nn.Embedding(2, width)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        separators = (inputs == self.mark).int()
+        separators = self.separators(inputs)
         after = (separators.cumsum(1) - separators > 0).long()
         return super().forward(inputs) + self.parts(after)
+
+    def separators(self, inputs: Tensor) -> Tensor:
+        """1 at every separator. The first token begins the sequence, even if its id is that of a separator."""
+        found = (inputs == self.mark).int()
+        found[:, :1] = 0
+        return found
 
 
 class MatchedEmbedding(PartedEmbedding):
@@ -43,7 +49,7 @@ class MatchedEmbedding(PartedEmbedding):
 
     def matches(self, inputs: Tensor) -> Tensor:
         """0, 1 or 2 for each position, (B, T)."""
-        separators = (inputs == self.mark).int()
+        separators = self.separators(inputs)
         before = separators.cumsum(1) == 0  # the first separator belongs to neither side
         after = separators.cumsum(1) - separators > 0
         longest = int(before.sum(1).max())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -42,13 +44,52 @@ class SinusoidalPositions(nn.Module):
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[..., : self.width]
 
 
+class Scaling(NamedTuple):
+    """How rotary frequencies are changed, so that a model reads longer contexts than it was first trained on."""
+
+    kind: str
+    factor: float  # the context grows by this factor
+    context: int  # before scaling
+    low: float  # turns per context below which a frequency is divided by the factor
+    high: float  # turns per context above which it stays
+    gain: float = 1.0  # of cosines and sines
+
+
+def _linear(speed: Tensor, base: float, s: Scaling) -> Tensor:
+    """All frequencies divided (Chen et al. 2023)."""
+    return speed / s.factor
+
+
+def _llama3(speed: Tensor, base: float, s: Scaling) -> Tensor:
+    """Low frequencies divided, high ones kept, with a linear transition in turns per context (Llama 3.1)."""
+    kept = ((s.context * speed / (2 * math.pi) - s.low) / (s.high - s.low)).clamp(0, 1)
+    return (1 - kept) * speed / s.factor + kept * speed
+
+
+def _yarn(speed: Tensor, base: float, s: Scaling) -> Tensor:
+    """The same with a transition that is linear in the dimension (YaRN, Peng et al. 2023, section 3.2)."""
+    width = 2 * len(speed)
+    turns = [s.context / (turns * 2 * math.pi) for turns in (s.high, s.low)]
+    first, last = (width * math.log(ratio) / (2 * math.log(base)) for ratio in turns)
+    first, last = max(math.floor(first), 0), min(math.ceil(last), width - 1)
+    divided = ((torch.arange(len(speed)) - first) / max(last - first, 0.001)).clamp(0, 1)
+    return divided * speed / s.factor + (1 - divided) * speed
+
+
+SCALINGS: dict[str, Callable[[Tensor, float, Scaling], Tensor]] = {"linear": _linear, "llama3": _llama3, "yarn": _yarn}
+
+
 class Rotary(nn.Module):
     """Rotate queries and keys by an angle proportional to position (Su et al. 2021): scores depend on distance only."""
 
-    def __init__(self, width: int, base: float = 10_000.0) -> None:
+    def __init__(self, width: int, base: float = 10_000.0, scaling: Scaling | None = None) -> None:
         super().__init__()
         self.speed: Tensor
-        self.register_buffer("speed", base ** (-torch.arange(0, width, 2) / width), persistent=False)
+        speed = base ** (-torch.arange(0, width, 2) / width)
+        if scaling is not None:
+            speed = SCALINGS[scaling.kind](speed, base, scaling)
+        self.gain = scaling.gain if scaling is not None else 1.0
+        self.register_buffer("speed", speed, persistent=False)
 
     def angles(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin for (T,) or (B, T) positions, broadcastable to (B, H, T, D)."""
@@ -56,6 +97,8 @@ class Rotary(nn.Module):
         angle = exact[..., None] * self.speed  # (..., T, D / 2)
         cos, sin = angle.cos().to(self.speed.dtype), angle.sin().to(self.speed.dtype)
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+        if self.gain != 1:
+            cos, sin = cos * self.gain, sin * self.gain
         return (cos, sin) if places.dim() == 1 else (cos[:, None], sin[:, None])
 
     @staticmethod

@@ -35,10 +35,15 @@ class StackConfig(ModelConfig):
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
         share = self.per_head * self.heads
-        if self.width % share:
+        if self.width % share and not self.has_own_head_size:
             factor = f"heads={self.heads}" if self.per_head == 1 else f"{self.per_head} x heads ({share})"
             raise ValueError(f"width={self.width} must be a multiple of {factor}")
         return self
+
+    @property
+    def has_own_head_size(self) -> bool:
+        """Whether the heads have a size of their own, not width / heads."""
+        return False
 
     @classmethod
     def suit(cls, demand: Demand) -> list[Choice]:

@@ -58,7 +58,7 @@ class _GELU(torch.autograd.Function):
         return torch.ops.aten.gelu_backward(gradient, *ctx.saved_tensors, approximate="tanh")
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": F.relu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "gelu_exact": F.gelu, "relu": F.relu}
 
 
 class Block(nn.Module):

@@ -31,7 +31,9 @@ class Config(StackConfig):
     context: int = Field(256, ge=1, description="maximum sequence length, for learned positions")
     positions: Literal["learned", "sinusoidal"] = Field("learned", description="position encoding")
     pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
-    bend: Literal["gelu", "relu"] = Field("gelu", description="activation of the feed-forward network")
+    bend: Literal["gelu", "gelu_exact", "relu"] = Field(
+        "gelu", description="activation of the feed-forward network; gelu: its tanh form"
+    )
     bias: bool = Field(True, description="biases in the linear layers")
     eps: float = Field(1e-5, gt=0, description="epsilon of the normalisation layers")
     dropout: float = Field(0.1, ge=0, lt=1, description="share of hidden values dropped in training")

@@ -26,7 +26,7 @@ from seqloom.layers.cache import Cache
 from seqloom.layers.decode import Step, one_token_steps
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import make_norm
-from seqloom.layers.positions import LearnedPositions, Rotary, SinusoidalPositions
+from seqloom.layers.positions import LearnedPositions, Rotary, Scaling, SinusoidalPositions
 from seqloom.layers.stack import StackConfig, outputs, start_small
 from seqloom.layers.transformer import Block, FeedForward
 from seqloom.layers.views import pairs
@@ -53,14 +53,28 @@ class Config(StackConfig):
     context: int = Field(128, ge=1, description="context length in tokens")
     positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="position encoding")
     rotary_base: float = Field(10_000.0, gt=1, description="base of the rotary frequencies; larger for longer contexts")
+    rotary_scaling: Literal["none", "linear", "llama3", "yarn"] = Field(
+        "none", description="change of the rotary frequencies for a longer context than that of the first training"
+    )
+    rotary_factor: float = Field(1.0, ge=1, description="rotary_scaling: how many times longer the context is")
+    rotary_context: int = Field(0, ge=0, description="rotary_scaling: context length of the first training")
+    rotary_low: float = Field(1.0, gt=0, description="rotary_scaling: slower frequencies, in turns per context, change")
+    rotary_high: float = Field(4.0, gt=0, description="rotary_scaling: faster frequencies, in turns per context, stay")
+    rotary_gain: float = Field(1.0, gt=0, description="rotary_scaling: factor of the cosines and sines")
     norm: Literal["layer", "rms"] = Field("rms", description="LayerNorm or RMSNorm")
     eps: float = Field(0.0, ge=0, description="epsilon of the norms; 0: 1e-5 (layer), machine epsilon (rms)")
     pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
     gated: bool = Field(True, description="gated feed-forward network (SwiGLU), else GELU")
+    bend: Literal["gelu", "gelu_exact", "relu"] = Field(
+        "gelu", description="activation of the feed-forward network if it is not gated; gelu: its tanh form"
+    )
     feed: int = Field(0, ge=0, description="hidden size of the feed-forward; 0: 4 x width, 8/3 x width if gated")
     qk_norm: bool = Field(True, description="normalise queries and keys")
     zero_init: bool = Field(True, description="zero-initialise the output of every residual branch")
     bias: bool = Field(False, description="biases in the linear layers")
+    qkv_bias: bool | None = Field(None, description="biases of queries, keys and values; none: as bias")
+    head_size: int = Field(0, ge=0, description="size of a head; 0: width / heads")
+    output_bias: bool = Field(True, description="bias of the output layer over a vocabulary")
 
     variants: ClassVar[tuple[Json, ...]] = (
         {},
@@ -71,6 +85,9 @@ class Config(StackConfig):
         {"window": 5},
         {"window": 5, "kv_heads": 2},
         {"window": 1},
+        {"preset": "llama", "head_size": 6, "qkv_bias": True, "output_bias": False, "kv_heads": 2},
+        {"rotary_scaling": "llama3", "rotary_factor": 4.0, "rotary_context": 64},
+        {"gated": False, "bend": "gelu_exact"},
     )
     defaults: ClassVar[Json] = {"task.length": 128, "train.batch": 6}
     presets = PRESETS
@@ -80,7 +97,7 @@ class Config(StackConfig):
     def _fit_width_to_heads(cls, values: Json) -> Json:
         """Without an explicit width, use the multiple of 2 x heads nearest to the default."""
         heads, width = values.get("heads"), cls.model_fields["width"].default
-        if "width" in values or not isinstance(heads, int) or heads < 1:
+        if "width" in values or values.get("head_size") or not isinstance(heads, int) or heads < 1:
             return values
         return values | {"width": 2 * heads * max(1, round(width / (2 * heads)))}
 
@@ -88,7 +105,29 @@ class Config(StackConfig):
     def _check_kv_heads(self) -> Config:
         if self.kv_heads and self.heads % self.kv_heads:
             raise ValueError(f"heads={self.heads} must be a multiple of kv_heads={self.kv_heads}")
+        if self.head_size % 2 and self.positions == "rotary":
+            raise ValueError(f"head_size={self.head_size} must be even, because rotary positions turn pairs")
+        if self.rotary_scaling in ("llama3", "yarn") and not self.rotary_context:
+            raise ValueError(f"rotary_scaling={self.rotary_scaling} needs rotary_context, the length before scaling")
+        if self.rotary_low >= self.rotary_high:
+            raise ValueError(f"rotary_low={self.rotary_low} must be less than rotary_high={self.rotary_high}")
         return self
+
+    @property
+    def has_own_head_size(self) -> bool:
+        return self.head_size > 0
+
+    @property
+    def bare_outputs(self) -> bool:
+        return not self.output_bias
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """Of rotary positions."""
+        if self.rotary_scaling == "none":
+            return None
+        factor, context, gain = self.rotary_factor, self.rotary_context, self.rotary_gain
+        return Scaling(self.rotary_scaling, factor, context, self.rotary_low, self.rotary_high, gain)
 
     def build(self) -> Backbone:
         return GPT(self)
@@ -101,12 +140,13 @@ class GPT(Backbone):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.width, self.window = config.width, config.window
+        self.attended = config.heads * config.head_size or config.width  # size of all queries of a token
         self.limit = config.context
         self.steps: dict[tuple[int, int], list[Step]] = {}
         self.positions: nn.Module | None = None
         self.rotary: Rotary | None = None
         if config.positions == "rotary":
-            self.rotary = Rotary(config.width // config.heads, config.rotary_base)
+            self.rotary = Rotary(config.head_size or config.width // config.heads, config.rotary_base, config.scaling)
             if config.window:
                 self.limit = None  # bounded state, and positions matter only as distances within the window
         elif config.positions == "learned":
@@ -142,7 +182,7 @@ class GPT(Backbone):
 
     def flops(self, length: int) -> float:
         """With the scores of every token and the weighted sums of values, including masked scores within a block."""
-        return super().flops(length) + 4.0 * self.width * pairs(length, self.window) / length * len(self.blocks)
+        return super().flops(length) + 4.0 * self.attended * pairs(length, self.window) / length * len(self.blocks)
 
     def train(self, mode: bool = True) -> Self:
         self.steps.clear()
@@ -175,8 +215,10 @@ class GPT(Backbone):
     def _block(c: Config) -> Block:
         hidden = c.feed or (8 * math.ceil(c.width / 3) if c.gated else 4 * c.width)
         norms = make_norm(c.norm, c.width, c.eps), make_norm(c.norm, c.width, c.eps)
-        attention = SelfAttention(c.width, c.heads, c.dropout, c.bias, c.qk_norm, c.kv_heads, c.eps)
-        return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias), norms, c.pre_norm, c.dropout)
+        attention = SelfAttention(
+            c.width, c.heads, c.dropout, c.bias, c.qk_norm, c.kv_heads, c.eps, size=c.head_size, qkv_bias=c.qkv_bias
+        )
+        return Block(attention, FeedForward(c.width, hidden, c.gated, c.bias, c.bend), norms, c.pre_norm, c.dropout)
 
     def _initialise(self, config: Config) -> None:
         """Outputs of residual branches start at zero, or smaller with depth."""

@@ -1,4 +1,4 @@
-"""The weights that a run starts from: those of another run (`fit --from`).
+"""The weights that a run starts from (`fit --from`): those of another run, or of a model that another tool wrote.
 
 A run with adapters holds nothing else, so it needs these weights whenever it is loaded. It records where they are,
 relative to its own folder, and their SHA-256: without them, or with others, it is not loaded.
@@ -20,6 +20,7 @@ from seqloom.layers.lora import adapt
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.source import is_foreign, run_folder
 from seqloom.train.transfer import freeze, transfer
 
 _WEIGHTS = "model.safetensors"
@@ -27,41 +28,52 @@ _WEIGHTS = "model.safetensors"
 
 class Base(NamedTuple):
     name: str  # as the user knows it
+    folder: Path  # the run folder that holds them
     tensors: dict[str, Tensor]  # by name
     sha256: str  # of the file
 
+    @property
+    def foreign(self) -> bool:
+        return is_foreign(self.name)
+
 
 def read_base(start: str) -> Base:
-    folder = RunFolder(Path(start))
+    folder = RunFolder(run_folder(start))
     if folder.config().lora.rank:
         raise UserError(
             f"{start}: holds adapters only; merge them with their weights first: seqloom merge {start} --out NEW"
         )
     files = folder.model_files()
-    return Base(start, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
+    return Base(start, folder.path, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
 
 
 def recorded_base(base: Base, folder: RunFolder) -> Json:
     """For run.json."""
-    return {"folder": os.path.relpath(base.name, folder.path), "sha256": base.sha256}
+    return {"folder": None if base.foreign else os.path.relpath(base.name, folder.path), "sha256": base.sha256}
 
 
 def find_base(folder: RunFolder, config: RunConfig) -> Base:
     """The weights that the adapters in this folder belong to, wherever both were moved together."""
     start, known = str(config.train.start), {"folder": ".", "sha256": ""} | folder.record().get("base", {})
-    places = [place for place in (folder.path / known["folder"], Path(start)) if (place / "run.json").exists()]
+    places = [start] if is_foreign(start) else _places(folder, start, known["folder"])
     if not places:
         raise UserError(
             f"{folder.path}: holds adapters only; {start}, whose weights they adapt, is missing: restore it"
         )
     for place in places:
-        base = read_base(os.path.normpath(place))
+        base = read_base(place)
         if base.sha256 == known["sha256"]:
             return base
     raise RunError(
         f"{folder.path}: its adapters belong to other weights than those in {base.name} (SHA-256 was "
         f"{known['sha256'][:12]}, is {base.sha256[:12]}); restore these"
     )
+
+
+def _places(folder: RunFolder, start: str, beside: str) -> list[str]:
+    """Where the run may be now."""
+    some = (folder.path / beside, Path(start))
+    return [os.path.normpath(place) for place in some if (place / "run.json").exists()]
 
 
 def base_of(config: RunConfig, folder: RunFolder, again: bool) -> Base | None:
@@ -80,12 +92,12 @@ def restrict(model: SequenceModel, base: Base | None, config: RunConfig) -> None
 
 def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
     """Give a new model the weights of its base, and empty adapters."""
-    transfer(model, base.tensors, base.name)
+    transfer(model, base.tensors, base.name, blank=base.foreign)
     restrict(model, base, config)
 
 
 def predicts_the_same(base: Base, config: RunConfig, vocabulary: Vocabulary) -> bool:
     """Whether the head of the base predicts what this run does: the same task, with the same tokens or labels."""
-    record = RunFolder(Path(base.name)).record()
+    record = RunFolder(base.folder).record()
     same: bool = record["config"]["task"]["name"] == config.task["name"]
     return same and bool(record["tokenizer"]["hash"] == vocabulary.hash)

@@ -14,15 +14,19 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 
-from seqloom.core.choice import Choice
+from seqloom.core.choice import Choice, Start
 from seqloom.core.config import validate
 from seqloom.core.rows import Json
 from seqloom.data.files import declare
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes import find_shape
 from seqloom.runs.configure import Request
+from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import section
+from seqloom.runs.source import is_foreign, run_folder
 
 EPOCHS, PATIENCE = 10.0, 4  # for tasks without a rule
 _COUNTED = ("train.steps", "train.tokens", "train.epochs")  # budgets that leave no epochs to choose
@@ -45,7 +49,20 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     if demand := request.task.demand(train, found.settings):
         given = demand._replace(width=request.settings.get("model.width", 0))
         found.add(request.model.suit(given), replace=True)
+    if start := _start(request):
+        found.add(request.task.tune(start, train, found.settings), replace=True)
     return found.choices
+
+
+def _start(request: Request) -> Start | None:
+    """The pretrained weights that the run starts from, if another tool trained them."""
+    name = request.settings.get("train.start")
+    if name is None or not is_foreign(name):
+        return None
+    folder = RunFolder(run_folder(name))
+    with torch.device("meta"):
+        kind = section("models", folder.config().model).build().kind
+    return Start(folder.record()["parameters"], kind == "causal")
 
 
 @lru_cache(maxsize=2)

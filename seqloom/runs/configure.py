@@ -22,6 +22,7 @@ from seqloom.data.shapes.shape import AnyShape
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import find_config, section
 from seqloom.runs.settings import RunConfig, Say, move_options
+from seqloom.runs.source import is_foreign, run_folder
 from seqloom.train.settings import LoraConfig, TrainConfig
 
 BUDGETS = ("steps", "tokens", "epochs", "seconds")
@@ -142,7 +143,7 @@ def _drop_foreign(section: str, given: Json, own: type[Strict], task: str, say: 
 
 def _start_from(start: str, given: dict[str, Json]) -> dict[str, Json]:
     """The model and tokenizer settings of another run, overridden by the user's settings."""
-    before = RunFolder(Path(start)).config()
+    before = RunFolder(run_folder(start)).config()
     model, named = dict(before.model), given.get("model", {}).get("name")
     if named and named != model["name"]:
         raise UserError(f"--from {start}: its model is {model['name']}, not {named}; leave --model out")
@@ -152,10 +153,22 @@ def _start_from(start: str, given: dict[str, Json]) -> dict[str, Json]:
     limit: int | None = None
     with torch.device("meta"), suppress(NotImplementedError):  # count-based models have no layers to build
         limit = section("models", model).build().limit
+    if is_foreign(start):
+        _refuse_other_options(start, model, given.get("model", {}))
     shorter: Json = {}
     for option in ({"longest", "window"} & task.model_fields.keys()) if limit else ():
-        shorter[option] = min(limit or 0, task.model_fields[option].default)  # no longer than its context in that run
+        default = task.model_fields[option].default
+        if not is_foreign(start) or default > (limit or 0):
+            shorter[option] = min(limit or 0, default)  # no longer than its context in that run
     return merge({"model": model, "task": shorter, "tokenizer": tokenizer}, given)
+
+
+def _refuse_other_options(start: str, model: Json, given: Json) -> None:
+    """The layout of weights that another tool trained is fixed; dropout is not part of it."""
+    other = [option for option, value in given.items() if option not in ("name", "dropout") and model[option] != value]
+    if other:
+        mine, theirs = given[other[0]], model[other[0]]
+        raise UserError(f"model.{other[0]}={mine}: the weights of {start} have {theirs}; leave it out")
 
 
 def _is_known(path: str, kinds: Mapping[str, type[Strict]]) -> bool:

@@ -35,6 +35,7 @@ from seqloom.runs.record import differences, plain, versions, with_task
 from seqloom.runs.registry import current, model_config, task_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.settings import RunConfig
+from seqloom.runs.source import run_folder
 from seqloom.runs.terminal import reporter
 from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights, weights
@@ -259,7 +260,8 @@ class _Fit:
     def _new_vocabulary(self) -> Vocabulary:
         """Fitted to this data, with the tokenizer of the run it starts from, if any."""
         start = self.config.train.start
-        return self.material.new_vocabulary(Tokenizer.load(RunFolder(Path(start)).model_files()) if start else None)
+        known = Tokenizer.load(RunFolder(run_folder(start)).model_files()) if start else None
+        return self.material.new_vocabulary(known)
 
     def _model(self, task: AnyTask, vocabulary: Vocabulary) -> SequenceModel:
         config, base = self.config, base_of(self.config, self.folder, again=self.previous is not None)
@@ -270,7 +272,8 @@ class _Fit:
         model = model_config(config).assemble(task)
         task.check_model(model)
         if base:
-            self.talk.say(transfer(model, base.tensors, base.name, predicts_the_same(base, config, vocabulary)))
+            head = predicts_the_same(base, config, vocabulary)
+            self.talk.say(transfer(model, base.tensors, base.name, head=head, blank=base.foreign))
         restrict(model, base, config)
         if config.lora.rank:
             self.talk.say(describe(model))

@@ -17,6 +17,11 @@ from seqloom.core.rows import Json
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
 
+
+class InUse(RunError):
+    """Another process is writing here."""
+
+
 _PATIENCE = 1.0  # seconds to wait for a new holder to write its name
 _held: set[int] = set()
 
@@ -49,7 +54,7 @@ def _acquire(fd: int, folder: Path) -> None:
         holder = _read_holder(fd)
         if holder or time.monotonic() - started > _PATIENCE:
             user = f"in use by {holder or 'another process'}"
-            raise RunError(f"{shown(folder)}: {user}; wait for it to finish, or choose another folder")
+            raise InUse(f"{shown(folder)}: {user}; wait for it to finish, or choose another folder")
         time.sleep(0.01)
 
 

@@ -276,6 +276,11 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     `int8`: quantise linear layers to one byte per weight."""
     place = RunFolder(run_of(Path(folder)))
     config = place.config()
+    if place.record().get("bare"):
+        raise UserError(
+            f"{place.record()['converted']}: an encoder without an output layer; train one: seqloom fit --task TASK "
+            f"--data DATA --from {place.record()['converted']}"
+        )
     files = place.model_files()
     material = Material(config)
     vocabulary = material.load_vocabulary(files)

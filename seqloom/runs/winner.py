@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.runs.source import is_foreign, run_folder
 
 
 class Winner(NamedTuple):
@@ -19,7 +20,10 @@ class Winner(NamedTuple):
 
 
 def run_of(folder: Path, *, aloud: bool = True) -> Path:
-    """The folder itself if it holds a run; if it holds a comparison, the run to use, told on standard error."""
+    """The folder itself if it holds a run; if it holds a comparison, the run to use, told on standard error; of weights
+    that another tool wrote, the run folder that they were converted to."""
+    if is_foreign(folder):
+        return run_folder(folder)
     if (folder / "study.json").exists():
         raise UserError(f"{folder} is a study of several data sets; name the folder of one of them inside it")
     if not is_comparison(folder):

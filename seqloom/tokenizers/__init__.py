@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seqloom.core.errors import UserError, unknown
-from seqloom.tokenizers.tokenizer import KINDS, Tokenizer, tokenizer_class
+from seqloom.tokenizers.tokenizer import FOREIGN, KINDS, Tokenizer, tokenizer_class
 
 __all__ = ["KINDS", "Tokenizer", "train_tokenizer"]
 
@@ -20,6 +20,8 @@ def train_tokenizer(
     `size`: maximum vocabulary of `words` and `bpe`; `min_count`: drops rarer characters, words, and bpe merges;
     `split`: whether `words` splits at punctuation as well, or only at white space.
     """
+    if kind in FOREIGN:
+        raise UserError(f"tokenizer.kind={kind}: such a tokenizer comes with its model; name that with --from")
     if kind not in KINDS:
         raise unknown("tokenizer", kind, KINDS)
     if split not in SPLITS:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from seqloom.core.config import Strict
 
-Kind = Literal["characters", "bytes", "words", "bpe"]
+Kind = Literal["characters", "bytes", "words", "bpe", "pretrained"]  # pretrained: it comes with its model, by --from
 
 
 class NoTokenizer(Strict):

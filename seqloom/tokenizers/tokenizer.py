@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 PAD, BOS, EOS, UNK = SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")  # ids 0 to 3 in every vocabulary
 
-KINDS = {  # name: module and class, imported on demand
+KINDS = {  # that can be trained; name: module and class, imported on demand
     "characters": "seqloom.tokenizers.characters:Characters",
     "bytes": "seqloom.tokenizers.characters:Bytes",
     "words": "seqloom.tokenizers.words:Words",
     "bpe": "seqloom.tokenizers.subwords:Subwords",
 }
+FOREIGN = {"pretrained": "seqloom.tokenizers.pretrained:Pretrained"}  # comes with its model
 
 
 def tokenizer_class(kind: str) -> type[Tokenizer]:
-    module, _, name = KINDS[kind].partition(":")
+    module, _, name = (KINDS | FOREIGN)[kind].partition(":")
     return getattr(import_module(module), name)
 
 
@@ -51,18 +52,37 @@ class Decoder(ABC):
 
 class Tokenizer(ABC):
     kind: ClassVar[str]
+    vocabulary: dict[str, int]
+    size: int
+    pad: int
+    bos: int
+    eos: int
+    unk: int | None  # None: every text can be encoded
+    specials: frozenset[int]  # ids that stand for no text; they are never hidden or replaced in training
+    hash: str
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.json: Json = json.loads(data)
-        self.vocabulary: dict[str, int] = self.json["model"]["vocab"]
+        self.vocabulary = self.json["model"]["vocab"]
         self.size = max(self.vocabulary.values()) + 1
-        self.pad, self.bos, self.eos, self.unk = (self.vocabulary[token] for token in SPECIALS)
+        self.pad, self.bos, self.eos, self.unk = ids = [self.vocabulary[token] for token in SPECIALS]
+        self.specials = frozenset(ids)
         self.hash = hashlib.sha256(data).hexdigest()
 
     @classmethod
     @abstractmethod
     def train(cls, texts: Iterable[str], *, size: int, min_count: int, split: str) -> Tokenizer: ...
+
+    @classmethod
+    def restore(cls, data: bytes, config: Json) -> Tokenizer:
+        """From the content of tokenizer.json and tokenizer_config.json."""
+        return cls(data)
+
+    @property
+    def blank(self) -> int:
+        """What a token becomes that is hidden in training: unknown."""
+        return self.pad if self.unk is None else self.unk
 
     @abstractmethod
     def encode(self, text: str) -> np.ndarray:
@@ -124,11 +144,12 @@ class Tokenizer(ABC):
         folder = Path(folder)
         path = folder / f"{prefix}tokenizer_config.json"
         try:
-            kind = json.loads(path.read_bytes()).get("seqloom_kind", "")
-            if kind not in KINDS:
+            config = json.loads(path.read_bytes())
+            kind = config.get("seqloom_kind", "")
+            if kind not in KINDS | FOREIGN:
                 raise UserError(f"{path}: {unknown('tokenizer', kind, KINDS)}")
             path = folder / f"{prefix}tokenizer.json"
-            return tokenizer_class(kind)(path.read_bytes())
+            return tokenizer_class(kind).restore(path.read_bytes(), config)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -17,15 +17,18 @@ from seqloom.core.network import SequenceModel
 _PARTS = ("embed.", "backbone.")
 
 
-def transfer(model: SequenceModel, tensors: Mapping[str, Tensor], name: str, head: bool = False) -> str:
+def transfer(
+    model: SequenceModel, tensors: Mapping[str, Tensor], name: str, *, head: bool = False, blank: bool = False
+) -> str:
     """Copy the embedding and backbone into the model and describe what was copied. All shapes are checked first.
 
-    `head`: it predicts the same there, so it is copied too, if it is alike.
+    `head`: the output layer too, if it has the same shape: the task is the same. `blank`: what is added to the token
+    embeddings and is not known there starts at zero, so that the encoder reads what it was trained on.
     """
     mine = {n: p for n, p in model.named_parameters() if n.startswith(_PARTS)}
-    last = {n: p for n, p in model.named_parameters() if n.startswith("head.")}
-    if head and all(n in tensors and tensors[n].shape == p.shape for n, p in last.items()):
-        mine |= last
+    if head:
+        outputs = {n: p for n, p in model.named_parameters() if n.startswith("head.") and n in tensors}
+        mine |= outputs if all(p.shape == tensors[n].shape for n, p in outputs.items()) else {}
     taken = {n: (p, tensors[n]) for n, p in mine.items() if n in tensors}
     missing = [n for n in mine if n not in tensors and n.startswith("backbone.")]
     wrong = [n for n, (p, t) in taken.items() if p.shape != t.shape and not _is_embedding(n, p, t)]
@@ -40,6 +43,9 @@ def transfer(model: SequenceModel, tensors: Mapping[str, Tensor], name: str, hea
     with torch.no_grad():
         for p, t in taken.values():
             p[: len(t)].copy_(t[: len(p)])
+        for n, p in mine.items():
+            if blank and n.startswith("embed.") and n not in taken:
+                p.zero_()
     count = sum(min(p.numel(), t.numel()) for p, t in taken.values())
     new = sum(p.numel() for p in model.parameters()) - count
     return f"{count:,} weights copied from {name}, {new:,} initialised"

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
+
 from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
@@ -193,6 +195,11 @@ def prepared(source: Source, tokenizer: Tokenizer, talk: Reporter | None, name: 
         talk.update(min(1.0, done / size), {"preparing": name, "bytes": done})
 
     return prepare(source, tokenizer, progress=progress if size > _LARGE else None)
+
+
+def unknown_among(counts: np.ndarray, unk: int | None) -> int:
+    """How many tokens stand for unknown text."""
+    return 0 if unk is None else int(counts[unk])
 
 
 def mostly_unknown(what: str) -> UserError:

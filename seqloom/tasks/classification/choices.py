@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqloom.core.choice import Choice, Demand, batch_tokens
+from seqloom.core.choice import Choice, Demand, Start, batch_tokens, fine_tuning
 from seqloom.data.shapes.frames.reading import FrameSource
 from seqloom.data.shapes.labelled.reading import LabelledSource
 
 _MOST = 256  # tokens read of a row: more take time, and rarely change the answer
 _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
+_TUNED_STEPS, _LEAST_TUNED, _MOST_TUNED = 400, 3, 15  # of pretrained weights: updates, and bounds in epochs
 _CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
 
@@ -52,6 +53,16 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
     if isinstance(train, FrameSource):
         del settings["task.word_dropout"]
     return found + [Choice(path, value, reason, trains=True) for path, (value, reason) in settings.items()]
+
+
+def tune(start: Start, train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> list[Choice]:
+    """Fewer epochs than from nothing, and nothing hidden from a model that knows its words."""
+    mean = min(lengths_of(train, given).mean + 2, given["task.longest"])
+    steps = train.count * mean / given["task.batch_tokens"]  # per epoch
+    epochs = min(_MOST_TUNED, max(_LEAST_TUNED, round(_TUNED_STEPS / steps)))
+    settings = {"task.pooling": "mean", "task.smoothing": 0.0, "task.word_dropout": 0.0, "task.head_dropout": 0.1}
+    kept = [Choice(path, value, start.reason, trains=True) for path, value in settings.items()]
+    return [*fine_tuning(start, float(epochs)), *kept]
 
 
 def demand(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> Demand:

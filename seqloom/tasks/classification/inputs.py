@@ -91,7 +91,8 @@ class TextInputs(Inputs):
         if not share:
             return inputs
         dropped = torch.rand(inputs.shape, device=inputs.device) < share
-        return torch.where(dropped & (inputs > self.tokenizer.unk), self.tokenizer.unk, inputs)
+        special = torch.isin(inputs, torch.tensor(sorted(self.tokenizer.specials), device=inputs.device))
+        return torch.where(dropped & ~special, self.tokenizer.blank, inputs)
 
     def baseline(self, train: Examples, targets: np.ndarray, chosen: Chosen) -> Found:
         texts = {part: self.texts(rows, indices) for part, (rows, indices) in chosen.items()}

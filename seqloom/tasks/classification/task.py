@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch, Keep, pad
 from seqloom.core.batching import batches_by_length
-from seqloom.core.choice import Choice, Demand
+from seqloom.core.choice import Choice, Demand, Start
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
@@ -80,6 +80,10 @@ class Config(TaskConfig):
     @classmethod
     def demand(cls, train: Any, settings: Mapping[str, Any]) -> Demand:
         return choices.demand(train, settings)
+
+    @classmethod
+    def tune(cls, start: Start, train: Any, settings: Mapping[str, Any]) -> list[Choice]:
+        return choices.tune(start, train, settings)
 
     @property
     def tokens_per_row(self) -> int:

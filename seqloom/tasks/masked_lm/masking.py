@@ -6,7 +6,7 @@ Of the tokens to predict, 80 % are replaced by the mask token, 10 % by a random 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from seqloom.core.batch import IGNORE
 from seqloom.core.words import CJK
 
-_SPECIALS = 4  # ids of special tokens, never masked
+OWN = range(4)  # ids of the special tokens of our own tokenizers
 _LONGEST_RUN = 3  # tokens masked together in scripts without spaces
 MASKED, REPLACED = 0.8, 0.1
 
@@ -28,13 +28,13 @@ class Joints:
     dense: np.ndarray  # written without spaces between words
 
     @classmethod
-    def of(cls, size: int, text: Callable[[int], str]) -> Joints:
+    def of(cls, size: int, text: Callable[[int], str], specials: Collection[int] = OWN) -> Joints:
         """`text`: the text of a token; part of a character has none, and joins on both sides."""
-        texts = ["" if id < _SPECIALS else text(id) for id in range(size)]
+        texts = ["" if id in specials else text(id) for id in range(size)]
         dense = np.array([bool(t) and all(map(_is_dense, t.strip())) and bool(t.strip()) for t in texts])
         inside = [(not t or _in_word(t[0]), not t or _in_word(t[-1])) for t in texts]
         left, right = (np.array(side) & ~dense for side in zip(*inside, strict=True))
-        left[:_SPECIALS] = right[:_SPECIALS] = False
+        left[sorted(specials)] = right[sorted(specials)] = False
         return cls(left, right, dense)
 
     def groups(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -56,17 +56,24 @@ class Joints:
 
 
 def hide(
-    ids: np.ndarray, share: float, mask: int, rng: np.random.Generator, joints: Joints | None = None
+    ids: np.ndarray,
+    share: float,
+    mask: int,
+    rng: np.random.Generator,
+    joints: Joints | None = None,
+    specials: Collection[int] = OWN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The inputs that a model reads instead of `ids` (rows, T), and the targets: masked tokens, IGNORE elsewhere.
 
-    `mask`: id of the mask token, which is also the vocabulary size; `joints`: mask whole words, not single tokens.
+    `mask`: id of the mask token, which is also the vocabulary size; `joints`: mask whole words, not single tokens;
+    `specials`: ids that are never masked.
     """
+    ordinary = np.setdiff1d(np.arange(mask), sorted(specials))
     groups = np.broadcast_to(np.arange(ids.shape[-1]), ids.shape) if joints is None else joints.groups(ids, rng)
     draws = rng.random(ids.shape)
-    masked = (np.take_along_axis(draws, groups, -1) < share) & (ids >= _SPECIALS)
+    masked = (np.take_along_axis(draws, groups, -1) < share) & np.isin(ids, ordinary)
     kind = rng.random(ids.shape)
-    replacements = rng.integers(_SPECIALS, mask, ids.shape)
+    replacements = ordinary[rng.integers(0, len(ordinary), ids.shape)]
     inputs = np.where(masked & (kind < MASKED), mask, ids)
     inputs = np.where(masked & (kind >= MASKED) & (kind < MASKED + REPLACED), replacements, inputs)
     return inputs, np.where(masked, ids, IGNORE)

@@ -81,8 +81,9 @@ class MaskedLM(Task[TokenStream]):
         self.config, self.tokenizer = config, tokenizer
         self.mask = tokenizer.size  # the id after the tokenizer's own
         self.vocabulary = self.outputs = tokenizer.size + 1
+        self.ordinary = np.setdiff1d(np.arange(tokenizer.size), sorted(tokenizer.specials))  # ids that may be masked
         by_token = config.group == "token" or tokenizer.kind == "words"  # one token per word already
-        self.joints = None if by_token else Joints.of(tokenizer.size, lambda id: tokenizer.decode([id]))
+        self.joints = None if by_token else Joints.of(tokenizer.size, self._text, tokenizer.specials)
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -106,7 +107,7 @@ class MaskedLM(Task[TokenStream]):
                 chosen = shuffled(np.arange(step * order.batch, (step + 1) * order.batch) % count, count, key)
                 draw = np.random.default_rng((order.seed, epoch, step))
                 windows = np.stack([self._window(rows, first + int(n) * size) for n in chosen])
-                inputs, targets = hide(windows, self.config.share, self.mask, draw, self.joints)
+                inputs, targets = self._hide(windows, draw)
                 real = windows != self.tokenizer.pad
                 yield [_batch(inputs[mine], targets[mine], real[mine]) for mine in order.rows()]
             epoch, skip = epoch + 1, max(0, skip - steps)
@@ -190,6 +191,12 @@ class MaskedLM(Task[TokenStream]):
         inputs, targets = hide(ids, self.config.share, self.mask, np.random.default_rng(1))
         return _batch(inputs, targets, np.ones_like(inputs, bool))
 
+    def _text(self, id: int) -> str:
+        return self.tokenizer.decode([id])
+
+    def _hide(self, windows: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return hide(windows, self.config.share, self.mask, draw, self.joints, self.tokenizer.specials)
+
     def _window(self, rows: TokenStream, start: int) -> np.ndarray:
         ids = rows[start : start + self.config.length - 1]
         short = self.config.length - 1 - len(ids)
@@ -210,7 +217,7 @@ class MaskedLM(Task[TokenStream]):
         for first in range(0, len(starts), at_once):
             windows = np.stack([self._window(rows, start) for start in starts[first : first + at_once]])
             draw = np.random.default_rng((1, first))
-            inputs, labels = hide(windows, self.config.share, self.mask, draw, self.joints)
+            inputs, labels = self._hide(windows, draw)
             batch = _batch(inputs, labels, windows != self.tokenizer.pad).to(model.device)
             chosen = batch.targets != IGNORE
             logits, targets = self._logits(model, batch, chosen).float(), batch.targets[chosen]
@@ -226,10 +233,9 @@ class MaskedLM(Task[TokenStream]):
 
     def _unigram(self, counts: np.ndarray, rows: TokenStream, most: int) -> Json:
         """Loss of the training set's token frequencies, accuracy of its most frequent token."""
-        counts = counts + 1.0
-        part = rows.head(most).counts[4:]
-        loss = float(-(part * np.log(counts[4:] / counts[4:].sum())).sum() / max(1, part.sum()))
-        correct = float(part[counts[4:].argmax()] / max(1, part.sum()))
+        counts, part = counts[self.ordinary] + 1.0, rows.head(most).counts[self.ordinary]
+        loss = float(-(part * np.log(counts / counts.sum())).sum() / max(1, part.sum()))
+        correct = float(part[counts.argmax()] / max(1, part.sum()))
         return {"loss": loss, "masked_accuracy": correct, "pseudo_perplexity": math.exp(min(loss, 700))}
 
     @torch.inference_mode()
@@ -247,11 +253,12 @@ class MaskedLM(Task[TokenStream]):
         """The most likely tokens at one position of each window, with their probabilities."""
         hidden = model.represent(torch.from_numpy(windows).to(model.device))
         at_gaps = hidden[torch.arange(len(gaps)), torch.from_numpy(gaps)]
-        probabilities = model.answer(at_gaps)[:, 4 : self.mask].float().softmax(-1)
+        ordinary = torch.from_numpy(self.ordinary).to(hidden.device)
+        probabilities = model.answer(at_gaps)[:, ordinary].float().softmax(-1)
         best = probabilities.topk(min(_FILLS, probabilities.size(1)))
         return [
-            [{"token": self.tokenizer.name(id + 4), "probability": round(p, 6)} for p, id in zip(*pair, strict=True)]
-            for pair in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            [{"token": self.tokenizer.name(id), "probability": round(p, 6)} for p, id in zip(*pair, strict=True)]
+            for pair in zip(best.values.tolist(), ordinary[best.indices].tolist(), strict=True)
         ]
 
 

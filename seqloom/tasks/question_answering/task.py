@@ -162,7 +162,7 @@ class QuestionAnswering(Task[QuestionRows]):
         """Windows with their (first, last) targets; an empty batch becomes one window excluded from the loss."""
         read = [self._input(rows[row], begin, end) for row, begin, end in windows.tolist()]
         own = self.tokenizer
-        inputs, mask = pad(read or [np.array([own.bos, own.eos, own.unk, own.eos])])
+        inputs, mask = pad(read or [np.array([own.bos, own.eos, own.blank, own.eos])])
         labels = torch.from_numpy(targets) if len(read) else torch.full((1, 2), IGNORE)
         origin = f"questions {windows[:8, 0].tolist()} ..."
         return Batch(inputs, None if bool(mask.all()) else mask, labels, origin=origin)
@@ -271,7 +271,8 @@ class QuestionAnswering(Task[QuestionRows]):
     def example(self, rows: int, length: int) -> Batch:
         own, question = self.tokenizer, length // 5
         draw = torch.Generator().manual_seed(0)
-        ids = torch.randint(own.unk, own.size, (rows, max(length, 4)), generator=draw)
+        ids = torch.randint(own.blank, own.size, (rows, max(length, 4)), generator=draw)
+        ids = ids.masked_fill(ids == own.eos, own.size - 1)
         ids[:, 0], ids[:, question + 1], ids[:, -1] = own.bos, own.eos, own.eos
         return Batch(ids, None, torch.full((rows, 2), question + 2), origin="random tokens")
 
@@ -279,6 +280,7 @@ class QuestionAnswering(Task[QuestionRows]):
         """The loss of each window, (B,); start and end scores, (B, T, 2); where an answer may be, (B, T)."""
         scores = model.encode(batch.inputs, batch.mask)
         ends = (batch.inputs == self.tokenizer.eos).int()
+        ends[:, 0] = 0  # what begins the question may be the same token
         allowed = (ends.cumsum(1) == 1) & (ends == 0)  # after the question's end, before the passage's
         valid = allowed.clone()
         valid[:, 0] |= self.config.no_answer
@@ -342,7 +344,7 @@ def _keys(tokenizer: Tokenizer) -> list[int]:
     names = [tokenizer.name(id).strip().lower() for id in range(tokenizer.size)]
     known: dict[str, int] = {}
     counted = [
-        known.setdefault(name, len(known) + 1) if id > tokenizer.unk and any(map(str.isalnum, name)) else 0
+        known.setdefault(name, len(known) + 1) if id not in tokenizer.specials and any(map(str.isalnum, name)) else 0
         for id, name in enumerate(names)
     ]
     return [*counted, 0]

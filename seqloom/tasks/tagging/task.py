@@ -280,8 +280,9 @@ class Tagging(Task[TaggedRows]):
     def _with_unknown(self, inputs: Tensor) -> Tensor:
         """Word dropout: read some words as <unk>; special tokens, padding and characters stay."""
         ids = inputs[..., 0] if inputs.dim() == 3 else inputs
-        chosen = (torch.rand(ids.shape, device=ids.device) < self.config.word_dropout) & (ids > self.tokens.unk)
-        ids = ids.masked_fill(chosen, self.tokens.unk)
+        special = torch.isin(ids, torch.tensor(sorted(self.tokens.specials), device=ids.device))
+        chosen = (torch.rand(ids.shape, device=ids.device) < self.config.word_dropout) & ~special
+        ids = ids.masked_fill(chosen, self.tokens.blank)
         return torch.cat((ids[..., None], inputs[..., 1:]), -1) if inputs.dim() == 3 else ids
 
     def _losses(

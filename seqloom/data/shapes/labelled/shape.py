@@ -22,7 +22,7 @@ from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, 
 from seqloom.data.shapes.labelled.roles import labelled_roles
 from seqloom.data.shapes.labelled.rows import LabelledRows
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
-from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared, unknown_among
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
 
@@ -98,7 +98,7 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
     def check(self, rows: Mapping[str, LabelledRows], vocabulary: LabelledTokenizer) -> None:
         check_labels(vocabulary.labels)
         counts = rows["train"].counts
-        if counts[vocabulary.unk] > 0.5 * counts.sum():
+        if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
             raise mostly_unknown("the training texts")
 
     def describe(self, train: LabelledRows, vocabulary: LabelledTokenizer) -> str:

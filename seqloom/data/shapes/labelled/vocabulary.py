@@ -20,6 +20,7 @@ class LabelledTokenizer:
         self.tokenizer, self.labels, self.multi, self.lower = tokenizer, list(labels), multi, lower
         self.kind, self.size = tokenizer.kind, tokenizer.size
         self.pad, self.bos, self.eos, self.unk = tokenizer.pad, tokenizer.bos, tokenizer.eos, tokenizer.unk
+        self.blank, self.specials = tokenizer.blank, tokenizer.specials
         self.hash = hashlib.sha256(f"{tokenizer.hash} ".encode() + self._label_file()).hexdigest()
 
     def encode(self, text: str) -> np.ndarray:

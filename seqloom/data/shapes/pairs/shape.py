@@ -21,7 +21,7 @@ from seqloom.data.shapes.pairs.reading import PairSource, open_pairs, open_rows,
 from seqloom.data.shapes.pairs.roles import pair_roles
 from seqloom.data.shapes.pairs.rows import PairRows
 from seqloom.data.shapes.pairs.vocabulary import TokenizerPair
-from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, prepared, unknown_among
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
 
@@ -76,6 +76,8 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         than a tenth to validate on, because every pair teaches something."""
         source, target = train.surveys
         kinds = ["characters" if side.unspaced or side.single else "bpe" for side in (source, target)]
+        if given.get("tokenizer.kind") == "pretrained":
+            return self._held_out(train, given)
         if "tokenizer.kind" in given or kinds == ["bpe", "bpe"]:
             found = [Choice("tokenizer.kind", "bpe", "")]
         else:
@@ -85,10 +87,13 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         found.append(Choice("tokenizer.vocabulary", size, f"{train.count:,} pairs"))
         if kinds == ["bpe", "bpe"] and "tokenizer.target_kind" not in given:
             found.append(Choice("tokenizer.joint", True, "both sides are written with spaces"))
+        return found + self._held_out(train, given)
+
+    def _held_out(self, train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
         share = max(_LEAST_SHARE, _VALIDATED / max(1, train.count))
-        if not given.get("data.valid") and share < Options.model_fields["valid_fraction"].default:
-            found.append(Choice("data.valid_fraction", round(share, 3), f"{train.count:,} pairs"))
-        return found
+        if given.get("data.valid") or share >= Options.model_fields["valid_fraction"].default:
+            return []
+        return [Choice("data.valid_fraction", round(share, 3), f"{train.count:,} pairs")]
 
     def make_vocabulary(
         self, options: PairTokenizerOptions, train: PairSource, known: Tokenizer | None = None
@@ -114,7 +119,7 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
     def check(self, rows: Mapping[str, PairRows], vocabulary: TokenizerPair) -> None:
         source, target = rows["train"].counts
         for side, counts, own in (("source", source, vocabulary.source), ("target", target, vocabulary.target)):
-            if counts[own.unk] > 0.5 * counts.sum():
+            if unknown_among(counts, own.unk) > 0.5 * counts.sum():
                 raise mostly_unknown(f"the training set's {side}")
         for part, pairs in rows.items():
             if not len(pairs):

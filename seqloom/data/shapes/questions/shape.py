@@ -22,7 +22,7 @@ from seqloom.data.shapes.questions.doctor import examine_questions
 from seqloom.data.shapes.questions.reading import LINES, Names, QuestionSource, open_asked, open_questions
 from seqloom.data.shapes.questions.roles import question_roles
 from seqloom.data.shapes.questions.rows import QuestionRows
-from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown
+from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, unknown_among
 from seqloom.data.survey import survey_texts
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import Kind, TokenizerOptions
@@ -96,7 +96,7 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
 
     def check(self, rows: Mapping[str, QuestionRows], vocabulary: Tokenizer) -> None:
         counts = rows["train"].counts
-        if counts[vocabulary.unk] > 0.5 * counts.sum():
+        if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
             raise mostly_unknown("the training set")
         for part, questions in rows.items():
             if not len(questions):

@@ -44,7 +44,9 @@ class Options(DataOptions):
 
 
 class TaggedTokenizerOptions(Strict):
-    kind: Literal["words", "characters", "bpe"] = Field("words", description="how words are split into tokens")
+    kind: Literal["words", "characters", "bpe", "pretrained"] = Field(
+        "words", description="how words are split into tokens"
+    )
     vocabulary: int = Field(30_000, ge=2, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
     lower: bool = Field(False, description="look up words in lower case; their characters keep their case")
@@ -114,7 +116,7 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
         train = rows["train"]
         if len(vocabulary.tags) < 2:
             raise UserError(f"every word of the training set has the tag {vocabulary.tags[0]!r}: nothing to learn")
-        if 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
+        if vocabulary.unk is not None and 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
             raise UserError(
                 "more than half of the training set's words are unknown; raise tokenizer.vocabulary, lower "
                 "tokenizer.min_count, or use tokenizer.kind=characters or bpe"

@@ -33,6 +33,7 @@ class TagVocabulary:
         self.entities, self.lower, self.single = (facts.get(name, False) for name in ("entities", "lower", "single"))
         self.size, self.kind = tokenizer.size, tokenizer.kind
         self.bos, self.eos, self.unk = tokenizer.bos, tokenizer.eos, tokenizer.unk
+        self.blank, self.specials = tokenizer.blank, tokenizer.specials
         self.hash = hashlib.sha256(b"".join(self.files().values())).hexdigest()
         self._known = {word: id for word, id in tokenizer.vocabulary.items() if word not in SPECIALS}
         self._cut: dict[str, list[int]] = {}
@@ -54,8 +55,9 @@ class TagVocabulary:
 
     def _tokens(self, word: str) -> list[int]:
         if self.kind == "words":
-            return [self._known.get(one_word(word), self.unk)]
-        return self.tokenizer.encode(spaced(word) if self.kind == "bpe" else word).tolist()[:MOST_TOKENS] or [self.unk]
+            return [self._known.get(one_word(word), self.blank)]
+        text = spaced(word) if self.kind in ("bpe", "pretrained") else word
+        return self.tokenizer.encode(text).tolist()[:MOST_TOKENS] or [self.blank]
 
     def rows(self, sentences: Iterable[Any], origin: Any = None) -> TaggedRows:
         """Sentences (`words` and `tags`) as ids; `origin`: where they can be re-read."""

@@ -14,7 +14,7 @@ from seqloom.core.rows import Row
 from seqloom.data.findings import Finding
 from seqloom.data.options import DataOptions
 from seqloom.data.roles import text_roles
-from seqloom.data.shapes.shape import Shape, fitted, prepared
+from seqloom.data.shapes.shape import Shape, fitted, prepared, unknown_among
 from seqloom.data.shapes.texts.doctor import examine_text
 from seqloom.data.split import draw_text, split_text
 from seqloom.data.stream import TokenStream
@@ -69,7 +69,7 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
         train = rows["train"]
         if (distinct := int((train.counts > 0).sum())) < 2:
             raise UserError(f"the training text has {distinct} distinct token; there is nothing to predict")
-        if train.counts[vocabulary.unk] > 0.5 * len(train):
+        if unknown_among(train.counts, vocabulary.unk) > 0.5 * len(train):
             raise UserError(
                 "more than half of the training tokens are unknown; raise tokenizer.vocabulary or lower "
                 "tokenizer.min_count"
@@ -82,7 +82,7 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
         return f"{len(train):,} training tokens, vocabulary {vocabulary.size:,}"
 
     def bytes_per_token(self, train: TokenStream, vocabulary: Tokenizer) -> float | None:
-        return None if train.counts[vocabulary.unk] else train.bytes / len(train)
+        return None if unknown_among(train.counts, vocabulary.unk) else train.bytes / len(train)
 
 
 SHAPE = Texts()

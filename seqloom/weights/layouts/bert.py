@@ -1,0 +1,117 @@
+"""BERT and its relatives in our `bert`: RoBERTa (positions begin later), DistilBERT (no token types).
+
+Our model has no token types: that of a first text is added to the positions, and what the second text has instead
+becomes `embed.parts`, which tasks that read two texts have. The output layer of masked language modelling is left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import Tensor
+
+from seqloom.core.rows import Json
+from seqloom.weights.layouts.layout import GELU, Layout, Named, activation, needs, number, prefix, whole
+from seqloom.weights.tensors import Taker
+
+_LATER = {"roberta", "xlm-roberta", "camembert"}  # positions are counted from the one after padding
+
+
+def section(c: Json) -> Json:
+    needs(c, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    return {
+        "name": "bert",
+        "preset": "published",
+        "width": whole(c, "hidden_size", 768),
+        "depth": whole(c, "num_hidden_layers", 12),
+        "heads": whole(c, "num_attention_heads", 12),
+        "feed": whole(c, "intermediate_size", 3072),
+        "context": whole(c, "max_position_embeddings", 512) - _first(c),
+        "bend": activation(c, "hidden_act", GELU, "gelu"),
+        "eps": number(c, "layer_norm_eps", 1e-12),
+        "tie": True,
+        "dropout": number(c, "hidden_dropout_prob", 0.1),
+    }
+
+
+def tensors(s: Json, c: Json, take: Taker) -> Named:
+    width, vocabulary, types = s["width"], whole(c, "vocab_size", 30522), whole(c, "type_vocab_size", 2)
+    body = prefix(take, "embeddings.LayerNorm.weight", "bert.", "roberta.", "model.")
+    at = f"{body}embeddings."
+    kinds = take(f"{at}token_type_embeddings.weight", types, width).float()
+    places = take(f"{at}position_embeddings.weight", s["context"] + _first(c), width).float()
+    yield "embed.weight", take(f"{at}word_embeddings.weight", vocabulary, width)
+    yield "embed.parts.weight", torch.stack((torch.zeros_like(kinds[0]), kinds[min(1, types - 1)] - kinds[0]))
+    yield "backbone.positions.table.weight", places[_first(c) :] + kinds[0]
+    yield from _norm("backbone.norm", f"{at}LayerNorm", width, take)
+    for n in range(s["depth"]):
+        theirs, ours = f"{body}encoder.layer.{n}.", f"backbone.blocks.{n}."
+        qkv = [f"{theirs}attention.self.{part}" for part in ("query", "key", "value")]
+        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
+        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
+        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.output.dense"], width, width, take)
+        yield from _norm(f"{ours}norm_1", f"{theirs}attention.output.LayerNorm", width, take)
+        yield from _linear(f"{ours}feed.up", [f"{theirs}intermediate.dense"], s["feed"], width, take)
+        yield from _linear(f"{ours}feed.out", [f"{theirs}output.dense"], width, s["feed"], take)
+        yield from _norm(f"{ours}norm_2", f"{theirs}output.LayerNorm", width, take)
+
+
+def distil_section(c: Json) -> Json:
+    return {
+        "name": "bert",
+        "preset": "published",
+        "width": whole(c, "dim", 768),
+        "depth": whole(c, "n_layers", 6),
+        "heads": whole(c, "n_heads", 12),
+        "feed": whole(c, "hidden_dim", 3072),
+        "context": whole(c, "max_position_embeddings", 512),
+        "bend": activation(c, "activation", GELU, "gelu"),
+        "eps": 1e-12,
+        "tie": True,
+        "dropout": number(c, "dropout", 0.1),
+    }
+
+
+def distil_tensors(s: Json, c: Json, take: Taker) -> Named:
+    width, vocabulary = s["width"], whole(c, "vocab_size", 30522)
+    body = prefix(take, "embeddings.LayerNorm.weight", "distilbert.")
+    at = f"{body}embeddings."
+    places = take(f"{at}position_embeddings.weight", s["context"], width)
+    yield "embed.weight", take(f"{at}word_embeddings.weight", vocabulary, width)
+    yield "embed.parts.weight", torch.zeros_like(places[:2])
+    yield "backbone.positions.table.weight", places
+    yield from _norm("backbone.norm", f"{at}LayerNorm", width, take)
+    for n in range(s["depth"]):
+        theirs, ours = f"{body}transformer.layer.{n}.", f"backbone.blocks.{n}."
+        qkv = [f"{theirs}attention.{part}_lin" for part in ("q", "k", "v")]
+        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
+        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
+        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.out_lin"], width, width, take)
+        yield from _norm(f"{ours}norm_1", f"{theirs}sa_layer_norm", width, take)
+        yield from _linear(f"{ours}feed.up", [f"{theirs}ffn.lin1"], s["feed"], width, take)
+        yield from _linear(f"{ours}feed.out", [f"{theirs}ffn.lin2"], width, s["feed"], take)
+        yield from _norm(f"{ours}norm_2", f"{theirs}output_layer_norm", width, take)
+
+
+def _linear(ours: str, theirs: list[str], rows: int, columns: int, take: Taker) -> Named:
+    yield f"{ours}.weight", _joined([take(f"{name}.weight", rows, columns) for name in theirs])
+    yield f"{ours}.bias", _joined([take(f"{name}.bias", rows) for name in theirs])
+
+
+def _norm(ours: str, theirs: str, width: int, take: Taker) -> Named:
+    for part in ("weight", "bias"):
+        yield f"{ours}.{part}", take(f"{theirs}.{part}", width)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _first(c: Json) -> int:
+    return whole(c, "pad_token_id", 1) + 1 if c["model_type"] in _LATER else 0  # 1 in all of them
+
+
+_HEADS = r"(.*\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_\w+)\..*|.*position_ids"
+LAYOUT = Layout("masked_lm", section, tensors, re.compile(_HEADS), headed=False)
+DISTIL = Layout("masked_lm", distil_section, distil_tensors, re.compile(_HEADS), headed=False)
