@@ -56,6 +56,17 @@ class SettledTask(Protocol):
     def settle(self, model: SequenceModel, valid: Any) -> list[Choice]: ...
 
 
+@runtime_checkable
+class ProbedTask(Protocol):
+    """A task whose output layer can be solved on a frozen encoder (`train.method`)."""
+
+    def solve_head(self, model: SequenceModel, rows: Any) -> int:
+        """Fit it to all rows; returns the tokens read."""
+
+    def contrast(self) -> AnyTask:
+        """The objective that tunes the encoder before."""
+
+
 def fit(
     recipe: str | Path | None = None,
     *,
@@ -201,15 +212,18 @@ class _Fit:
         task = self.material.task(vocabulary)
         self.metric = task.metric
         model = self._model(task)
+        trained = self._trained(model, task)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
         self._describe(model, rows["train"], vocabulary)
-        self._announce(model, task, rows)
+        self._announce(model, trained, rows)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(vocabulary, model))
             self.engine.wait()  # lets the other processes continue
-        self._train(model, task, rows, vocabulary)
+        self._train(model, trained, rows, vocabulary)
+        if trained is not task:
+            self._solve(model, task, rows["train"])
         return self._finish(model, task, vocabulary, rows)
 
     def _reconcile(self, config: RunConfig) -> RunConfig:
@@ -266,6 +280,29 @@ class _Fit:
         freeze(model, self.config.train.freeze)
         return model
 
+    def _trained(self, model: SequenceModel, task: AnyTask) -> AnyTask | None:
+        """What gradient descent is to minimise; None: nothing, the output layer is solved."""
+        method = self.config.train.method
+        if method == "descent":
+            return task
+        if not isinstance(task, ProbedTask):
+            raise UserError(f"train.method={method}: {task.name} does not support it; classification does")
+        if not model.descends:
+            raise UserError(f"train.method={method}: {self.config.model['name']} has no encoder; leave it out")
+        if method == "probe":
+            freeze(model, len(model.stages()) - 1)
+            return None
+        return task.contrast()
+
+    def _solve(self, model: SequenceModel, task: Any, train: Rows) -> None:
+        clock = Clock(self.config.train.clock, self.engine.device.type)
+        self.progress.tokens += task.solve_head(model, train)
+        spent = clock.lap()
+        self.progress.seconds, self.progress.wall = (
+            self.progress.seconds + spent.seconds,
+            self.progress.wall + spent.wall,
+        )
+
     def _describe(self, model: SequenceModel, train: Rows, vocabulary: Vocabulary) -> None:
         parameters = count_parameters(model)
         size = f"{parameters:,} parameters" if parameters else "no trained parameters"
@@ -274,11 +311,11 @@ class _Fit:
         for line in choosing.told(self.chosen.choices, model.descends):
             self.talk.say(line)
 
-    def _announce(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows]) -> None:
+    def _announce(self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows]) -> None:
         """Say how long the chosen epochs will take, and cut them to train.minutes; only when a run begins."""
         train = self.config.train
         chosen = any(choice.path == "train.epochs" for choice in self.chosen.choices)
-        if self.previous or not chosen or not model.descends or not train.epochs or train.seconds:
+        if task is None or self.previous or not chosen or not model.descends or not train.epochs or train.seconds:
             return
         needed = estimate(model, task, train, self.engine, rows["train"], rows.get("valid"))
         epochs, seconds = needed.within(60 * train.minutes)
@@ -289,7 +326,11 @@ class _Fit:
         self.talk.say(f"{said}{more}{stop}")
         self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})
 
-    def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
+    def _train(
+        self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows], vocabulary: Vocabulary
+    ) -> None:
+        if task is None:
+            return
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
         clock = Clock(self.config.train.clock, self.engine.device.type)
         if (read := model.learn(task, train)) is not None:
