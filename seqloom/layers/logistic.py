@@ -7,6 +7,7 @@ want a weak penalty, rows with unreliable labels a strong one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,32 +29,35 @@ class Logistic(NamedTuple):
     strength: float
 
 
-def fit_logistic(features: Any, targets: np.ndarray, labels: int, balanced: bool = False) -> Logistic:
+def fit_logistic(
+    features: Any, targets: np.ndarray, labels: int, balanced: bool = False, strengths: Sequence[float] = STRENGTHS
+) -> Logistic:
     """Features (rows, F), sparse or not; targets (rows,) label numbers (IGNORE: left out), or (rows, K) zeros and ones.
 
-    `balanced`: rows of rare labels weigh more, so that all labels weigh the same.
+    `balanced`: rows of rare labels weigh more, so that all labels weigh the same; `strengths`: values of C to choose
+    from.
     """
     if targets.ndim == 1:
         known = targets != IGNORE
         features, targets = features[known], targets[known]
-    strength = _choose(features, targets, labels, balanced)
+    strength = _choose(features, targets, labels, balanced, strengths)
     return Logistic(*_solve(features, targets, labels, balanced, strength, _FINE), strength)
 
 
-def _choose(features: Any, targets: np.ndarray, labels: int, balanced: bool) -> float:
+def _choose(features: Any, targets: np.ndarray, labels: int, balanced: bool, strengths: Sequence[float]) -> float:
     rows = len(targets)
     if rows * (labels if targets.ndim == 2 else 1) > MOST_TO_CHOOSE or rows < 2 * _FOLDS:
-        return USUAL
+        return USUAL if strengths is STRENGTHS else strengths[len(strengths) // 2]
     fold = np.random.default_rng(0).permutation(rows) % _FOLDS
     losses = []
-    for strength in STRENGTHS:
+    for strength in strengths:
         loss = 0.0
         for held in range(_FOLDS):
             inside, outside = fold != held, fold == held
             weight, bias = _solve(features[inside], targets[inside], labels, balanced, strength, _ROUGH)
             loss += _loss(features[outside] @ weight + bias, targets[outside])
         losses.append(loss)
-    return STRENGTHS[int(np.argmin(losses))]
+    return strengths[int(np.argmin(losses))]
 
 
 def _solve(
@@ -69,7 +73,7 @@ def _solve(
         one, bias_of_one = _separate(features, targets == found[1], balanced, strength, tolerance)
         weight[:, found[1]], bias[found] = one, (0.0, bias_of_one)
     elif len(found) > 2:
-        model = _regression(balanced, strength, tolerance).fit(features, targets)
+        model = _regression(features, balanced, strength, tolerance).fit(features, targets)
         weight[:, found], bias[found] = model.coef_.T, model.intercept_
     absent = np.setdiff1d(np.arange(labels), found)  # in cross-validation: as improbable as half a row makes them
     bias[absent] = bias[found].min(initial=0.0) + _odds(0, len(targets))
@@ -82,15 +86,16 @@ def _separate(
     """One label against its absence; constant if all rows or none have it."""
     if real.all() or not real.any():
         return np.zeros(features.shape[1]), _odds(int(real.sum()), int((~real).sum()))
-    model = _regression(balanced, strength, tolerance).fit(features, real)
+    model = _regression(features, balanced, strength, tolerance).fit(features, real)
     return model.coef_[0], float(model.intercept_[0])
 
 
-def _regression(balanced: bool, strength: float, tolerance: float) -> Any:
-    """saga is several times faster than other solvers on sparse features, with the same result."""
+def _regression(features: Any, balanced: bool, strength: float, tolerance: float) -> Any:
+    """On sparse features saga is several times faster than other solvers, with the same result; on dense ones lbfgs."""
     from sklearn.linear_model import LogisticRegression
 
-    how = {"solver": "saga", "max_iter": 200, "tol": tolerance, "random_state": 0}
+    solver = "lbfgs" if isinstance(features, np.ndarray) else "saga"
+    how = {"solver": solver, "max_iter": 200, "tol": tolerance, "random_state": 0}
     return LogisticRegression(C=strength, class_weight="balanced" if balanced else None, **how)
 
 

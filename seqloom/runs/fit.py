@@ -24,7 +24,7 @@ from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.layers.lora import adapter_files, describe
-from seqloom.runs import choosing
+from seqloom.runs import choosing, methods
 from seqloom.runs.base import Base, base_of, predicts_the_same, recorded_base, restrict
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
@@ -208,15 +208,18 @@ class _Fit:
         task = self.material.task(vocabulary)
         self.metric = task.metric
         model = self._model(task, vocabulary)
+        trained = methods.objective(self.config, model, task)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
         self._describe(model, rows["train"], vocabulary)
-        self._announce(model, task, rows)
+        self._announce(model, trained, rows)
         if self.engine.main:
             self.folder.forget_summary()
             self.folder.write_record(self._record(vocabulary, model))
             self.engine.wait()  # lets the other processes continue
-        self._train(model, task, rows, vocabulary)
+        self._train(model, trained, rows, vocabulary)
+        if trained is not task:
+            methods.solve(self.config, model, task, rows["train"], self.progress)
         return self._finish(model, task, vocabulary, rows)
 
     def _reconcile(self, config: RunConfig) -> RunConfig:
@@ -288,11 +291,11 @@ class _Fit:
         for line in choosing.told(self.chosen.choices, model.descends):
             self.talk.say(line)
 
-    def _announce(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows]) -> None:
+    def _announce(self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows]) -> None:
         """Say how long the chosen epochs will take, and cut them to train.minutes; only when a run begins."""
         train = self.config.train
         chosen = any(choice.path == "train.epochs" for choice in self.chosen.choices)
-        if self.previous or not chosen or not model.descends or not train.epochs or train.seconds:
+        if task is None or self.previous or not chosen or not model.descends or not train.epochs or train.seconds:
             return
         needed = estimate(model, task, train, self.engine, rows["train"], rows.get("valid"))
         epochs, seconds = needed.within(60 * train.minutes)
@@ -303,7 +306,11 @@ class _Fit:
         self.talk.say(f"{said}{more}{stop}")
         self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})
 
-    def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
+    def _train(
+        self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows], vocabulary: Vocabulary
+    ) -> None:
+        if task is None:
+            return
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
         clock = Clock(self.config.train.clock, self.engine.device.type)
         if (read := model.learn(task, train)) is not None:

@@ -33,6 +33,7 @@ from seqloom.tasks.classification import choices, showing
 from seqloom.tasks.classification.inputs import Examples, inputs_of
 from seqloom.tasks.classification.phrases import PHRASES
 from seqloom.tasks.classification.pooling import PooledHead, Rule
+from seqloom.tasks.classification.probing import Contrast, solve_head
 from seqloom.tasks.classification.scores import fit_temperature, judge
 
 _PIECES = 100  # scored separately, for paired comparisons of two models
@@ -221,6 +222,12 @@ class Classification(Task[Examples]):
             logits, targets = self._read(model, valid, chosen), self._targets([valid.labels[n] for n in chosen])
             head.temperature.fill_(fit_temperature(logits, targets))
         return []
+
+    def solve_head(self, model: SequenceModel, rows: Examples) -> int:
+        return solve_head(model, self.examples(rows), self.config.weights == "balanced")
+
+    def contrast(self) -> Contrast:
+        return Contrast(self)
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         refuse_options(self.name, options)
