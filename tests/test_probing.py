@@ -1,4 +1,4 @@
-"""Learning from few rows on top of an encoder: the output layer solved (probe), the encoder tuned by contrast (setfit)."""
+"""Learning from few rows on top of an encoder: its output layer is solved (probe), or it is tuned before (setfit)."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_a_probe_leaves_the_encoder_as_it_was(tmp_path: Path) -> None:
 
 def test_methods_are_refused_where_they_do_not_apply(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("so it goes. " * 400)
-    with pytest.raises(UserError, match="train.method=probe: language_model does not support it"):
+    with pytest.raises(UserError, match=r"train\.method=probe: language_model does not support it"):
         fit(data=str(tmp_path / "book.txt"), model="lstm", train={"method": "probe"}, out=tmp_path / "a", quiet=True)
-    with pytest.raises(UserError, match="train.method=setfit: tfidf has no encoder"):
+    with pytest.raises(UserError, match=r"train\.method=setfit: tfidf has no encoder"):
         fit(data=str(table(tmp_path)), task="classification", model="tfidf", train={"method": "setfit"},
             out=tmp_path / "b", quiet=True)  # fmt: skip

@@ -1,5 +1,5 @@
-"""How a run learns (`train.method`): by gradient descent, by solving its output layer on a frozen encoder (probe), or by
-tuning the encoder first (setfit)."""
+"""How a run learns (`train.method`): by gradient descent, by solving its output layer on a frozen encoder (probe), or
+by tuning the encoder first (setfit)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 probe   the output layer is solved by logistic regression on the pooled vectors of the frozen encoder
 setfit  before that, the encoder is tuned so that rows of one label are alike and rows of different labels are not
-        (Tunstall et al. 2022). Instead of sampled pairs, all pairs of a batch count: a batch of 16 rows has 120 pairs at
-        the cost of encoding 16 rows
+        (Tunstall et al. 2022). Instead of sampled pairs, all pairs of a batch count: 16 rows have 120 pairs at the cost
+        of encoding 16 rows
 """
 
 from __future__ import annotations
