@@ -15,6 +15,7 @@ _MOST = 256  # tokens read of a row: more take time, and rarely change the answe
 _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
 _TUNED_STEPS, _LEAST_TUNED, _MOST_TUNED = 400, 3, 15  # of pretrained weights: updates, and bounds in epochs
+_CONTRASTED = 2560  # rows that contrastive tuning encodes: 80 batches of 32, at least every row once
 _CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
 
@@ -62,6 +63,10 @@ def tune(start: Start, train: LabelledSource | FrameSource, given: Mapping[str, 
     epochs = min(_MOST_TUNED, max(_LEAST_TUNED, round(_TUNED_STEPS / steps)))
     settings = {"task.pooling": "mean", "task.smoothing": 0.0, "task.word_dropout": 0.0, "task.head_dropout": 0.1}
     kept = [Choice(path, value, start.reason, trains=True) for path, value in settings.items()]
+    if given.get("train.method") == "setfit":
+        epochs = max(1, round(_CONTRASTED / max(1, train.count)))
+        few = Choice("train.patience", 0, "a few validation rows do not tell when to stop", trains=True)
+        return [*fine_tuning(start, float(epochs)), few, *kept]
     return [*fine_tuning(start, float(epochs)), *kept]
 
 
