@@ -25,9 +25,10 @@ def show(value: Any, as_json: bool, printer: Callable[[Any], None]) -> None:
 
 def print_summary(summary: Json, names: Sequence[str]) -> None:
     """`names`: the scores of the task, in table order."""
+    from seqloom.runs.shown import size
+
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
-    print(f"{summary['run']}: {summary['parameters']:,} parameters, {summary['tokens']:,} tokens{steps}, "
-          f"{summary['seconds']:.0f} s")  # fmt: skip
+    print(f"{summary['run']}: {size(summary)}, {summary['tokens']:,} tokens{steps}, {summary['seconds']:.0f} s")
     if summary["scores"]:
         print_scores(summary["scores"], names)
 

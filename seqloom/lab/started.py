@@ -1,4 +1,4 @@
-"""Entries that start from another run: fine-tuned in full, in part, or with adapters. They have its size and tokenizer."""
+"""Entries that start from another run, fine-tuned in full or in part: they have its size and its tokenizer."""
 
 from __future__ import annotations
 

@@ -40,7 +40,13 @@ def _headline(path: str, config: RunConfig, summary: Json) -> str:
     if not summary:
         return f"{what}; not finished"
     steps = f", {summary['steps']:,} steps" if summary.get("steps") else ""
-    return f"{what}; {summary['parameters']:,} parameters{steps}, {summary['seconds']:.0f} s"
+    return f"{what}; {size(summary)}{steps}, {summary['seconds']:.0f} s"
+
+
+def size(summary: Json) -> str:
+    """The number of parameters, and how many were trained if not all."""
+    every, trained = summary["parameters"], summary.get("trained_parameters", 0)
+    return f"{every:,} parameters" + (f" ({trained:,} trained)" if 0 < trained < every else "")
 
 
 def _table(summary: Json, task: AnyTask) -> Table:
