@@ -128,8 +128,9 @@ def test_the_nearest_pair_is_a_full_member_and_a_bar_for_the_texts_of_the_others
     for holder in (*(run for entry in result["entries"] for run in entry["runs"]), *result["baselines"]):
         assert len(holder["score_pieces"]["bleu"]) == 10
     assert all(entry["scores"]["bleu"]["mean"] < nearest["scores"]["bleu"]["mean"] for entry in trained(done))
-    assert found["choice"] == found["use"] == "nearest" and "No other model beats the baseline nearest" in (
-        found["reasons"]["en"][0]
+    assert (
+        found["choice"] == found["use"] == "nearest"
+        and "No other model beats the baseline nearest" in (found["reasons"]["en"][0])
     )
 
 

@@ -287,7 +287,7 @@ def test_a_matrix_that_adapters_would_miss_is_named() -> None:
     with pytest.raises(UserError, match=r"lora: backbone\.matrix cannot have an adapter; .* lora\.targets: out"):
         adapt(model, given, rank=2, alpha=4)
     adapt(model, given, rank=2, alpha=4, targets=["out"])
-    assert "on 1 matrices (1 out)" in describe(model)
+    assert "on 1 matrix (1 out)" in describe(model)
 
 
 def test_adapters_are_optimised_like_other_matrices_and_nothing_frozen_is() -> None:

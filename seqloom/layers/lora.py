@@ -72,27 +72,26 @@ def describe(model: SequenceModel) -> str:
     """Which matrices of an adapted model learn, and how many of its parameters are trained."""
     config = _config(model)
     trained = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
-    layers = [
-        path
-        for path, part in model.named_modules()
-        if _is_wrapped(part) and f"{path}.lora_B.{_ADAPTER}.weight" in trained
-    ]
+    last = f".lora_B.{_ADAPTER}.weight"
+    layers = [name.removesuffix(last) for name in trained if name.endswith(last)]
     kinds = ", ".join(f"{count} {name}" for name, count in Counter(map(_short, layers)).items())
     in_full = sum(count for name, count in trained.items() if ".lora_" not in name)
     beside = f", {in_full:,} of them in full: {', '.join(config.modules_to_save)}" if in_full else ""
     count, every = sum(trained.values()), sum(p.numel() for p in model.parameters())
     share = f"{count:,} of {every:,} parameters are trained ({count / every:.2%}){beside}"
-    return f"LoRA of rank {config.r} on {len(layers)} matrices ({kinds}): {share}"
+    matrices = "1 matrix" if len(layers) == 1 else f"{len(layers)} matrices"
+    return f"LoRA of rank {config.r} on {matrices} ({kinds}): {share}"
 
 
 def merge(model: SequenceModel) -> SequenceModel:
     """Add the adapters to the weights, in place: a plain model that computes the same."""
     for path, part in list(model.named_modules()):
-        if _is_wrapped(part):
+        if hasattr(part, "get_delta_weight"):
             layer: Any = part
             layer.merge(safe_merge=True)
             model.set_submodule(path, layer.get_base_layer())
     model.borrowed = frozenset()
+    model.__dict__.pop("peft_config", None)
     model.requires_grad_(True)
     return model.train(model.training)  # functions that hold the former weights are dropped
 
@@ -211,10 +210,6 @@ def _ends_with(path: str, name: str) -> bool:
 def _is_plain(part: nn.Module) -> bool:
     """A layer that multiplies by a matrix: ours, or that of a library (`Conv1D` is the transposed one of GPT-2)."""
     return type(part) in _PLAIN or type(part).__name__ == "Conv1D"
-
-
-def _is_wrapped(part: nn.Module) -> bool:
-    return hasattr(part, "get_delta_weight")
 
 
 def _listed(paths: Iterable[str]) -> str:

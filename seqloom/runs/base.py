@@ -99,5 +99,5 @@ def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
 def predicts_the_same(base: Base, config: RunConfig, vocabulary: Vocabulary) -> bool:
     """Whether the head of the base predicts what this run does: the same task, with the same tokens or labels."""
     record = RunFolder(base.folder).record()
-    same: bool = record["config"]["task"]["name"] == config.task["name"]
-    return same and bool(record["tokenizer"]["hash"] == vocabulary.hash)
+    tokens = record.get("tokenizer", {}).get("hash")
+    return bool(record["config"]["task"]["name"] == config.task["name"] and tokens == vocabulary.hash)

@@ -44,10 +44,11 @@ def _headline(path: str, config: RunConfig, summary: Json) -> str:
 
 
 def size(summary: Json) -> str:
-    """`12,345 parameters`; of a model that counts instead of training parameters, `12,345 stored values`."""
-    if summary["parameters"] or not summary.get("stored"):
-        return f"{summary['parameters']:,} parameters"
-    return f"{summary['stored']:,} stored values"
+    """`12,345 parameters`, and how many were trained if not all; of a model that counts, `12,345 stored values`."""
+    every, trained = summary["parameters"], summary.get("trained_parameters", 0)
+    if not every and summary.get("stored"):
+        return f"{summary['stored']:,} stored values"
+    return f"{every:,} parameters" + (f" ({trained:,} trained)" if 0 < trained < every else "")
 
 
 def _table(summary: Json, task: AnyTask) -> Table:
