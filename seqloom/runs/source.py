@@ -148,7 +148,7 @@ def _config(name: str, found: Foreign) -> RunConfig:
         "data": shape.options.model_validate({"train": name}).model_dump(),
         "tokenizer": shape.tokenizer.model_validate({"kind": "pretrained"}).model_dump(),
     }
-    return RunConfig(**sections, train=TrainConfig.model_validate({}))
+    return RunConfig.model_validate({**sections, "train": TrainConfig.model_validate({})})
 
 
 def _check(name: str, config: RunConfig, found: Foreign, tensors: dict[str, Tensor], tokenizer: Path) -> int:
