@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -69,6 +70,8 @@ TWO_SIDED: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("Marian", {**SIDES, "scale_embedding": True}),
 }
 
+WIDTH, FEED, HEADS, GROUPS, DEPTH = 16, 32, 4, 2, 2  # of the GGUF file
+
 
 def byte_pairs(folder: Path) -> int:
     """A byte-level tokenizer with three special tokens; returns its size."""
@@ -114,3 +117,60 @@ def save(folder: Path, name: str, options: dict[str, Any], head: str = "ForCausa
             nn.init.normal_(weight, std=0.3, generator=generator)
     model.save_pretrained(folder)
     return model.eval()
+
+
+def write_gguf(path: Path) -> None:
+    """A Llama of 16-bit numbers and its tokenizer, as llama.cpp's tools write it."""
+    import gguf
+
+    folder = path.parent
+    byte_pairs(folder)
+    own = json.loads((folder / "tokenizer.json").read_text())["model"]
+    pieces = sorted(own["vocab"], key=own["vocab"].__getitem__)
+    out = gguf.GGUFWriter(path, "llama")
+    out.add_name("tiny")
+    out.add_block_count(DEPTH)
+    out.add_context_length(64)
+    out.add_embedding_length(WIDTH)
+    out.add_feed_forward_length(FEED)
+    out.add_head_count(HEADS)
+    out.add_head_count_kv(GROUPS)
+    out.add_rope_dimension_count(WIDTH // HEADS)
+    out.add_rope_freq_base(500.0)
+    out.add_layer_norm_rms_eps(1e-5)
+    out.add_vocab_size(len(pieces))
+    out.add_tokenizer_model("gpt2")
+    out.add_token_list(pieces)
+    out.add_token_types([3 if piece in ("<pad>", "<s>", "</s>") else 1 for piece in pieces])
+    out.add_token_merges([" ".join(pair) for pair in own["merges"]])
+    out.add_bos_token_id(1)
+    out.add_eos_token_id(2)
+    out.add_pad_token_id(0)
+    chance = np.random.default_rng(0)
+    shapes = {"token_embd.weight": (len(pieces), WIDTH), "output_norm.weight": (WIDTH,)}
+    for n in range(DEPTH):
+        size = WIDTH // HEADS
+        rows = {"attn_q": WIDTH, "attn_k": GROUPS * size, "attn_v": GROUPS * size, "attn_output": WIDTH}
+        shapes |= {f"blk.{n}.{part}.weight": (count, WIDTH) for part, count in rows.items()}
+        shapes |= {f"blk.{n}.{part}.weight": (FEED, WIDTH) for part in ("ffn_gate", "ffn_up")}
+        shapes |= {f"blk.{n}.ffn_down.weight": (WIDTH, FEED)}
+        shapes |= {f"blk.{n}.{part}.weight": (WIDTH,) for part in ("attn_norm", "ffn_norm")}
+    for name, shape in shapes.items():
+        kind = np.float16 if len(shape) > 1 else np.float32
+        out.add_tensor(name, chance.normal(0, 0.3, shape).astype(kind))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+
+
+def stock(cache: Path) -> None:
+    """Tiny models in the place of the packages that `seqloom weights` installs."""
+    from seqloom.weights.packages import PACKAGES
+
+    save(cache / "weights" / "minilm" / PACKAGES["minilm"].place, *ENCODERS["bert"], head="Model", pieces=True)
+    path = cache / "weights" / "smollm2" / PACKAGES["smollm2"].place
+    path.parent.mkdir(parents=True)
+    write_gguf(path)

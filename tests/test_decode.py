@@ -8,12 +8,13 @@ from copy import deepcopy
 
 import pytest
 import torch
+from torch import nn
 from toys import alive, close, each, network, tokens
 
 from seqloom.core.errors import UserError
 from seqloom.core.taps import record
 from seqloom.layers.int8 import Int8Linear, to_int8
-from seqloom.layers.linear import Linear
+from seqloom.layers.linear import Linear, by_columns
 
 pytestmark = pytest.mark.long
 
@@ -130,6 +131,25 @@ def test_a_single_token_may_be_read_under_autocast(rows: int) -> None:
         whole, _ = model(ids)
     for ours, exact in ((one.float(), whole[:, 3:4]), (after, whole[:, 4:])):
         assert (ours - exact).norm() / exact.norm() < 0.1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_matrix_stored_by_columns_gives_the_same_products(threads: int, bias: bool) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        plain, small = Linear(320, 640, bias=bias), Linear(16, 8, bias=bias)
+        turned = deepcopy(nn.ModuleList([plain, small]))
+        by_columns(turned)
+        assert turned[0].weight.stride() == (1, 640) and turned[1].weight.is_contiguous()
+        for rows in (1, 3):
+            x = torch.randn(rows, 320)
+            with torch.inference_mode():
+                for found in (turned[0](x), turned[0].map_of(rows)(x)):
+                    torch.testing.assert_close(found, plain(x), rtol=1e-4, atol=1e-5)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_int8_is_refused_where_a_recurrence_has_the_matrices() -> None:

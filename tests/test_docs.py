@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import foreign
 import pytest
 from support import pairs_file
 
@@ -90,10 +92,20 @@ def beginning(sample: Sample) -> Sample:
     return sample._replace(read=lambda: islice(sample.read(), 2000))
 
 
+@pytest.fixture(scope="module")
+def weights(own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models where the pages speak of pretrained ones; returns a folder of transformers."""
+    foreign.stock(Path(os.environ["SEQLOOM_CACHE"]))
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    foreign.save(folder, *foreign.ENCODERS["bert"], head="Model", pieces=True)
+    return folder
+
+
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Path:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weights: Path) -> Path:
     """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(weights, tmp_path / "models" / "bert")
     (tmp_path / "book.txt").write_text(ENGLISH * 20)
     (tmp_path / "another.txt").write_text(ENGLISH.upper() * 5)
     (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")

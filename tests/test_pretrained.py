@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from foreign import DECODERS, ENCODERS, TEXT, TWO_SIDED, WRAPPED, WRAPPED_ENCODERS
+from pydantic import ValidationError
 from support import pairs_file
 from torch import Tensor
 
@@ -25,7 +26,7 @@ from seqloom.decode.pick import Choice
 from seqloom.decode.stream import draw, stream
 from seqloom.runs.fit import fit
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import model_config
+from seqloom.runs.registry import find_config, model_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.source import run_folder
 from seqloom.tasks.classification.task import Config as Classification
@@ -286,6 +287,16 @@ def test_a_name_that_is_no_folder_is_refused_in_one_line(monkeypatch: pytest.Mon
         run_folder("weights:minilm")
     with pytest.raises(UserError, match=r"unknown set of weights 'minlm'; did you mean 'minilm'"):
         run_folder("weights:minlm")
+
+
+def test_a_model_that_remembers_otherwise_is_refused_in_one_line(tmp_path: Path) -> None:
+    foreign.save(tmp_path / "m", "Mamba", {"hidden_size": 16, "state_size": 4, "num_hidden_layers": 2})
+    with pytest.raises(UserError, match=r"hf:.*mamba: it does not remember by keys and values"):
+        run_folder(f"hf:{tmp_path / 'm'}")
+    with pytest.raises(UserError, match=r"transformers does not make it"):
+        find_config("models", "pretrained")(architecture="no such thing").build()
+    with pytest.raises(ValidationError, match="must be a JSON object"):
+        find_config("models", "pretrained")(config="[1]")
 
 
 def tokenizer(source: str) -> Pretrained:

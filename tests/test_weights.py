@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import foreign
-import numpy as np
 import pytest
 import torch
 
@@ -21,65 +20,20 @@ from seqloom.weights import packages
 
 pytestmark = pytest.mark.long
 
-WIDTH, FEED, HEADS, GROUPS, DEPTH = 16, 32, 4, 2, 2
-
-
-def write_gguf(path: Path) -> None:
-    """A Llama of 16-bit numbers and its tokenizer, as llama.cpp's tools write it."""
-    import gguf
-
-    folder = path.parent
-    foreign.byte_pairs(folder)
-    own = json.loads((folder / "tokenizer.json").read_text())["model"]
-    pieces = sorted(own["vocab"], key=own["vocab"].__getitem__)
-    out = gguf.GGUFWriter(path, "llama")
-    out.add_name("tiny")
-    out.add_block_count(DEPTH)
-    out.add_context_length(64)
-    out.add_embedding_length(WIDTH)
-    out.add_feed_forward_length(FEED)
-    out.add_head_count(HEADS)
-    out.add_head_count_kv(GROUPS)
-    out.add_rope_dimension_count(WIDTH // HEADS)
-    out.add_rope_freq_base(500.0)
-    out.add_layer_norm_rms_eps(1e-5)
-    out.add_vocab_size(len(pieces))
-    out.add_tokenizer_model("gpt2")
-    out.add_token_list(pieces)
-    out.add_token_types([3 if piece in ("<pad>", "<s>", "</s>") else 1 for piece in pieces])
-    out.add_token_merges([" ".join(pair) for pair in own["merges"]])
-    out.add_bos_token_id(1)
-    out.add_eos_token_id(2)
-    out.add_pad_token_id(0)
-    chance = np.random.default_rng(0)
-    shapes = {"token_embd.weight": (len(pieces), WIDTH), "output_norm.weight": (WIDTH,)}
-    for n in range(DEPTH):
-        size = WIDTH // HEADS
-        rows = {"attn_q": WIDTH, "attn_k": GROUPS * size, "attn_v": GROUPS * size, "attn_output": WIDTH}
-        shapes |= {f"blk.{n}.{part}.weight": (count, WIDTH) for part, count in rows.items()}
-        shapes |= {f"blk.{n}.{part}.weight": (FEED, WIDTH) for part in ("ffn_gate", "ffn_up")}
-        shapes |= {f"blk.{n}.ffn_down.weight": (WIDTH, FEED)}
-        shapes |= {f"blk.{n}.{part}.weight": (WIDTH,) for part in ("attn_norm", "ffn_norm")}
-    for name, shape in shapes.items():
-        kind = np.float16 if len(shape) > 1 else np.float32
-        out.add_tensor(name, chance.normal(0, 0.3, shape).astype(kind))
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
-    (folder / "tokenizer.json").unlink()
-    (folder / "tokenizer_config.json").unlink()
-
 
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("by", ["file", "folder"])
 def test_a_gguf_file_answers_as_in_transformers(tmp_path: Path, by: str) -> None:
     from transformers import AutoModelForCausalLM
 
-    write_gguf(tmp_path / "tiny.gguf")
+    foreign.write_gguf(tmp_path / "tiny.gguf")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="tiny.gguf", dtype=torch.float32).eval()
     run = load(f"hf:{tmp_path / 'tiny.gguf' if by == 'file' else tmp_path}")
-    assert (run.config.model["name"], run.config.model["kv_heads"], run.config.model["tie"]) == ("gpt", GROUPS, True)
+    assert (run.config.model["name"], run.config.model["kv_heads"], run.config.model["tie"]) == (
+        "gpt",
+        foreign.GROUPS,
+        True,
+    )
     assert (run.tokenizer.bos, run.tokenizer.eos, run.tokenizer.pad) == (1, 2, 0)
     assert run.tokenizer.decode(run.tokenizer.encode("the small cat")) == "the small cat"
     ids = torch.from_numpy(run.tokenizer.encode(foreign.TEXT))[None, :40]

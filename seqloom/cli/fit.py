@@ -24,7 +24,12 @@ def command(
     encoding: Encoding = None,
     model: Annotated[str | None, typer.Option(help="Model to train (see `seqloom list models`).")] = None,
     start: Annotated[
-        str | None, typer.Option("--from", help="Run to start from: its encoder and tokenizer are reused.")
+        str | None,
+        typer.Option(
+            "--from",
+            help="Weights and tokenizer to start from: a run, weights:NAME (see `seqloom weights`), or hf:PATH, a "
+            "folder of Hugging Face transformers or a GGUF file.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; default: a new one under runs/.")] = None,
     columns: ColumnNames = None,

@@ -35,7 +35,7 @@ class Start(NamedTuple):
     @property
     def reason(self) -> str:
         """For the log."""
-        return f"{self.parameters / 1e6:,.0f} M pretrained weights are tuned, not learned"
+        return f"fine-tuning of {self.parameters:,} pretrained weights"
 
 
 def fine_tuning(start: Start, epochs: float) -> list[Choice]:

@@ -69,6 +69,14 @@ def map_of(layer: Any, rows: int) -> Map:
     return _map_of(weight_of(layer), layer.bias, rows)
 
 
+def by_columns(model: nn.Module) -> None:
+    """Store large matrices by columns, in place: the same weights, but a single row is multiplied twice as fast (on an
+    EPYC 21 instead of 11 GB/s; some rows together are a little slower, many are not)."""
+    for part in model.modules():
+        if isinstance(part, Linear) and part.weight.is_cpu and part.weight.numel() >= _SMALL:
+            part.weight.data = part.weight.data.t().contiguous().t()
+
+
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., in) -> (..., out)"""
     if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu or torch.is_autocast_enabled("cpu"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -81,6 +82,8 @@ def make_body(config: Any) -> nn.Module:
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"model.architecture={config.model_type}: transformers does not make it: {reason}") from None
+    if kind_of(config) == "causal" and "past_key_values" not in signature(body.forward).parameters:
+        raise UserError(f"model.architecture={config.model_type}: it does not remember by keys and values")
     return without_table(body)
 
 

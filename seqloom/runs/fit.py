@@ -87,9 +87,9 @@ def fit(
     `encoding`: of files that are not UTF-8, like "gb18030"; `task`, `model`: a name, or a dict of options with a
     "name"; `train`, `lora`, `tokenizer`: dicts of options, like {"steps": 200}; `columns`: names by role, like
     {"label": "stars"}; `options`: any setting by its path, like {"data.season": 24}; `overrides`: as texts, as after
-    -o. `recipe`: settings in a TOML file; `start`: a run to start from (--from); `out`: the run folder, by default a
-    new one under runs/; `choose`: settings that are not given are chosen from the data (with a recipe, only the
-    columns), else their listed defaults hold; `command`: recorded with the run.
+    -o. `recipe`: settings in a TOML file; `start`: a run, weights:NAME or hf:PATH to start from (--from); `out`: the
+    run folder, by default a new one under runs/; `choose`: settings that are not given are chosen from the data (with
+    a recipe, only the columns), else their listed defaults hold; `command`: recorded with the run.
     """
     names, overrides = settings(overrides, options, task=task, model=model, train=train, lora=lora, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides, recipe)

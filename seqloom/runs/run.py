@@ -23,6 +23,7 @@ from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
 from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
+from seqloom.layers.linear import by_columns
 from seqloom.layers.lora import adapter_tensors, merge
 from seqloom.runs.base import attach, find_base
 from seqloom.runs.folder import RunFolder
@@ -291,10 +292,12 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
         load_weights(model, adapter_tensors(model, files))
     else:
         load_weights(model, load_file(files / "model.safetensors"))
+    device = choose_device("cpu" if config.train.device == "cpu" else "auto")  # maybe another than in training
     if int8:
         model = to_int8(merge(model))
-    device = "cpu" if config.train.device == "cpu" else "auto"  # it may have been trained on another device
-    return Run(place, config, task, model.to(choose_device(device)), vocabulary)
+    elif task.verb == "generate" and device.type == "cpu":
+        by_columns(model)  # texts are written one token at a time
+    return Run(place, config, task, model.to(device), vocabulary)
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ def run_folder(name: str | Path) -> Path:
     name = str(name)
     if not is_foreign(name):
         return Path(name)
-    path = _locate(name)
+    path = locate(name)
     folder = RunFolder(_converted_folder(name, path))
     started = time.monotonic()
     while folder.summary() is None:
@@ -72,7 +72,7 @@ def run_folder(name: str | Path) -> Path:
     return folder.path
 
 
-def _locate(name: str) -> Path:
+def locate(name: str) -> Path:
     """The folder or file of a model."""
     if name.startswith(PREFIX):
         return place_of(name.removeprefix(PREFIX), cache_folder())

@@ -45,7 +45,7 @@ class TrainConfig(Strict):
     floor: float = Field(0.0, ge=0, le=1, description="minimum learning rate, as a fraction of the peak")
     clip: float = Field(1.0, ge=0, description="gradient clipping threshold; 0: no clipping")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the global norm of the gradient, or each value")
-    start: str | None = Field(None, description="run whose encoder and tokenizer to start from (--from)")
+    start: str | None = Field(None, description="run, weights:NAME or hf:PATH to start from (--from)")
     freeze: int = Field(0, ge=0, description="frozen stages; 1: the embedding, 2: also the first layer")
     stage_decay: float = Field(1.0, gt=0, le=1, description="learning-rate multiplier per stage below the head")
     evaluate_every: int = Field(0, ge=0, description="steps between validations; 0: ten per run")

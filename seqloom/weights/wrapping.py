@@ -65,18 +65,20 @@ def wrap(folder: Folder, config: Json, tensors: Tensors) -> Wrapping:
     if bias is not None:
         found["head.bias"] = bias
     reference, every = _reference(full, kind), full.base_model.state_dict()
-    for name in _body_names(made):
+    for name in _body_names(folder, made):
         if name not in every:
             raise folder.refused(f"{name} is not where it was expected")
         found[f"backbone.body.{name}"] = every[name].detach().clone()
     return Wrapping(section, _TASKS[kind], outputs is not None, found, lambda model: _compare(model, reference, folder))
 
 
-def _body_names(config: Any) -> list[str]:
+def _body_names(folder: Folder, config: Any) -> list[str]:
     """The names of what the wrapped body holds."""
-    with torch.device("meta"):
-        body = make_body(config)
-    return list(body.state_dict())
+    try:
+        with torch.device("meta"):
+            return list(make_body(config).state_dict())
+    except UserError as error:
+        raise folder.refused(str(error)) from None
 
 
 def _configuration(folder: Folder, config: Json, count: int) -> Any:
@@ -149,15 +151,23 @@ def _reference(full: Any, kind: str) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def _compare(model: SequenceModel, reference: tuple[Tensor, Tensor], folder: Folder) -> None:
+    """Raise unless the model answers as the original did, at once and in pieces."""
     ids, wanted = reference
-    if model.kind == "bidirectional":
-        found = [model.represent(ids)]
-    else:
-        state, inputs = (model.begin(ids[:1]), ids[1:]) if model.kind == "encoder-decoder" else (None, ids)
-        first, state_after = model(inputs[:, :_PIECE], state)
-        pieces = torch.cat((first, model(inputs[:, _PIECE:], state_after)[0]), dim=1)
-        found = [model(inputs, state)[0], pieces]
+    try:
+        found = _answers(model, ids)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:120]
+        raise folder.refused(f"this architecture cannot be wrapped: {reason}") from None
     for output in found:
         worst = float((output - wanted).abs().max())
         if not worst <= _TOLERANCE * max(1.0, float(wanted.abs().max())):
             raise folder.refused(f"this architecture cannot be wrapped: its outputs would differ by {worst:.3g}")
+
+
+def _answers(model: SequenceModel, ids: Tensor) -> list[Tensor]:
+    if model.kind == "bidirectional":
+        return [model.represent(ids)]
+    state, inputs = (model.begin(ids[:1]), ids[1:]) if model.kind == "encoder-decoder" else (None, ids)
+    first, after = model(inputs[:, :_PIECE], state)
+    pieces = torch.cat((first, model(inputs[:, _PIECE:], after)[0]), dim=1)
+    return [model(inputs, state)[0], pieces]

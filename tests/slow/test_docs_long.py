@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from test_docs import PAGES, commands, desk, run_command, shortened, title
+from test_docs import PAGES, commands, desk, run_command, shortened, title, weights
 
-__all__ = ["desk"]  # a fixture
+__all__ = ["desk", "weights"]  # fixtures
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page, "bash slow")], ids=title)
