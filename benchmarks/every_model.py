@@ -289,8 +289,8 @@ def affordable(calls: dict[str, float], seconds: float) -> list[str]:
 
 
 def language_models() -> list[str]:
-    """The models that support language modelling."""
-    return [name for name in names("models") if accepts(common.make_task(), name)]
+    """The models that support language modelling, except those of transformers: their size is that of their weights."""
+    return [name for name in names("models") if name != "pretrained" and accepts(common.make_task(), name)]
 
 
 def accepts(task: Task, name: str) -> bool:

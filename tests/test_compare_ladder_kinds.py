@@ -207,7 +207,7 @@ def test_minutes_are_divided_among_the_rungs_too(book: Path, tmp_path: Path) -> 
     for kind in (None, "data"):
         timed = plan(book, budget=Budget.parse("minutes=30"), ladder=kind)
         field = Field(timed, RunFolder(tmp_path / str(kind)), Silent(), allotted=60.0)
-        seconds[kind] = allot(timed, field.entries, field.task, field.rows, 1).seconds
+        seconds[kind] = allot(timed, field.entries, len(field.baselines), field.task, field.rows, 1).seconds
     assert 1.2 < seconds[None] / seconds["data"] < 1.6
 
 

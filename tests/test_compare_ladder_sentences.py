@@ -68,7 +68,7 @@ def laddered(number: int) -> Values:
         every = points(style, place, full, higher, rng)
         rungs = [Rung(point["at"], [run["score"] for run in point["runs"]]) for point in every]
         curve = curves[entry["name"]] = Curve(rungs, 1.0 if higher else None, number)
-        entry["ladder"] = {"points": every} | _described(curve)
+        entry["ladder"] = {"points": every} | _described(curve) | {"memorising": kind == "budget" and number % 2 == 1}
     result["ladder"] = {
         "kind": kind, "over": str(rng.choice(UNITS[kind])), "times": list(TIMES), "confidence": CONFIDENCE,
         "sure": SURE, "full": full, "seeds": 2,
@@ -200,7 +200,7 @@ CLAIMS: dict[str, Claim] = {
 }
 PARTS = {key for key in LADDER if key.split(".")[0] in {
     "ladder chart", "ladder remark", "ladder full", "ladder axis", "ladder amount", "ladder kind", "ladder measured",
-    "ladder predicted",
+    "ladder predicted", "ladder memorising",
 }}  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weigh
     monkeypatch.chdir(tmp_path)
     shutil.copytree(weights, tmp_path / "models" / "bert")
     (tmp_path / "book.txt").write_text(ENGLISH * 20)
-    (tmp_path / "another.txt").write_text(ENGLISH.upper() * 5)
+    (tmp_path / "another.txt").write_text((" ".join(reversed(ENGLISH.split())) + "\n") * 5)
     (tmp_path / "chinese.txt").write_text(CHINESE * 20, encoding="utf-8")
     (tmp_path / "reviews.jsonl").write_text('{"review": "A fine machine, and a small lever."}\n' * 40)
     pairs_file(tmp_path / "pairs.tsv", 40)

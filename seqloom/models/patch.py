@@ -126,5 +126,6 @@ class Patch(Backbone):
     def flops(self, length: int) -> float:
         """All patches with their attention scores and weighted sums, and the summary, shared by all steps."""
         patches = min(self.count, max(1, -(-length // self.stride)))
-        each = matrix_flops(self.project) + sum(map(matrix_flops, self.blocks)) + 2.0 * self.width**2
-        return patches * (each + 4.0 * self.width * patches * len(self.blocks)) / length
+        each = matrix_flops(self.project) + sum(map(matrix_flops, self.blocks))
+        each += 4.0 * self.width * patches * len(self.blocks)
+        return (patches * each + matrix_flops(self.summary)) / length

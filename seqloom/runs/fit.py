@@ -217,7 +217,8 @@ class _Fit:
             self.folder.forget_summary()
             self.folder.write_record(self._record(vocabulary, model))
             self.engine.wait()  # lets the other processes continue
-        self._train(model, trained, rows, vocabulary)
+        if trained:
+            self._train(model, trained, rows, vocabulary)
         if trained is not task:
             methods.solve(self.config, model, task, rows["train"], self.progress)
         return self._finish(model, task, vocabulary, rows)
@@ -306,11 +307,7 @@ class _Fit:
         self.talk.say(f"{said}{more}{stop}")
         self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})
 
-    def _train(
-        self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows], vocabulary: Vocabulary
-    ) -> None:
-        if task is None:
-            return
+    def _train(self, model: SequenceModel, task: AnyTask, rows: Mapping[str, Rows], vocabulary: Vocabulary) -> None:
         train, valid, shape = rows["train"], rows.get("valid"), self.material.shape
         clock = Clock(self.config.train.clock, self.engine.device.type)
         if (read := model.learn(task, train)) is not None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqloom.core.backbone import Kind
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
@@ -27,9 +28,6 @@ from seqloom.core.task import Order, Step, Task
 from seqloom.layers.logistic import fit_logistic
 from seqloom.tasks.classification.inputs import Examples
 from seqloom.tasks.classification.pooling import PooledHead
-
-if TYPE_CHECKING:
-    from seqloom.tasks.classification.task import Classification
 
 PENALTIES = (0.003, 0.03, 0.3, 3.0)  # values of C to choose from, for standardised vectors
 _VALIDATED = 256  # rows of the validation set for the contrastive loss
@@ -70,6 +68,17 @@ def solve_head(model: SequenceModel, examples: Iterator[Batch], balanced: bool) 
     return tokens
 
 
+class RowTask(Protocol):
+    """What is needed of the classification."""
+
+    accepts: frozenset[Kind]
+
+    def embed(self, width: int) -> nn.Module: ...
+    def head(self, width: int) -> nn.Module: ...
+    def epoch_tokens(self, rows: Examples) -> int: ...
+    def collate(self, rows: Examples, chosen: np.ndarray) -> Batch: ...
+
+
 class Contrast(Task[Examples]):
     """The contrastive objective, on the rows of a classification."""
 
@@ -79,7 +88,7 @@ class Contrast(Task[Examples]):
     metric = "loss"
     scores = (Score("loss", ("Contrastive loss", "对比损失")),)
 
-    def __init__(self, task: Classification) -> None:
+    def __init__(self, task: RowTask) -> None:
         self.task, self.accepts = task, task.accepts
 
     def embed(self, width: int) -> nn.Module:
