@@ -70,7 +70,7 @@ class Jobs:
         branch = {"trunk": f"seed-{seed}", "place": place}
         return job | {"title": f"seed {seed}, {name} of the budget", "size": size, "turn": turn, "branch": branch}
 
-    def probes(self, sized: Sized) -> list[Job]:
+    def probes(self, sized: Sized, cost: float = 0.0) -> list[Job]:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the
         comparison solved for its size, such as the width of a feed-forward network, would be out of proportion."""
         given = merge(parse_overrides([*self.rules.overrides, *sized.entry.options])).get("model", {})
@@ -80,7 +80,7 @@ class Jobs:
                 "entry": sized.entry.name,
                 "title": f"recall probe {number + 1} of {PROBE_SEEDS}",
                 "size": _SMALL / PROBE_SEEDS,
-                "turn": [PROBES, number],
+                "turn": [PROBES, -cost],
                 "folder": str(self.folder(sized, f"probe-{number + 1}")),
                 "model": given | {"name": sized.entry.model},
                 "seed": self.rules.seed + number,

@@ -192,7 +192,8 @@ def _trials(result: Result, say: Speaker, number: int, entry: Entry, names: list
     rows = []
     for position, trial in enumerate(facts.listed(entry, "search")):
         settings = trial.get("settings") or {}
-        state = Cell(say.term("state", trial.get("state")), str(trial.get("error") or ""))
+        error = "" if trial.get("state") == "pruned" else str(trial.get("error") or "")  # its score says why
+        state = Cell(say.term("state", trial.get("state")), error)
         if position == kept:
             state = Cell(state.text + say("comma") + say("kept"))
         early = trial.get("state") != "done" and _shown(trial) is not None
