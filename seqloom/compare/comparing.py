@@ -274,7 +274,7 @@ class _Comparing:
         sized = self._tuned(sized, depths, trials)
         cost = max((trial["seconds"] for trial in trials), default=sized.flops_per_token)
         jobs = [self.jobs.final(sized, seed, cost) for seed in self.jobs.seeds]
-        return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized)))
+        return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized, cost)))
 
     def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
         """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""

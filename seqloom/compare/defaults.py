@@ -3,7 +3,6 @@ that each run may take."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from seqloom.lab import rungs
 from seqloom.lab.entries import Sized, changed
 from seqloom.lab.recall import RecallTask
 from seqloom.lab.rules import Budget
+from seqloom.train.clock import Clock
 from seqloom.train.engine import Engine
 from seqloom.train.loop import EVALUATIONS
 from seqloom.train.pace import estimate
@@ -121,7 +121,8 @@ def _rounded(tokens: float) -> int:
 
 
 def _timed(task: AnyTask, model: SequenceModel, rows: Any, **how: bool) -> float:
+    """In CPU time, like the budgets of the runs: other programs on the machine change neither."""
     evaluate: Callable[..., Any] = task.evaluate
-    started = time.perf_counter()
+    clock = Clock("cpu", model.device.type)
     evaluate(model, rows, **how)
-    return time.perf_counter() - started
+    return clock.lap().seconds

@@ -76,7 +76,7 @@ class Jobs:
         job = self.fit(config, sized, f"{name}-seed-{seed}", ["valid", "test"], data)
         return job | {"turn": [FINALS, self.seeds.index(seed), self.entries]}
 
-    def probes(self, sized: Sized) -> list[Job]:
+    def probes(self, sized: Sized, cost: float = 0.0) -> list[Job]:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the
         comparison solved for its size, such as the width of a feed-forward network, would be out of proportion."""
         given = merge(parse_overrides([*self.rules.overrides, *sized.entry.options])).get("model", {})
@@ -86,7 +86,7 @@ class Jobs:
                 "entry": sized.entry.name,
                 "title": f"recall probe {number + 1} of {PROBE_SEEDS}",
                 "size": _SMALL / PROBE_SEEDS,
-                "turn": [PROBES, number],
+                "turn": [PROBES, -cost],
                 "folder": str(self.folder(sized, f"probe-{number + 1}")),
                 "model": given | {"name": sized.entry.model},
                 "seed": self.rules.seed + number,
