@@ -14,7 +14,9 @@ from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
+import foreign
 import pytest
+import torch
 from toys import language_models
 
 from seqloom.runs.registry import find_config, names
@@ -104,6 +106,21 @@ def test_the_forecasting_benchmark_trains_ours_where_theirs_is_not_installed(
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of a peer
+def test_the_benchmark_of_pretrained_models_compares_the_same_tokens(
+    run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    foreign.save(tmp_path / "model", *foreign.DECODERS["llama grouped"])
+    brief = ["--new", "4", "--rounds", "1", "--turn", "0.01", "--out", tmp_path / "figures.json"]
+    try:
+        printed = run("pretrained_decode", "--from", f"hf:{tmp_path / 'model'}", *brief)
+    finally:
+        torch.set_grad_enabled(True)
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["same_tokens"] and "the same tokens" in printed
+    assert {row["name"] for row in figures["rows"]} >= {"transformers, float32", "seqloom, float32", "seqloom, int8"}
+
+
 def test_the_language_model_benchmark_writes_every_figure_it_prints(
     tmp_path: Path, run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
