@@ -246,8 +246,8 @@ class Field:
             known, runs = found.seconds, len(self.entries) * (self.plan.trials + self.plan.seeds)
             models = ", ".join(sized.entry.name for sized in self.entries)
             progress.say(
-                f"{models}: {runs} runs of up to {known:.0f} s, about {told_time(found.total)} in all on this machine if "
-                "nothing else runs on it (--budget minutes=N to change)"
+                f"{models}: {runs} runs of up to {known:.0f} s, about {told_time(found.total)} in all on this machine "
+                "if nothing else runs on it (--budget minutes=N to change)"
             )
         self.plan = self.plan.model_copy(update={"budget": per_run(known)})
         return known
