@@ -165,7 +165,8 @@ def _start_from(start: str, given: dict[str, Json]) -> dict[str, Json]:
 
 def _refuse_other_options(start: str, model: Json, given: Json) -> None:
     """The layout of weights that another tool trained is fixed; dropout is not part of it."""
-    other = [option for option, value in given.items() if option not in ("name", "dropout") and model[option] != value]
+    own = {option: value for option, value in given.items() if option in model.keys() - {"name", "dropout"}}
+    other = [option for option, value in own.items() if model[option] != value]
     if other:
         mine, theirs = given[other[0]], model[other[0]]
         raise UserError(f"model.{other[0]}={mine}: the weights of {start} have {theirs}; leave it out")

@@ -44,7 +44,7 @@ class Pretrained(Tokenizer):
     def __init__(self, data: bytes, specials: Specials, size: int = 0, template: str = "") -> None:
         """`data`: tokenizer.json; `size`: rows of the model's embedding, if there are more than tokens; `template`: of
         a chat, as it came, never rendered here."""
-        self._data = clean(data)
+        self._data, self.hf = _cleaned(data)  # type: ignore[misc]
         ordinary = max((id for id in self.vocabulary.values() if id not in self._marked_ids), default=0)
         self.size = max(size, 1 + ordinary, 1 + max(id for id in specials if id is not None))
         self.special_ids, self.template = specials, template
@@ -171,14 +171,15 @@ def open_json(data: bytes) -> tokenizers.Tokenizer:
         raise UserError(f"not a tokenizer that the tokenizers library reads: {shown(error)}") from None
 
 
-def clean(data: bytes) -> bytes:
-    """Without truncation and padding, which the library would apply to every text."""
+def _cleaned(data: bytes) -> tuple[bytes, tokenizers.Tokenizer]:
+    """Without truncation and padding, which the library would apply to every text; special tokens in it are text."""
     found = open_json(data)
-    if found.truncation is None and found.padding is None:
-        return data
-    found.no_truncation()
-    found.no_padding()
-    return found.to_str().encode()
+    if found.truncation is not None or found.padding is not None:
+        found.no_truncation()
+        found.no_padding()
+        data = found.to_str().encode()
+    found.encode_special_tokens = True
+    return data, found
 
 
 def shown(error: Any) -> str:
