@@ -44,7 +44,7 @@ class Pretrained(Tokenizer):
     def __init__(self, data: bytes, specials: Specials, size: int = 0, template: str = "") -> None:
         """`data`: tokenizer.json; `size`: rows of the model's embedding, if there are more than tokens; `template`: of
         a chat, as it came, never rendered here."""
-        self._data, self.hf = _cleaned(data)  # type: ignore[misc]
+        self._data, self.hf = _cleaned(data)
         ordinary = max((id for id in self.vocabulary.values() if id not in self._marked_ids), default=0)
         self.size = max(size, 1 + ordinary, 1 + max(id for id in specials if id is not None))
         self.special_ids, self.template = specials, template
