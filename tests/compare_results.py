@@ -79,6 +79,7 @@ def _entries(rng: np.random.Generator, metric: Score, shown: list[Score], unit: 
         if style == "bounds" and metric.higher_is_better:
             table = np.full((count, pieces), float(rng.integers(0, 2)))
         entry = _entry(rng, str(name), np.clip(table, 0, 1) if metric.higher_is_better else table, shown, unit)
+        entry |= {"pretrained": "weights:minilm"} if rng.random() < 0.15 else {}
         found.append(entry | (_without_training(rng) if name in fixed else {}))
         if name not in fixed and rng.random() < 0.6:
             scores = [middle + gap + 0.01 * rng.random() for _ in range(4)]

@@ -23,6 +23,7 @@ from seqloom.lab import recall as probe
 from seqloom.lab.entries import Entry, Sized
 from seqloom.lab.jobs import Jobs
 from seqloom.lab.measure import taps
+from seqloom.lab.reading import Reading
 from seqloom.lab.recall import ASKED, CHANCE, CONTROL, DISTANCES, Drawn, RecallTask, draw, over_seeds, recall
 from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.registry import find_config
@@ -207,8 +208,10 @@ def test_the_probe_has_the_shape_of_the_architecture_and_not_that_of_the_compari
     entry = Entry.parse("gpt:preset=gpt2")
     model = find_config("models", "gpt")(preset="gpt2", depth=3, width=24, feed=777)
     bare: Any = {"task": {"name": "language_model"}, "model": {"name": "gpt"}, "data": {}, "tokenizer": {}, "train": {}}
-    sized = Sized(entry, RunConfig.model_validate(bare), model, language_model(), set(), 8)
-    jobs = Jobs(rules, tmp_path, language_model(), {}, 1).probes(sized)
+    task: Any = language_model()
+    reading = Reading(task, None, {}, 8, 1, 1, "tokenizer")  # type: ignore[arg-type]
+    sized = Sized(entry, RunConfig.model_validate(bare), model, reading, set())
+    jobs = Jobs(rules, tmp_path, task.main_score, {}, 1).probes(sized)
     assert all(job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3} for job in jobs)
     assert [job["seed"] for job in jobs] == [4, 5, 6] and len({job["folder"] for job in jobs}) == 3
     small: Any = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)

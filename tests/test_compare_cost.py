@@ -44,7 +44,7 @@ def notebook(reach: int | None = None) -> Network:
 
 def test_every_model_has_a_figure_at_every_context_it_can_read() -> None:
     models, contexts = every(), (32, 64, 256)
-    found = measure_costs(models, TASK, contexts)
+    found = measure_costs(models, dict.fromkeys(models, TASK), contexts)
     for name, model in models.items():
         readable = [c for c in contexts if model.reach is None or c <= model.reach]
         assert [point["context"] for point in found[name]["latency"]] == readable
@@ -54,7 +54,7 @@ def test_every_model_has_a_figure_at_every_context_it_can_read() -> None:
 
 def test_a_state_that_never_grows_has_one_size_and_one_that_grows_follows_the_context() -> None:
     models = every()
-    for name, costs in measure_costs(models, TASK, (32, 64)).items():
+    for name, costs in measure_costs(models, dict.fromkeys(models, TASK), (32, 64)).items():
         short, long = (point["bytes"] for point in costs["state"])
         assert long == short if models[name].limit is None else 1.9 < long / short < 2.1
 
@@ -62,24 +62,26 @@ def test_a_state_that_never_grows_has_one_size_and_one_that_grows_follows_the_co
 def test_only_what_a_state_holds_is_counted() -> None:
     assert state_bytes(None) == 0
     assert state_bytes((torch.zeros(2, 3), (torch.zeros(5, dtype=torch.int64), None))) == 24 + 40
-    found = measure_costs({"notebook": notebook()}, TASK, (32, 100))["notebook"]
+    found = measure_costs({"notebook": notebook()}, {"notebook": TASK}, (32, 100))["notebook"]
     assert [point["bytes"] for point in found["state"]] == [32 * 4 * 4, 100 * 4 * 4]
 
 
 def test_a_model_that_ends_is_measured_up_to_its_end_and_no_further() -> None:
-    found = measure_costs({"short": notebook(64), "none": notebook(8)}, TASK, (32, 64, 65, 128))
+    found = measure_costs(
+        {"short": notebook(64), "none": notebook(8)}, {"short": TASK, "none": TASK}, (32, 64, 65, 128)
+    )
     assert [point["context"] for point in found["short"]["latency"]] == [32, 64]
     assert found["none"] == {"latency": [], "state": []}
 
 
 def test_the_shortest_context_is_always_measured_and_longer_ones_while_there_is_time() -> None:
-    found = measure_costs({"notebook": notebook()}, TASK, (32, 64), seconds=0.0)["notebook"]
+    found = measure_costs({"notebook": notebook()}, {"notebook": TASK}, (32, 64), seconds=0.0)["notebook"]
     assert [point["context"] for point in found["latency"]] == [32]
 
 
 def test_training_is_measured_for_models_that_train_at_lengths_they_can_read() -> None:
     models, lengths = every(), (8, 256)
-    found = throughput(models, TASK, lengths, tokens=256, seconds=0.0)
+    found = throughput(models, dict.fromkeys(models, TASK), lengths, tokens=256, seconds=0.0)
     for name, model in models.items():
         trains = model.descends
         readable = [n for n in lengths if trains and (model.reach is None or n <= model.reach)]
@@ -91,21 +93,21 @@ def test_turns_are_taken_until_they_agree_or_no_longer_fit_and_at_least_one() ->
     for seconds, turns in ((0.0, [1]), (1000.0, range(2, TURNS + 1))):
         model, taken = notebook(), []
         model.register_forward_hook(lambda *_, taken=taken: taken.append(1))
-        throughput({"notebook": model}, TASK, (4,), tokens=8, seconds=seconds)
+        throughput({"notebook": model}, {"notebook": TASK}, (4,), tokens=8, seconds=seconds)
         assert len(taken) in turns
 
 
 def test_a_speed_from_a_single_turn_is_not_stable() -> None:
-    (point,) = throughput({"notebook": notebook()}, TASK, (4,), tokens=8, seconds=0.0)["notebook"]
+    (point,) = throughput({"notebook": notebook()}, {"notebook": TASK}, (4,), tokens=8, seconds=0.0)["notebook"]
     assert point["stable"] is False
 
 
 def test_measuring_leaves_a_model_as_it_was() -> None:
     model = notebook().train()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    measure_costs({"notebook": model}, TASK, (32,))
+    measure_costs({"notebook": model}, {"notebook": TASK}, (32,))
     assert model.training
-    throughput({"notebook": model.eval()}, TASK, (4,), tokens=8)
+    throughput({"notebook": model.eval()}, {"notebook": TASK}, (4,), tokens=8)
     assert not model.training
     assert all(weight.grad is None for weight in model.parameters())
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
@@ -114,8 +116,8 @@ def test_measuring_leaves_a_model_as_it_was() -> None:
 def test_a_task_without_examples_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     task: Any = language_model()
     monkeypatch.delattr(type(task), "example")
-    assert measure_costs({"notebook": notebook()}, task) == {"notebook": {"latency": [], "state": []}}
-    assert throughput({"notebook": notebook()}, task) == {"notebook": []}
+    assert measure_costs({"notebook": notebook()}, {"notebook": task}) == {"notebook": {"latency": [], "state": []}}
+    assert throughput({"notebook": notebook()}, {"notebook": task}) == {"notebook": []}
 
 
 def test_examples_are_of_the_size_asked_for_and_always_the_same() -> None:

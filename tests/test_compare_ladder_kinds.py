@@ -184,7 +184,7 @@ def ladder(book: Path, folder: Path, **more: Any) -> Any:
     asked = plan(book, **more)
     field = Field(asked, RunFolder(folder), Silent())
     assert asked.ladder
-    return LADDERS[asked.ladder](Jobs(field.plan, folder, field.task, field.data, 1), field)
+    return LADDERS[asked.ladder](Jobs(field.plan, folder, field.score, field.data, 1), field)
 
 
 def test_what_a_ladder_costs_is_said_before_training(book: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_minutes_are_divided_among_the_rungs_too(book: Path, tmp_path: Path) -> 
     for kind in (None, "data"):
         timed = plan(book, budget=Budget.parse("minutes=30"), ladder=kind)
         field = Field(timed, RunFolder(tmp_path / str(kind)), Silent(), allotted=60.0)
-        seconds[kind] = allot(timed, field.entries, len(field.baselines), field.task, field.rows, 1).seconds
+        seconds[kind] = allot(timed, field.entries, field.baselines, 1).seconds
     assert 1.2 < seconds[None] / seconds["data"] < 1.6
 
 

@@ -208,8 +208,8 @@ def test_time_is_that_of_a_whole_output_and_a_model_that_ends_is_not_asked_for_m
     models = {s.entry.name: s.model.assemble(field.task) for s in field.entries[:3]} | {
         "short": short.assemble(field.task)
     }
-    found = measure_costs(models, field.task, (8, 32), seconds=1e9)
-    speeds = throughput(models, field.task, (8, 32), tokens=64, seconds=0.0)
+    found = measure_costs(models, dict.fromkeys(models, field.task), (8, 32), seconds=1e9)
+    speeds = throughput(models, dict.fromkeys(models, field.task), (8, 32), tokens=64, seconds=0.0)
     for name in models:
         expected = [8] if name == "short" else [8, 32]  # source and target together
         assert [point["context"] for point in found[name]["latency"]] == expected

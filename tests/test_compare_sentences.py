@@ -280,6 +280,7 @@ CLAIMS: dict[str, Claim] = {
     "equivalent": lambda k, v: _group("equivalent")(k, v) and _equivalent(k, k.having("equivalent")),
     "worse": lambda k, v: _group("worse")(k, v) and _worse(k, k.having("worse")),
     "trained on": _trained_on,
+    "pretrained": lambda k, v: names_in(v["names"]) == {n for n in k.models if k.entries[n].get("pretrained")},
     "under one epoch": lambda k, v: names_in(v["names"]) == _few(k) and k.fixed(k.advice["choice"]),
     "cheapest": _cheapest,
     "cheapest alone": _cheapest,

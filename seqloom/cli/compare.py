@@ -78,6 +78,10 @@ Ladder = Annotated[
         "comparison with default trials and seeds), of the data (1.35 times) or of the size (1.3 to 2 times)."
     ),
 ]
+PerLabel = Annotated[
+    str | None,
+    typer.Option("--per-label", help="Also train on this many labelled rows per label, for example 8,32,128."),
+]
 Jobs = Annotated[int, typer.Option(min=1, help="Parallel processes; the cores are divided among them.")]
 On = Annotated[str, typer.Option(help="Where to run: local, or ray (a Ray cluster).")]
 Prefer = Annotated[str, typer.Option(help="Priority of the recommendation: quality, latency, memory or training.")]
@@ -112,6 +116,7 @@ def command(
     pretrain_budget: PretrainBudget = None,
     examples: Examples = "100,400,1600",
     ladder: Ladder = None,
+    per_label: PerLabel = None,
     jobs: Jobs = 1,
     on: On = "local",
     prefer: Prefer = "quality",
@@ -138,8 +143,8 @@ def command(
         models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
-        ladder=ladder, jobs=jobs, on=on, prefer=prefer, max_params=max_params, max_latency_ms=max_latency_ms,
-        streaming=streaming, columns=parse_columns(columns or ()), overrides=override or (),
+        ladder=ladder, per_label=per_label, jobs=jobs, on=on, prefer=prefer, max_params=max_params,
+        max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()), overrides=override or (),
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result

@@ -26,9 +26,11 @@ from seqloom.compare import looks, record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
 from seqloom.compare.defaults import BUDGET, default_models, named_after
+from seqloom.compare.few import Few
 from seqloom.compare.field import Field
 from seqloom.compare.ladder import LADDERS
 from seqloom.compare.plan import Plan, Pretraining, column_overrides, guesses
+from seqloom.compare.plan import per_label as few_rows
 from seqloom.compare.report import report_files
 from seqloom.compare.results import Found
 from seqloom.compare.transfer import Transfer
@@ -81,6 +83,7 @@ def compare(
     pretrain_budget: str | None = None,
     examples: str = EXAMPLES,
     ladder: str | None = None,
+    per_label: str | None = None,
     jobs: int = 1,
     on: str = "local",
     columns: Columns | None = None,
@@ -111,6 +114,7 @@ def compare(
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
         seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         count=count, ladder=ladder,  # type: ignore[arg-type]
+        per_label=few_rows(per_label) if per_label else (),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
     wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or named_after(specs["train"]))
@@ -166,7 +170,7 @@ def conduct(
         with folder.lock():
             field = _field(plan, folder, on, quiet, jobs, budget["allotted"], before.get("size"))
             record.check_data(field.data, before.get("data"), out)
-            score = field.task.main_score
+            score = field.score
             look = looks.agree(out, plan, field.data, looks.analysis(plan, score.name, score.higher_is_better))
             comparing = _Comparing(field.plan, field, out, jobs, watch, budget["runs"])
             if changes:
@@ -211,11 +215,12 @@ class _Comparing:
 
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch, runs: str) -> None:
         self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
-        self.jobs = Jobs(plan, out, field.task, field.data, len(plan.models), runs)
+        self.jobs = Jobs(plan, out, field.score, field.data, len(plan.models), runs)
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field)
         self.ladder = LADDERS[plan.ladder](self.jobs, field) if plan.ladder else None
+        self.few = Few(self.jobs, plan.per_label, field) if plan.per_label else None
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
-        self.better = max if field.task.main_score.higher_is_better else min
+        self.better = max if field.score.higher_is_better else min
         self.pool: Pool | None = None
         self.stopped = 0  # the signal that stopped it
 
@@ -239,14 +244,16 @@ class _Comparing:
 
     def work(self) -> Found:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
-        others = [other for other in (self.transfer, self.ladder) if other]
+        others = [other for other in (self.transfer, self.ladder, self.few) if other]
         for line in self.ladder.told() if self.ladder else ():
             self.watch.say(line)
-        planned = len(entries) * (plan.trials + plan.seeds + PROBE_SEEDS) + len(baselines) + 1
+        trained = [sized for sized in entries if sized.trained]
+        planned = len(trained) * plan.trials + len(entries) * plan.seeds + len(baselines) + 1
+        planned += sum(PROBE_SEEDS for sized in entries if not sized.started)
         planned += sum(other.count for other in others)
-        amount = self.jobs.work(len(entries)) + sum(other.amount for other in others)
+        amount = self.jobs.work(len(trained)) + sum(other.amount for other in others)
         self.watch.plan([sized.entry.name for sized in entries], planned, amount, self.parallel)
-        found = Found(self.field.task, self.jobs.seeds, self.jobs.runs)
+        found = Found(self.field.task, self.field.score, self.jobs.seeds, self.jobs.runs)
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
         fitted = self._submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
@@ -256,6 +263,8 @@ class _Comparing:
         if self.ladder:
             closed = [(sized, [future]) for sized, future in zip(baselines, fitted, strict=True)]
             found.ladder = self.ladder.work([*((c.sized, c.runs) for c in courses), *closed], self._submit, self._wait)
+        if self.few:
+            found.few = self.few.work([*(c.sized for c in courses), *baselines], self._submit, self._wait)
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
@@ -288,12 +297,12 @@ class _Comparing:
 
     def _search(self, sized: Sized, depths: Mapping[int, Sized]) -> list[Json]:
         """Run the trials of one entry, round by round."""
-        if not self.plan.trials:
+        if not self.plan.trials or not sized.trained:
             return []
         trials: list[Json] = []
         first = search.first_settings(sized.config.train, sized.config.model, bool(depths))
         lower = self.better is min
-        proposals = search.rounds(self.plan.trials, first, sized.pinned, lower, list(depths))
+        proposals = search.rounds(self.plan.trials, first, _fixed(sized), lower, list(depths))
         proposed = next(proposals)
         reference: search.Curve = []
         while True:
@@ -353,6 +362,12 @@ class _Comparing:
     def _note(self, job: Job, done: Any) -> None:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
+
+
+def _fixed(sized: Sized) -> set[str]:
+    """Options that the search does not vary. Trained weights keep the optimizer chosen for fine-tuning: the steps of
+    Muon have the size that suits random weights."""
+    return sized.pinned | ({"train.optimizer"} if sized.started else set())
 
 
 def _field(

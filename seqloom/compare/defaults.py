@@ -3,7 +3,7 @@ that each run may take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import torch
 
 from seqloom.compare.plan import Plan
 from seqloom.core.network import SequenceModel
-from seqloom.core.rows import Rows
 from seqloom.core.task import AnyTask
 from seqloom.lab import rungs
 from seqloom.lab.entries import Sized, changed
@@ -57,22 +56,29 @@ def named_after(data: str) -> Path:
     return Path("runs") / f"compare-{Path(first).name.partition('.')[0] or 'data'}"
 
 
-def allot(
-    plan: Plan, entries: Sequence[Sized], closed: int, task: AnyTask, rows: Mapping[str, Rows], jobs: int
-) -> Allotment:
+def allot(plan: Plan, entries: Sequence[Sized], closed: Sequence[Sized], jobs: int) -> Allotment:
     """Divide the minutes of the plan among its runs, after a measurement of what takes time besides training.
-    `closed`: number of models that are fitted in closed form, and measured like the others."""
-    trials, finals = len(entries) * plan.trials, len(entries) * plan.seeds
-    quick, brief, whole = _evaluations(entries[0], task, rows, plan.threads)
-    besides = (trials + finals) * (_START + EVALUATIONS * quick + brief) + finals * whole
-    besides += closed * (_START + brief + whole) + (len(entries) + closed) * _COSTS
-    besides += sum(_PROBE for sized in entries if sized.blueprint.kind in RecallTask.accepts)
-    units = trials * plan.trial_share + finals + (jobs - 1) * _TAIL
+    `closed`: models that are fitted in closed form, and measured like the others."""
+    spent = _evaluations([*entries, *(sized for sized in closed if sized.started)], plan.threads)
+    cheapest = min(spent.values(), key=sum)
+    trained, besides = [sized for sized in entries if sized.trained], 0.0
+    for sized in entries:
+        quick, brief, whole = spent[sized.entry.name]
+        besides += plan.seeds * (_START + brief + whole) + _COSTS
+        if sized.trained:
+            besides += plan.seeds * EVALUATIONS * quick + plan.trials * (_START + EVALUATIONS * quick + brief)
+        if not sized.started and sized.blueprint.kind in RecallTask.accepts:
+            besides += _PROBE
+    for sized in closed:
+        quick, brief, whole = spent.get(sized.entry.name, cheapest)
+        besides += _START + brief + whole + _COSTS
+    units = len(trained) * (plan.trials * plan.trial_share + plan.seeds) + (jobs - 1) * _TAIL
     if plan.ladder:
-        climbed = len(entries) * rungs.climbed(plan.ladder, plan.seeds)
+        climbed = rungs.climbed(plan.ladder, plan.seeds)
         validations = 2 if rungs.branched(plan.ladder) else EVALUATIONS
-        units += climbed * rungs.cost(plan.ladder, entries[0].config.train.decay)
-        besides += climbed * len(rungs.RUNGS) * (_START + validations * quick + brief + whole)
+        units += len(trained) * climbed * rungs.cost(plan.ladder, trained[0].config.train.decay)
+        for quick, brief, whole in (spent[sized.entry.name] for sized in trained):
+            besides += climbed * len(rungs.RUNGS) * (_START + validations * quick + brief + whole)
     seconds = max(_LEAST, (60 * plan.budget.amount * jobs - besides) / units)
     return Allotment(round(seconds, 1), (units * seconds + besides) / jobs)
 
@@ -81,37 +87,45 @@ def per_run(seconds: float) -> Budget:
     return Budget(kind="seconds", amount=seconds)
 
 
-def _evaluations(sized: Sized, task: AnyTask, rows: Mapping[str, Rows], threads: int) -> tuple[float, float, float]:
-    """Seconds for a validation during training, after it, and for scoring the test set, with the threads of a run."""
-    before = torch.get_num_threads()
+def _evaluations(entries: Sequence[Sized], threads: int) -> dict[str, tuple[float, float, float]]:
+    """By entry, seconds for a validation during training, after it, and for scoring the test set, with the threads of
+    a run. Measured for the smallest entry; for the others it is in proportion to their FLOPs, because scoring a large
+    pretrained model takes minutes."""
+    before, first = torch.get_num_threads(), min(entries, key=_work)
     torch.set_num_threads(threads)
     try:
-        model, valid = sized.model.assemble(task).eval(), rows["valid"]
+        task, rows, model = first.task, first.reading.rows, first.model.assemble(first.task).eval()
+        valid = rows["valid"]
         quick, brief = _timed(task, model, valid, quick=True), _timed(task, model, valid, brief=True)
-        return quick, brief, _timed(task, model, rows.get("test", valid))
+        whole = _timed(task, model, rows.get("test", valid))
     finally:
         torch.set_num_threads(before)
+    factors = {sized.entry.name: _work(sized) / _work(first) if sized.started else 1.0 for sized in entries}
+    return {name: (factor * quick, factor * brief, factor * whole) for name, factor in factors.items()}
 
 
-def tokens_within(
-    seconds: float, entries: Sequence[Sized], task: AnyTask, rows: Mapping[str, Rows], threads: int
-) -> tuple[int, str]:
+def _work(sized: Sized) -> float:
+    """FLOPs of reading the training set once."""
+    return max(1.0, sized.flops_per_token * sized.reading.epoch_tokens)
+
+
+def tokens_within(seconds: float, entries: Sequence[Sized], threads: int) -> tuple[int, str]:
     """The tokens that the slowest entry can train on in this time, from a few measured steps, and its name."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        paces = {sized.entry.name: _pace(sized, task, rows["train"]) for sized in entries}
+        paces = {sized.entry.name: _pace(sized) for sized in entries if sized.trained}
     finally:
         torch.set_num_threads(before)
     slowest = min(paces, key=lambda name: paces[name])
     return _rounded(paces[slowest] * seconds), slowest
 
 
-def _pace(sized: Sized, task: AnyTask, train: Any) -> float:
+def _pace(sized: Sized) -> float:
     """Training tokens per second."""
-    config = changed(sized.config.train, epochs=1.0)
-    needed = estimate(sized.model.assemble(task), task, config, Engine(config), train, None)
-    return task.epoch_tokens(train) / max(1e-9, needed.training)
+    config, train = changed(sized.config.train, epochs=1.0), sized.reading.rows["train"]
+    needed = estimate(sized.model.assemble(sized.task), sized.task, config, Engine(config), train, None)
+    return sized.reading.epoch_tokens / max(1e-9, needed.training)
 
 
 def _rounded(tokens: float) -> int:

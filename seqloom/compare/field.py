@@ -8,14 +8,18 @@ from typing import Any
 
 from seqloom.compare.defaults import allot, per_run, tokens_within
 from seqloom.compare.plan import Plan
+from seqloom.compare.readings import Readings
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
+from seqloom.core.score import Score
+from seqloom.core.task import AnyTask
 from seqloom.lab import search, started
 from seqloom.lab.entries import OWN, Entry, Sized, changed, check_options, parse_entries, sizes
 from seqloom.lab.matching import match_size
-from seqloom.lab.protocols import MeasuredTask, latency_unit
+from seqloom.lab.protocols import latency_unit
+from seqloom.lab.reading import Reading
 from seqloom.lab.rules import Budget
 from seqloom.lab.rungs import branched, scheduled
 from seqloom.runs.build import blueprint
@@ -24,7 +28,6 @@ from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
-from seqloom.tokenizers import Tokenizer
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 from seqloom.train.pace import told_time
@@ -49,18 +52,22 @@ class Field:
         (with a ladder of budgets, tokens per run, where it gives a time); `size`: the common size it began with."""
         self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
-        check_options(named, plan.overrides)
-        self._say_choices(named[0], progress)
+        check_options(named, plan.overrides, plan.task)
         configs = [self._config(entry) for entry in named]
-        known = started.tokenizer(named, configs)
-        if known and (plan.params or plan.pretraining):
-            raise UserError("--params, --pretrain: models that start from a run have its size; leave these options out")
-        self._prepare(configs[0], folder, progress, known)
+        scratch = [n for n, config in enumerate(configs) if not config.train.start]
+        if len(scratch) < len(named) and plan.pretraining:
+            raise UserError("--pretrain: only for models that are trained from scratch; leave the others out")
+        if not scratch and plan.params:
+            raise UserError("--params: models that start from trained weights have their size; leave it out")
+        first = scratch[0] if scratch else 0  # entries from scratch share a tokenizer, and baselines use it too
+        self._say_choices(named[first], progress)
+        self.readings = Readings(configs[first], folder, progress)
         own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
         self.column = 0 if plan.count == "all" else 1
         trained = [sized for sized in own if not sized.counts]
-        if not trained:
-            raise UserError("--models: these are all baselines; name at least one that is trained, for example lstm")
+        if not any(sized.trained for sized in trained):
+            raise UserError("--models: these all need no training; name at least one that is trained, for example lstm")
+        self.readings.check_budget(plan.budget)
         self.target = plan.params or size or self._size_for_the_data([sized.entry for sized in trained])
         self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
@@ -71,17 +78,36 @@ class Field:
         elif plan.budget.kind == "minutes":
             self.allotted = self._allot(jobs, allotted, progress)
         if branched(plan.ladder):
-            self.entries = [scheduled(sized, self.plan.budget) for sized in self.entries]
+            self.entries = [scheduled(s, self.plan.budget) if s.trained else s for s in self.entries]
         for sized in self.entries:
             sized.check_budget(self.plan.budget, self.plan.trial_share if self.plan.trials else 1.0)
+
+    @property
+    def reading(self) -> Reading:
+        """Of entries that are trained from scratch, or else of the first entry; baselines share it."""
+        return self.readings.first
+
+    @property
+    def task(self) -> AnyTask:
+        return self.reading.task
+
+    @property
+    def score(self) -> Score:
+        """By which the entries are ranked."""
+        return self.readings.score
+
+    @property
+    def data(self) -> Json:
+        return self.readings.data
 
     def protocol(self) -> Json:
         plan, train = self.plan, self.entries[0].config.train
         shared = {option: self._value(option) for option in find_config("tasks", plan.task).shared}
         return {
             "task": plan.task,
-            "metric": self.task.metric,
-            "higher_is_better": self.task.main_score.higher_is_better,
+            "metric": self.score.name,
+            "higher_is_better": self.score.higher_is_better,
+            "tokenizers": len(self.readings.hashes),
             "shown": [score.name for score in self.task.scores if score.compared],
             "titles": {
                 "task": list(self.task.title),
@@ -93,7 +119,7 @@ class Field:
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),
-            "epoch_tokens": self.epoch_tokens,
+            "epoch_tokens": self.reading.epoch_tokens,
             "trials": plan.trials,
             "trial_share": plan.trial_share,
             "space": search.space(plan.tune_depth) if plan.trials else {},
@@ -137,7 +163,8 @@ class Field:
     def _size_for_the_data(self, entries: list[Entry]) -> int:
         """The size of the largest entry, each at the size that `fit` would choose for it."""
         fitted = [self._at_own_size(entry, self._config(entry, at_own_size=True)) for entry in entries]
-        return max(sized.parameters[self.column] for sized in fitted)
+        scratch = [sized for sized in fitted if not sized.started] or fitted
+        return max(sized.parameters[self.column] for sized in scratch)
 
     def _config(self, entry: Entry, plan: Plan | None = None, at_own_size: bool = False) -> RunConfig:
         config = entry.config(plan or self.plan, at_own_size=at_own_size)
@@ -147,22 +174,6 @@ class Field:
         config = config.model_copy(update={"data": _absolute(data) if self.absolute else data})
         return started.with_absolute_start(config) if self.absolute else config
 
-    def _prepare(self, config: RunConfig, folder: RunFolder, progress: Reporter, known: Tokenizer | None) -> None:
-        """Fit the shared tokenizer, unless it is `known`, and tokenise the data."""
-        material = Material(config)
-        if "valid" not in material.parts:
-            raise UserError("data.valid_fraction=0: a comparison needs a validation set; raise it or use --valid")
-        vocabulary = material.new_vocabulary(known)
-        folder.publish("tokenizer", vocabulary.files())
-        self.shape, self.vocabulary = material.shape, vocabulary
-        rows = self.rows = material.rows(vocabulary, progress)
-        self.data = {part: facts | {"tokens": rows[part].tokens} for part, facts in material.facts().items()}
-        self.task = material.task(vocabulary)
-        self.length = task_config(config).tokens_per_row
-        self.epoch_tokens = self.task.epoch_tokens(rows["train"])
-        if isinstance(self.task, MeasuredTask):
-            self.length = self.task.typical_length(rows["train"])
-
     def _at_own_size(self, entry: Entry, config: RunConfig) -> Sized:
         """The entry at its own size, set up for the common sequence length; rejected if the task cannot use it."""
         task = task_config(config)
@@ -170,9 +181,9 @@ class Field:
         fixed = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
         if not config.train.start:  # else it is as long as the run that it starts from
             model = model.reading(task.tokens_per_row).model_copy(update=fixed)
-        sized = Sized(entry, config, model, self.task, pinned, self.length)
+        sized = Sized(entry, config, model, self.readings.of(config, entry.name), pinned)
         try:
-            self.task.check_model(sized.blueprint)
+            sized.task.check_model(sized.blueprint)
         except UserError as error:
             usable = ", ".join(name for name in names("models") if self._accepted(name))
             raise UserError(f"{entry.name}: {error}; usable models: {usable}") from None
@@ -187,8 +198,8 @@ class Field:
 
     def epoch_of(self, config: RunConfig) -> int:
         """Tokens in one pass over the training set of these settings."""
-        part = Material(config).parts["train"]
-        return self.task.epoch_tokens(self.shape.prepare(part, self.vocabulary))
+        material = Material(config)
+        return self.task.epoch_tokens(material.shape.prepare(material.parts["train"], self.reading.vocabulary))
 
     def smaller(self, sized: Sized, target: int) -> Sized:
         """The entry as it was tuned, with fewer parameters."""
@@ -204,14 +215,12 @@ class Field:
             return sizes(sized.with_model(model).blueprint)[self.column]
 
         target, matched = target or self.target, sized
-        if sized.config.train.start:
-            started.check_size(sized, target, count(sized.model))
-        else:
+        if not sized.started:
             untie = "model.tie" not in sized.pinned
             matched = sized.with_model(match_size(sized.model, target, count, sized.entry.name, untie))
         try:
             task = task_config(matched.config)
-            check_memory(matched.blueprint, matched.config.train, task, self.task, "lower --params or train.batch")
+            check_memory(matched.blueprint, matched.config.train, task, sized.task, "lower --params or train.batch")
         except RunError as error:
             raise RunError(f"{sized.entry.name}: {error}") from None
         return matched
@@ -220,7 +229,7 @@ class Field:
         """The entry with half, its own and twice its number of layers, as far as these reach the common size; empty
         unless the plan asks for it and the depth is free and matters."""
         name, own = sized.entry.name, getattr(sized.model, "depth", None)
-        if not self.plan.tune_depth or own is None or "model.depth" in sized.pinned or sized.config.train.start:
+        if not self.plan.tune_depth or own is None or "model.depth" in sized.pinned or sized.started:
             return {}
         found = {own: sized}
         for depth in {max(1, round(own * factor)) for factor in search.DEPTHS} - {own}:
@@ -242,9 +251,10 @@ class Field:
     def _allot(self, jobs: int, known: float | None, progress: Reporter) -> float:
         """Seconds per run; the plan from here on is that of a budget in seconds."""
         if known is None:
-            found = allot(self.plan, self.entries, len(self.baselines), self.task, self.rows, jobs)
-            known, runs = found.seconds, len(self.entries) * (self.plan.trials + self.plan.seeds)
-            models = ", ".join(sized.entry.name for sized in self.entries)
+            found = allot(self.plan, self.entries, self.baselines, jobs)
+            trained = [sized for sized in self.entries if sized.trained]
+            known, runs = found.seconds, len(trained) * (self.plan.trials + self.plan.seeds)
+            models = ", ".join(sized.entry.name for sized in trained)
             progress.say(
                 f"{models}: {runs} runs of up to {known:.0f} s, about {told_time(found.total)} in all on this machine "
                 "if nothing else runs on it (--budget minutes=N to change)"
@@ -258,7 +268,7 @@ class Field:
             if self.plan.budget.kind == "minutes":
                 self._allot(jobs, None, progress)
             seconds = self.plan.budget.amount
-            known, slowest = tokens_within(seconds, self.entries, self.task, self.rows, self.plan.threads)
+            known, slowest = tokens_within(seconds, self.entries, self.plan.threads)
             progress.say(
                 f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 "
                 "and 1/2 of that (--budget tokens=N to change)"

@@ -30,6 +30,11 @@ class Pretraining(Strict):
         return cls(text=text, budget=Budget.parse(budget), examples=tuple(sorted(numbers)))
 
 
+def per_label(text: str) -> tuple[int, ...]:
+    """`8,32,128`"""
+    return tuple(sorted({round(parse_amount(each.strip(), "--per-label")) for each in text.split(",")}))
+
+
 class Plan(Rules):
     """What identifies a comparison; where and with how many processes it runs is not part of it."""
 
@@ -37,6 +42,7 @@ class Plan(Rules):
     params: int | None
     count: Literal["all", "backbone"]
     pretraining: Pretraining | None = None
+    per_label: tuple[int, ...] = ()  # numbers of labelled rows per label to train with as well, ascending
 
 
 def column_overrides(task: str, columns: Columns, overrides: Sequence[str]) -> list[str]:

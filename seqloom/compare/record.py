@@ -22,7 +22,7 @@ from seqloom.lab.rungs import branched
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 
-_GROWING = {"models", "seeds", "budget", "pretraining"}  # may change when a comparison is continued
+_GROWING = {"models", "seeds", "budget", "pretraining", "per_label"}  # may change when a comparison is continued
 
 
 def known(folder: RunFolder) -> Json:
@@ -70,6 +70,9 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
         changes.append(f"budget {plan.budget} (was {Budget.model_validate(stored['budget'])})")
     if "pretraining" in changed:
         changes.append(f"pre-training on {plan.pretraining.text}" if plan.pretraining else "no pre-training")
+    if "per_label" in changed:
+        few = ", ".join(map(str, plan.per_label))
+        changes.append(f"{few} rows per label" if few else "no runs on few rows")
     if "ladder" in changed:
         changes.append(f"a ladder over {plan.ladder}" if plan.ladder else "no ladder")
     return plan, changes

@@ -15,7 +15,7 @@ from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.score import Score
 from seqloom.core.task import AnyTask
-from seqloom.lab import statistics
+from seqloom.lab import started, statistics
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
 from seqloom.lab.recall import CHANCE, over_seeds
@@ -28,6 +28,7 @@ class Found:
     """The results of all jobs, by entry name."""
 
     task: AnyTask
+    score: Score  # by which entries are ranked
     seeds: list[int]
     place: str = "runs"  # folder of the runs, inside that of the comparison
     entries: list[Sized] = field(default_factory=list)
@@ -41,11 +42,12 @@ class Found:
     naive: Json = field(default_factory=dict)  # scores of the baselines that need the training set
     transfer: Json = field(default_factory=dict)
     ladder: Json = field(default_factory=dict)
+    few: Json = field(default_factory=dict)  # scores on few labelled rows
 
     @property
     def shown(self) -> list[str]:
         """Scores shown in addition to the metric."""
-        return _shown(self.task)
+        return [score.name for score in self.task.scores if score.compared]
 
     def add(self, sized: Sized, trials: list[Json], jobs: list[Job], runs: list[Result], probes: list[Result]) -> None:
         name = sized.entry.name
@@ -54,10 +56,6 @@ class Found:
         done = [probe for probe in probes if probe["state"] == "done" and probe["recall"]]
         about = {"chance": CHANCE, "steps": done[0]["steps"], "seeds": len(done)} if done else {}
         self.probes[name] = over_seeds([probe["recall"] for probe in done]) | about if done else {}
-
-
-def _shown(task: AnyTask) -> list[str]:
-    return [score.name for score in task.scores if score.compared]
 
 
 def assemble(
@@ -71,7 +69,7 @@ def assemble(
     entries = [_entry(found, sized) for sized in found.entries]
     entries += [_closed(found, sized) for sized in found.closed if _has_metric(found, sized)]
     done = [entry for entry in entries if entry["state"] == "done"]
-    higher, bounds = found.task.main_score.higher_is_better, found.task.main_score.bounds
+    higher, bounds = found.score.higher_is_better, found.score.bounds
     samples = judging.samples(done, higher)
     for entry in done:
         entry["score"] = asdict(statistics.score_interval(samples[entry["name"]], CONFIDENCE, bounds))
@@ -114,7 +112,7 @@ def _has_metric(found: Found, sized: Sized) -> bool:
     has no loss. One that failed is listed with the others."""
     job, result = found.fitted[sized.entry.name]
     test = _test(result)
-    return test is None or (found.task.metric in test and "pieces" in test)
+    return test is None or (test.get(found.score.name) is not None and _pieces(found, test) is not None)
 
 
 def _entry(found: Found, sized: Sized) -> Json:
@@ -148,10 +146,14 @@ def _member(found: Found, sized: Sized, runs: Sequence[tuple[int, Job, Result]])
         "state": "failed" if failed else "done",
         "error": f"seed {failed[0]['seed']}: {failed[0]['error']}" if failed else None,
         "config": {k: v for k, v in sized.config.model.items() if k != "name"},
+        "start": sized.config.train.start,
+        "pretrained": started.pretrained(sized.config),
+        "epoch_tokens": sized.reading.epoch_tokens,
         "parameters": sized.parameters[0],
         "backbone_parameters": sized.parameters[1],
         "runs": told,
         "command": runs[0][1]["command"],
+        **({"few": found.few.get(sized.entry.name)} if found.few else {}),
         **({"ladder": found.ladder["entries"].get(sized.entry.name)} if found.ladder else {}),
     }
 
@@ -166,9 +168,10 @@ def _summary(found: Found, sized: Sized, runs: Sequence[Json], results: Sequence
     return {
         "stored": None if sized.parameters[0] else saved.get("stored"),
         "bytes": saved.get("bytes"),
+        "trained_parameters": saved.get("trained_parameters"),
         "scores": {score.name: _beside(runs, score, sized.counts) for score in found.task.scores if score.compared},
         "cost": {
-            "tokens_per_second": fmean(run["tokens_per_second"] for run in runs),
+            "tokens_per_second": None if sized.drawn else fmean(run["tokens_per_second"] for run in runs),
             "seconds": fmean(run["seconds"] for run in runs),
             "peak_bytes": max(peaks, default=None),
             "latency": measured.get("latency", []),
@@ -233,19 +236,19 @@ def _run(found: Found, sized: Sized, seed: int, result: Result) -> Json:
     if result["state"] != "done":
         return run
     summary, test = result["summary"], _test(result) or {}
-    metric = found.task.metric
+    metric = found.score.name
     return run | {
         "score": test[metric],
         "valid": summary["scores"]["valid"][metric],
         "scores": {shown: test.get(shown) for shown in found.shown},
-        "pieces": test["pieces"],
+        "pieces": _pieces(found, test),
         "score_pieces": test.get("score_pieces") or {},
-        "tokens": summary["tokens"],
+        "tokens": None if sized.drawn else summary["tokens"],
         "steps": summary["steps"],
         "seconds": summary["seconds"],
         "wall_seconds": summary.get("wall_seconds"),
-        "flops": None if sized.counts else 3 * sized.flops_per_token * summary["tokens"],
-        "tokens_per_second": summary["tokens"] / max(1e-9, summary["seconds"]),
+        "flops": None if not sized.trained else 3 * sized.flops_per_token * summary["tokens"],
+        "tokens_per_second": None if sized.drawn else summary["tokens"] / max(1e-9, summary["seconds"]),
         "peak_bytes": result.get("peak_bytes"),
         "curve": result["curve"],
         "folder": _folder(found, sized, seed),
@@ -257,13 +260,21 @@ def _folder(found: Found, sized: Sized, seed: int) -> str:
     return f"{found.place}/{sized.entry.folder}/seed-{seed}"
 
 
+def _pieces(found: Found, test: Json) -> list[float] | None:
+    """Scores of equal pieces of the test set."""
+    if found.score.name == found.task.metric:
+        return test.get("pieces")
+    pieces: list[float] | None = (test.get("pieces_of") or {}).get(found.score.name)
+    return pieces
+
+
 def _test(result: Result) -> Json | None:
     return result.get("summary", {}).get("scores", {}).get("test")
 
 
 def _tuning(found: Found, sized: Sized) -> Json:
     trials = found.search.get(sized.entry.name)
-    return tuning(trials, sized.pinned, found.task.main_score.higher_is_better, CONFIDENCE) if trials else {}
+    return tuning(trials, sized.pinned, found.score.higher_is_better, CONFIDENCE) if trials else {}
 
 
 def _tuned(sized: Sized, trials: Sequence[Json]) -> Json:
@@ -280,7 +291,7 @@ def _baselines(found: Found) -> list[Json]:
     fitted = {name: result for name, (_, result) in found.fitted.items()}
     everyone = [*fitted.values(), *(run for runs in found.runs.values() for run in runs)]
     naive = [score["baselines"] for run in everyone if (score := _test(run)) and score.get("baselines")][:1]
-    rows = [_baseline(found.task, name, values) for given in (*naive, found.naive) for name, values in given.items()]
+    rows = [_baseline(found, name, values) for given in (*naive, found.naive) for name, values in given.items()]
     lines: Json = next((h["baselines"] for run in everyone if (h := (_test(run) or {}).get("horizon"))), {})
     rows = [row | ({"horizon": lines[row["name"]]} if row["name"] in lines else {}) for row in rows]
     done = {sized.entry.name: sized for sized in found.closed if fitted[sized.entry.name]["state"] == "done"}
@@ -289,17 +300,17 @@ def _baselines(found: Found) -> list[Json]:
     for sized in found.closed:
         if not _has_metric(found, sized):
             name = sized.entry.name
-            row = _baseline(found.task, name, _test(fitted[name]) or {})
+            row = _baseline(found, name, _test(fitted[name]) or {})
             rows.append(row | {"model": name, "folder": _folder(found, sized, found.seeds[0])})
     return rows
 
 
-def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> Json:
+def _baseline(found: Found, name: str, scores: Mapping[str, Any]) -> Json:
     """A baseline that only outputs text assigns no probabilities, so it has no loss."""
     return {
         "name": name,
-        "score": scores.get(task.metric),
-        "scores": {shown: scores.get(shown) for shown in _shown(task)},
+        "score": scores.get(found.score.name),
+        "scores": {shown: scores.get(shown) for shown in found.shown},
         "score_pieces": scores.get("score_pieces") or {},
     }
 
@@ -307,7 +318,7 @@ def _baseline(task: AnyTask, name: str, scores: Mapping[str, Any]) -> Json:
 def _recipes(found: Found) -> list[Json]:
     """Best validation score of every architecture with every optimizer, at the budget of a trial."""
     best: dict[tuple[str, str], float] = {}
-    better = max if found.task.main_score.higher_is_better else min
+    better = max if found.score.higher_is_better else min
     for name, trials in found.search.items():
         for trial in trials:
             if trial["state"] == "done":

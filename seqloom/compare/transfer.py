@@ -42,12 +42,12 @@ class Transfer:
     def __init__(self, jobs: Jobs, pretraining: Pretraining, field: Field) -> None:
         """Validate before any job starts."""
         self.jobs, self.pretraining = jobs, pretraining
-        if not jobs.task.encodes:
-            raise UserError(f"--pretrain: {jobs.task.name} has no encoder to pre-train; only understanding tasks do")
-        if (most := pretraining.examples[-1]) > (rows := len(field.rows["train"])):
+        if not field.task.encodes:
+            raise UserError(f"--pretrain: {field.task.name} has no encoder to pre-train; only understanding tasks do")
+        if (most := pretraining.examples[-1]) > (rows := len(field.reading.rows["train"])):
             raise UserError(f"--examples {most}: the training set has only {rows:,} rows; use smaller numbers")
         try:
-            tokenizer = Tokenizer.load(jobs.tokenizer)
+            tokenizer = Tokenizer.load(jobs.tokenizer(field.entries[0]))
         except UserError:
             raise UserError("--pretrain: this task reads measurements, not text; leave the option out") from None
         self.teachers = {name: find_config("tasks", name)().build(tokenizer) for name in _TEACHERS}
@@ -131,7 +131,7 @@ class Transfer:
         every = [pretrained, *(result for results in ways.values() for result in results)]
         if failed := next((result for result in every if result["state"] != "done"), None):
             return described | {"error": failed.get("error"), "points": []}
-        scores = {way: [r["summary"]["scores"]["test"][self.jobs.task.metric] for r in results]
+        scores = {way: [r["summary"]["scores"]["test"][self.jobs.score.name] for r in results]
                   for way, results in ways.items()}  # fmt: skip
         points = []
         for place, examples in enumerate(self.pretraining.examples):

@@ -70,6 +70,7 @@ class TaskConfig(Strict):
     shapes: ClassVar[tuple[str, ...]]  # supported shapes of data (data/shapes/), the default one first
     defaults: ClassVar[Json] = {}  # default settings for this task, with any model: {"train.batch": 64, ...}
     shared: ClassVar[Json] = {}  # settings fixed in a comparison, so that all models get the same batches
+    own: ClassVar[frozenset[str]] = frozenset()  # options that an entry of a comparison may set for itself
     whole: ClassVar[bool] = False  # rows are read whole: the model's context defaults to the longest row
 
     @classmethod
@@ -124,6 +125,7 @@ class Task(ABC, Generic[R]):
     accepts: frozenset[Kind]
     scores: tuple[Score, ...]  # in printing order
     metric: str  # name of the score that runs are ranked by
+    across: str | None = None  # the score by which models with different tokenizers are ranked; None: there is none
 
     @property
     def main_score(self) -> Score:

@@ -74,6 +74,20 @@ def draw_rows(source: Source, amount: int | float, draw: int) -> Source:
     return source.like(f"{source.name}, {count:,} drawn ({draw})", read)
 
 
+def draw_by_label(source: Source, count: int, draw: int, label: Callable[[Any], object]) -> Source:
+    """A random sample of this many rows of each label, or of all that it has, in their order; `draw` is the seed. With
+    the same seed, a smaller sample is part of a larger one."""
+    rows: dict[object, list[int]] = {}
+    for number, row in enumerate(source.rows()):
+        rows.setdefault(label(row), []).append(number)
+    chosen = {n for own in rows.values() for n in Random(draw).sample(own, len(own))[:count]}
+
+    def read() -> Iterator[Any]:
+        return (row for number, row in enumerate(source.rows()) if number in chosen)
+
+    return source.like(f"{source.name}, {count:,} per label drawn ({draw})", read)
+
+
 def part_of(key: str, valid: float, test: float) -> str:
     """train, valid or test; depends on the key alone, not on the rest of the file."""
     place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) / 2**64

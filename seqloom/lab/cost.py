@@ -25,7 +25,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.core.task import AnyTask
-from seqloom.lab.protocols import MeasuredTask, latency_unit
+from seqloom.lab.protocols import LatencyUnit, MeasuredTask, latency_unit
 from seqloom.lab.turns import LEAST, take_turns, unsettled
 from seqloom.train.clock import Clock
 from seqloom.train.memory import keep_memory
@@ -44,10 +44,13 @@ Points = list[Json]
 
 
 def measure_costs(
-    models: Mapping[str, SequenceModel], task: AnyTask, contexts: Sequence[int] = (), seconds: float = 6.0
+    models: Mapping[str, SequenceModel],
+    tasks: Mapping[str, AnyTask],
+    contexts: Sequence[int] = (),
+    seconds: float = 6.0,
 ) -> dict[str, dict[str, Points]]:
     """Per model and context length: `latency` in seconds, with whether it is `stable`, and the size of the `state` in
-    bytes.
+    bytes. `tasks`: of the models; one task, but perhaps with different tokenizers.
 
     Latency is the time for the next token; for tasks that read a source, for an output as long as the source; for
     tasks that read whole rows, for one row, and there is no state. A context is skipped where it exceeds what the model
@@ -56,10 +59,10 @@ def measure_costs(
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
     timers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
-        for context in sorted(contexts or CONTEXTS[latency_unit(task)]):
+        for context in sorted(contexts or CONTEXTS[_unit(tasks)]):
             for name, model in models.items():
                 past = [timer.seconds for (other, _), timer in timers.items() if other == name]
-                if _affordable(past, seconds) and (timer := _timer(model, task, context)):
+                if _affordable(past, seconds) and (timer := _timer(model, tasks[name], context)):
                     timers[name, context] = timer
         chains = [[key for key in timers if key[0] == name] for name in models]  # a longer context is never cheaper
         limit = min(seconds, _TURNS_OF_A_MODEL) * len(models)
@@ -75,7 +78,7 @@ def measure_costs(
 
 def throughput(
     models: Mapping[str, SequenceModel],
-    task: AnyTask,
+    tasks: Mapping[str, AnyTask],
     lengths: Sequence[int] = (),
     tokens: int = TOKENS,
     seconds: float = 3.0,
@@ -88,12 +91,12 @@ def throughput(
     keep_memory()  # as in training
     found: dict[str, Points] = {name: [] for name in models}
     trained = {name: model for name, model in models.items() if model.descends}
-    batches = {n: example(task, max(1, tokens // n), n) for n in sorted(lengths or LENGTHS[latency_unit(task)])}
     turns = {
-        (name, length): partial(_training_step, model, task, batch)
-        for length, batch in batches.items()
+        (name, length): partial(_training_step, model, tasks[name], batch)
+        for length in sorted(lengths or LENGTHS[_unit(tasks)])
         for name, model in trained.items()
-        if batch is not None and _can_read(model, _longest_sequence(model, batch))
+        if (batch := example(tasks[name], max(1, tokens // length), length)) is not None
+        and _can_read(model, _longest_sequence(model, batch))
     }
     with _modes(trained, training=True), torch.enable_grad():
         times = take_turns(turns, seconds * len(trained), least=1, most=TURNS, agreeing=2)
@@ -217,6 +220,10 @@ class _RowTimer(_Timed):
         self.clock.restart()
         self.model.encode(self.inputs)
         return self.lap()
+
+
+def _unit(tasks: Mapping[str, AnyTask]) -> LatencyUnit:
+    return latency_unit(next(iter(tasks.values())))
 
 
 def example(task: AnyTask, rows: int, length: int) -> Batch | None:

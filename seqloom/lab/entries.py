@@ -16,11 +16,14 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import AnyTask
+from seqloom.lab import started
 from seqloom.lab.protocols import flops
+from seqloom.lab.reading import Reading
 from seqloom.lab.rules import Budget, Rules
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.choosing import choose
 from seqloom.runs.configure import BUDGETS, Request, read_request, silent
+from seqloom.runs.methods import descends
 from seqloom.runs.registry import find_config, names, task_config
 from seqloom.runs.settings import RunConfig, Say
 
@@ -38,14 +41,16 @@ class Entry:
 
     @classmethod
     def parse(cls, text: str) -> Entry:
-        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`, `small=gpt:lora.rank=8`."""
-        head, *options = text.strip().split(":")
-        name, named, model = head.partition("=")
-        model = model if named else name
-        find_config("models", model)
-        written = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in options)
-        parse_overrides(written)
-        return cls(name if named else " ".join([model, *options]), model, written)
+        """`lstm`, `gpt:preset=gpt2`, `old=gpt:preset=gpt2:train.optimizer=adamw`, `a=lora:weights:minilm:rank=4`."""
+        head, *rest = text.strip().split(":")
+        name, named, first = head.rpartition("=")
+        if started.starts([first, *rest]):
+            written, model, options = started.read([first, *rest])
+            return cls(name if named else written, model, options)
+        find_config("models", first)
+        options = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in rest)
+        parse_overrides(options)
+        return cls(name if named else " ".join([first, *rest]), first, options)
 
     @property
     def folder(self) -> str:
@@ -56,6 +61,12 @@ class Entry:
         then the user's. `at_own_size`: also its size is chosen from the data, instead of matched to the others."""
         request = self.request(rules, say)
         return request.settle({choice.path: choice.value for choice in self.choices(request, at_own_size)})
+
+    def settings(self, rules: Rules, data: Json) -> RunConfig:
+        """What `fit` would choose for this entry on other data, such as less of it: also its budget, not its size."""
+        request = self.request(rules.model_copy(update={"data": rules.data | data}))
+        sizes = {f"model.{knob}" for knob in request.model.knobs}
+        return request.settle({choice.path: choice.value for choice in choose(request) if choice.path not in sizes})
 
     def choices(self, request: Request, at_own_size: bool = False) -> list[Choice]:
         """Chosen from the data, but for what the comparison sets: the budget, and the options that reach a size."""
@@ -90,8 +101,9 @@ def parse_entries(models: Iterable[str]) -> list[Entry]:
     return entries
 
 
-def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
+def check_options(entries: Sequence[Entry], overrides: Iterable[str], task: str) -> None:
     """Reject options that would make the comparison unfair or that it sets itself."""
+    own = {f"task.{option}" for option in find_config("tasks", task).own}
     for text in overrides:
         (path,) = parse_overrides([text])
         if path in _OURS:
@@ -102,7 +114,7 @@ def check_options(entries: Sequence[Entry], overrides: Iterable[str]) -> None:
             raise UserError(f"-o {path}: used to match the sizes of the models; use --params")
     for entry in entries:
         for path in parse_overrides(entry.options):
-            if not path.startswith(("model.", "lora.")) and path not in OWN:
+            if not path.startswith(("model.", "lora.")) and path not in OWN | own:
                 raise UserError(f"{entry.name}: {path} must be the same for all models; set it with -o")
             if path == _size_knob(entry):
                 raise UserError(f"{entry.name}: {path} is used to match the size of the other models; use --params")
@@ -146,30 +158,49 @@ _RECIPE = [  # training options that an entry may set for itself
 ]
 
 
-OWN = {f"train.{option}" for option in (*_RECIPE, "start", "freeze", "stage_decay")}
+OWN = {f"train.{option}" for option in (*_RECIPE, "start", "method", "freeze", "stage_decay")}
 
 
 class Sized:
     """An entry at its matched size."""
 
-    def __init__(
-        self, entry: Entry, config: RunConfig, model: ModelConfig, task: AnyTask, pinned: set[str], length: int
-    ) -> None:
-        """`length`: sequence length at which FLOPs are counted."""
-        self.entry, self.task, self.model, self.pinned, self.length = entry, task, model, pinned, length
+    def __init__(self, entry: Entry, config: RunConfig, model: ModelConfig, reading: Reading, pinned: set[str]) -> None:
+        self.entry, self.model, self.reading, self.pinned = entry, model, reading, pinned
         self.config = config.model_copy(update={"model": {"name": entry.model} | model.model_dump()})
 
     def with_model(self, model: ModelConfig) -> Sized:
-        return Sized(self.entry, self.config, model, self.task, self.pinned, self.length)
+        return Sized(self.entry, self.config, model, self.reading, self.pinned)
+
+    def with_config(self, config: RunConfig) -> Sized:
+        return Sized(self.entry, config, self.model, self.reading, self.pinned)
+
+    @property
+    def task(self) -> AnyTask:
+        return self.reading.task
 
     @cached_property
     def blueprint(self) -> SequenceModel:
         return blueprint(self.config, self.task)
 
     @property
+    def trained(self) -> bool:
+        """By gradient descent, so that there is a budget, and something to tune."""
+        return self.blueprint.descends and descends(self.config)
+
+    @property
     def counts(self) -> bool:
         """Fitted by counting or in closed form: nothing to match, tune or repeat over seeds."""
-        return not self.blueprint.descends
+        return not self.trained and not self.drawn
+
+    @property
+    def drawn(self) -> bool:
+        """Without training, but with examples that are drawn anew for every seed."""
+        return self.config.train.method == "prompt"
+
+    @property
+    def started(self) -> bool:
+        """From the weights of another model, which set its size."""
+        return self.config.train.start is not None
 
     @cached_property
     def parameters(self) -> tuple[int, int]:
@@ -178,18 +209,24 @@ class Sized:
 
     @cached_property
     def flops_per_token(self) -> float:
-        return flops(self.task, self.blueprint, self.length)
+        return flops(self.task, self.blueprint, self.reading.length)
 
     def budget(self, budget: Budget, share: float = 1.0) -> Json:
         """The `train` options that set the budget."""
         free: Json = dict.fromkeys(BUDGETS)
         if budget.kind == "seconds":
             return free | {"seconds": max(0.1, budget.amount * share)}
-        tokens = budget.amount if budget.kind == "tokens" else budget.amount / (3 * self.flops_per_token)
-        return free | {"tokens": max(1, round(tokens * share))}
+        return free | {"tokens": max(1, round(self._tokens(budget) * share))}
+
+    def _tokens(self, budget: Budget) -> float:
+        if budget.kind == "bytes":
+            return budget.amount / self.reading.bytes_per_token
+        return budget.amount if budget.kind == "tokens" else budget.amount / (3 * self.flops_per_token)
 
     def check_budget(self, budget: Budget, share: float) -> None:
         """The shortest run must be long enough to be evaluated."""
+        if not self.trained:
+            return
         if budget.kind == "seconds":
             if budget.amount * share < _LEAST_SECONDS:
                 raise UserError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
-from seqloom.core.task import AnyTask
+from seqloom.core.score import Score
 from seqloom.lab import rungs, search
 from seqloom.lab.entries import Sized, changed
 from seqloom.lab.job import Job
@@ -28,10 +28,11 @@ _SMALL = 0.1  # size of a short job in full runs, for estimating the remaining t
 
 class Jobs:
     def __init__(
-        self, rules: Rules, out: Path, task: AnyTask, data: Mapping[str, Any], entries: int, runs: str = "runs"
+        self, rules: Rules, out: Path, score: Score, data: Mapping[str, Any], entries: int, runs: str = "runs"
     ) -> None:
-        """`entries`: number of entries that take turns; `runs`: folder of the runs, inside `out`."""
-        self.rules, self.out, self.task, self.entries, self.runs = rules, out, task, entries, runs
+        """`score`: by which runs are judged; `entries`: number of entries that take turns; `runs`: folder of the runs,
+        inside `out`."""
+        self.rules, self.out, self.score, self.entries, self.runs = rules, out, score, entries, runs
         self.hashes = {part: facts["hash"] for part, facts in data.items()}
         self.seeds = [rules.seed + n for n in range(1, rules.seeds + 1)]  # rules.seed itself is for the search
 
@@ -55,7 +56,7 @@ class Jobs:
         """A final run, scored on the test set too. Of the runs with the same seed the longest come first (`cost`: its
         time relative to that of other entries), so that the last worker to finish is not left alone for long."""
         config = self.configured(sized, seed, 1.0)
-        if rungs.branched(self.rules.ladder) and not sized.counts:
+        if rungs.branched(self.rules.ladder) and sized.trained:
             config = rungs.trunk(config)
         job = self.fit(config, sized, f"seed-{seed}", ["valid", "test"], self.hashes)
         if sized.counts:
@@ -78,7 +79,10 @@ class Jobs:
 
     def probes(self, sized: Sized, cost: float = 0.0) -> list[Job]:
         """A small version of the architecture in its own shape: its defaults, and what the user set. What the
-        comparison solved for its size, such as the width of a feed-forward network, would be out of proportion."""
+        comparison solved for its size, such as the width of a feed-forward network, would be out of proportion. Of
+        weights that were trained elsewhere, a small version would say nothing."""
+        if sized.started:
+            return []
         given = merge(parse_overrides([*self.rules.overrides, *sized.entry.options])).get("model", {})
         return [
             {
@@ -97,7 +101,9 @@ class Jobs:
         ]
 
     def measure(self, sized: Sequence[Sized], seconds: float) -> Job:
-        """Cost and aspects of all entries, in alternating turns in one process; about `seconds` per measurement."""
+        """Cost and aspects of all entries, in alternating turns in one process; about `seconds` per measurement. The
+        naive baselines are those on the tokens of the first entry from scratch."""
+        first = next((s for s in sized if not s.started), sized[0])
         folders = {s.entry.name: self.folder(s, f"seed-{self.seeds[0]}") for s in sized}
         return {
             "kind": "measure",
@@ -107,23 +113,22 @@ class Jobs:
             "turn": [MEASURES],
             "folder": str(self.out / f"measure{self.runs.removeprefix('runs')}"),  # of these runs, not of others
             "runs": {name: str(folder) for name, folder in folders.items()},
+            "first": first.entry.name,
             "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
             "data": self.hashes,
             "seconds": seconds,
             "threads": self.rules.threads,
         }
 
-    @property
-    def tokenizer(self) -> Path:
-        """Shared by all entries."""
-        return durable.locate(self.out / "tokenizer")
+    def tokenizer(self, sized: Sized) -> Path:
+        return durable.locate(self.out / sized.reading.folder)
 
     def folder(self, sized: Sized, name: str) -> Path:
         return self.out / self.runs / sized.entry.folder / name
 
     def configured(self, sized: Sized, seed: int, share: float) -> RunConfig:
         """Complete settings of one run, with this share of the budget."""
-        budget = {} if sized.counts else sized.budget(self.rules.budget, share)
+        budget = sized.budget(self.rules.budget, share) if sized.trained else {}
         train = changed(sized.config.train, seed=seed, **self.common(sized), **budget)
         return sized.config.model_copy(update={"train": train})
 
@@ -141,11 +146,11 @@ class Jobs:
             "entry": sized.entry.name,
             "folder": str(folder),
             "config": json.loads(config.model_dump_json()),
-            "tokenizer": str(self.tokenizer),
+            "tokenizer": str(self.tokenizer(sized)),
             "data": dict(data),
             "scored": scored,
-            "metric": self.task.metric,
-            "lower": not self.task.main_score.higher_is_better,
+            "metric": self.score.name,
+            "lower": not self.score.higher_is_better,
             "command": fit_command(config, Path(f"{folder}-again")),
         }
 
@@ -159,7 +164,7 @@ def override(sized: Sized, changes: Mapping[str, Any]) -> Sized:
     own = type(sized.model).model_fields
     model = changed(sized.model, **{k: v for k, v in sections["model"].items() if k in own})
     config = sized.config.model_copy(update={"train": changed(sized.config.train, **sections["train"])})
-    return Sized(sized.entry, config, model, sized.task, sized.pinned, sized.length)
+    return sized.with_config(config).with_model(model)
 
 
 def fit_command(config: RunConfig, folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from seqloom.lab.matching import match_size
 from seqloom.lab.protocols import ByPosition, Shows
 from seqloom.lab.recall import RecallTask, recall
 from seqloom.runs.build import count_parameters
+from seqloom.runs.methods import descends
 from seqloom.runs.registry import find_config, task_config
 from seqloom.runs.run import Run, load
 
@@ -31,26 +33,36 @@ def measure(job: Job) -> Json:
     """Cost and aspects of every entry, and the baselines that need the training set."""
     torch.set_num_threads(job["threads"])
     loaded = {name: load(Path(folder)) for name, folder in job["runs"].items()}
-    first = next(iter(loaded.values()))
-    models, task = {name: run.model for name, run in loaded.items()}, first.task
-    material = first.material
-    train, test = (material.shape.prepare(material.parts[part], first.tokenizer) for part in ("train", "test"))
-    length = task_config(first.config).tokens_per_row
-    costs = measure_costs(models, task, seconds=max(_READING, job["seconds"]))
-    speeds = throughput(models, task, seconds=job["seconds"])
+    models, tasks = ({name: getattr(run, part) for name, run in loaded.items()} for part in ("model", "task"))
+    costs = measure_costs(models, tasks, seconds=max(_READING, job["seconds"]))
+    descending = {name: models[name] for name, run in loaded.items() if descends(run.config)}
+    speeds = throughput(descending, tasks, seconds=job["seconds"])
+    tests = _tests(loaded)
     entries = {
-        name: {
-            **costs[name],
-            "positions": task.by_position(run.model, test, length) if isinstance(task, ByPosition) else None,
-            "trained_length": length,
-            "throughput": speeds[name],
-            "taps": taps(run.model),
-            "sample": _sample(run, test),
-            "showcase": task.showcase(run.model, test) if isinstance(task, Shows) else None,
-        }
+        name: {**costs[name], "throughput": speeds.get(name, []), **_aspects(run, tests[run.tokenizer.hash])}
         for name, run in loaded.items()
     }
-    return {"entries": entries, "baselines": task.baselines(train, {"test": test}).get("test", {})}
+    first = loaded[job["first"]]
+    train = first.material.shape.prepare(first.material.parts["train"], first.tokenizer)
+    naive = first.task.baselines(train, {"test": tests[first.tokenizer.hash]})
+    return {"entries": entries, "baselines": naive.get("test", {})}
+
+
+def _tests(loaded: Mapping[str, Run]) -> dict[str, Any]:
+    """The test set as each tokenizer makes it."""
+    runs = {run.tokenizer.hash: run for run in loaded.values()}
+    return {hash: run.material.shape.prepare(run.material.parts["test"], run.tokenizer) for hash, run in runs.items()}
+
+
+def _aspects(run: Run, test: Any) -> Json:
+    task, length = run.task, task_config(run.config).tokens_per_row
+    return {
+        "positions": task.by_position(run.model, test, length) if isinstance(task, ByPosition) else None,
+        "trained_length": length,
+        "taps": taps(run.model),
+        "sample": _sample(run, test),
+        "showcase": task.showcase(run.model, test) if isinstance(task, Shows) else None,
+    }
 
 
 def _sample(run: Run, test: Any) -> dict[str, str] | None:

@@ -12,7 +12,7 @@ from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 
-Kind = Literal["tokens", "seconds", "flops", "minutes"]
+Kind = Literal["tokens", "bytes", "seconds", "flops", "minutes"]
 Ladder = Literal["budget", "data", "size"]
 _UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
@@ -27,7 +27,9 @@ class Budget(Strict):
     def parse(cls, text: str) -> Budget:
         kind, _, amount = text.partition("=")
         if kind not in get_args(Kind) or not amount:
-            raise UserError(f"--budget {text}: write tokens=2M, seconds=60 or flops=1e13 per run, or minutes=20 in all")
+            raise UserError(
+                f"--budget {text}: write tokens=2M, bytes=8M, seconds=60 or flops=1e13 per run, or minutes=20 in all"
+            )
         return cls(kind=kind, amount=parse_amount(amount, "--budget"))  # type: ignore[arg-type]
 
     def __str__(self) -> str:

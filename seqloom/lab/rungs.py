@@ -45,7 +45,7 @@ def scheduled(sized: Sized, budget: Budget) -> Sized:
     warmup = min(sized.config.train.warmup, int(_WARMING * steps))
     train = changed(sized.config.train, schedule="stable", warmup=warmup)
     config = sized.config.model_copy(update={"train": train})
-    return Sized(sized.entry, config, sized.model, sized.task, sized.pinned, sized.length)
+    return sized.with_config(config)
 
 
 def check_steps(sized: Sized, budget: Budget, tokens: float) -> float:

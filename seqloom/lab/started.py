@@ -1,47 +1,88 @@
-"""Entries that start from another run or from pretrained weights: fine-tuned in full, in part, or with adapters. They
-have its size and tokenizer."""
+"""Entries that start from another run or from pretrained weights, and the ways to use these.
+
+    weights:minilm           fine-tuned in full; also hf:PATH, or run:PATH for a run of your own
+    probe:weights:minilm     frozen, its output layer solved
+    setfit:weights:minilm    tuned by contrasting rows, then probed
+    lora:weights:minilm      with adapters
+    prompt:weights:smollm2   as it is, asked with examples in a prompt
+
+They have the size, the tokenizer and the layout of these weights.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from seqloom.core.config import parse_overrides
 from seqloom.core.errors import UserError
-from seqloom.lab.entries import Entry, Sized
-from seqloom.lab.matching import TOLERANCE
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.record import differences
 from seqloom.runs.settings import RunConfig
 from seqloom.runs.source import is_foreign, run_folder
 from seqloom.tokenizers import Tokenizer
 
+RUN = "run"
+SOURCES = ("weights", "hf", RUN)  # what stands before the colon in the name of a source
 
-def tokenizer(entries: Sequence[Entry], configs: Sequence[RunConfig]) -> Tokenizer | None:
-    """The tokenizer of the runs that all entries start from; None: they are trained from scratch. Refuses entries that
-    could not be compared."""
-    starts = [config.train.start for config in configs]
-    if not any(starts):
+
+class Way(NamedTuple):
+    section: str  # of options that are written without one
+    settings: tuple[str, ...]
+
+
+WAYS = {
+    "full": Way("train", ()),
+    "probe": Way("train", ("train.method=probe",)),
+    "setfit": Way("train", ("train.method=setfit",)),
+    "lora": Way("lora", ("lora.rank=8",)),
+    "prompt": Way("task", ("train.method=prompt", "task.prompt=default")),
+}
+
+
+class Written(NamedTuple):
+    """An entry that starts from weights, as it was written."""
+
+    name: str  # unless the user gives one
+    model: str
+    options: tuple[str, ...]
+
+
+def starts(words: Sequence[str]) -> bool:
+    """Whether the words of an entry, between its colons, name weights to start from."""
+    return words[0] in WAYS or (words[0] in SOURCES and len(words) > 1)
+
+
+def read(words: Sequence[str]) -> Written:
+    way, rest = (words[0], words[1:]) if words[0] in WAYS else ("full", words)
+    if len(rest) < 2 or rest[0] not in SOURCES:
+        raise UserError(
+            f"--models {':'.join(words)}: {way} needs the weights to start from, for example {way}:weights:minilm, "
+            f"{way}:hf:PATH or {way}:run:PATH"
+        )
+    source = rest[1] if rest[0] == RUN else f"{rest[0]}:{rest[1]}"
+    section, settings = WAYS[way]
+    own = [option if "." in option.partition("=")[0] else f"{section}.{option}" for option in rest[2:]]
+    given = parse_overrides(own)
+    kept = [setting for setting in settings if setting.partition("=")[0] not in given]
+    title = re.sub(r"[^\w.+-]+", "-", os.path.basename(rest[1].rstrip("/"))).strip("-") or rest[1]
+    name = " ".join([*([way] if words[0] in WAYS else []), title, *rest[2:]])
+    model = RunFolder(run_folder(source)).config().model["name"]
+    return Written(name, model, (f"train.start={source}", *kept, *own))
+
+
+def tokenizer(config: RunConfig) -> Tokenizer | None:
+    """The tokenizer of the weights that a run starts from; None: it is trained from scratch."""
+    if not config.train.start:
         return None
-    if None in starts:
-        raise UserError(
-            f"--models: {entries[starts.index(None)].name} is trained from scratch, others start from a run and its "
-            "tokenizer; set train.start for all of them or for none"
-        )
-    for entry, config in zip(entries, configs, strict=True):
-        if changed := differences({"task": configs[0].task}, {"task": config.task}):
-            raise UserError(f"{entry.name}: {changed[0]} for {entries[0].name}; set it for all with -o")
-    found = [Tokenizer.load(RunFolder(run_folder(str(start))).model_files()) for start in starts]
-    if other := next((start for start, own in zip(starts, found, strict=True) if own.hash != found[0].hash), None):
-        raise UserError(f"--models: {starts[0]} and {other} have different tokenizers, so their scores do not compare")
-    return found[0]
+    return Tokenizer.load(RunFolder(run_folder(config.train.start)).model_files())
 
 
-def check_size(sized: Sized, target: int, parameters: int) -> None:
-    if abs(parameters / target - 1) > TOLERANCE:
-        raise UserError(
-            f"{sized.entry.name}: {sized.config.train.start} has {parameters:,} parameters, another one {target:,}; "
-            "compare models that start from runs of one size"
-        )
+def pretrained(config: RunConfig) -> str | None:
+    """The name of weights that another tool trained, on data that is not known here."""
+    start = config.train.start
+    return start if start and is_foreign(start) else None
 
 
 def with_absolute_start(config: RunConfig) -> RunConfig:

@@ -26,6 +26,11 @@ class ProbedTask(Protocol):
         """The objective that tunes the encoder before."""
 
 
+def descends(config: RunConfig) -> bool:
+    """Whether this way of learning has gradient descent in it."""
+    return config.train.method in ("descent", "setfit")
+
+
 def objective(config: RunConfig, model: SequenceModel, task: AnyTask) -> AnyTask | None:
     """What gradient descent is to minimise; None: nothing, the output layer alone is solved."""
     method = config.train.method

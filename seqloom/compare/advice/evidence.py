@@ -55,22 +55,27 @@ def against(race: Race, best: Model, others: Sequence[Model]) -> list[Pair]:
 def budget(race: Race) -> list[Pair]:
     """What trained models had read beside those that are fitted to the whole training set."""
     trained, fixed = ([m for m in race.models if m.fixed == kind] for kind in (False, True))
-    once = facts.dig(race.result, "protocol", "epoch_tokens")
-    tokens = sorted(model.tokens for model in trained if model.tokens)
-    if not fixed or not tokens or not once:
+    tokens = sorted(model.tokens for model in trained if model.tokens and model.epochs)
+    passes = sorted(model.epochs for model in trained if model.tokens and model.epochs)
+    if not fixed or not tokens:
         return []
     shown = joined([(count(value), count(value)) for value in _ends(tokens)], " to ", " 至 ")
-    epochs = joined([(short(value / once, 2),) * 2 for value in _ends(tokens)], " to ", " 至 ")
+    epochs = joined([(short(value, 2),) * 2 for value in _ends(passes)], " to ", " 至 ")
     return [say("trained on", tokens=shown, epochs=epochs, names=listed_names(model.name for model in fixed))]
 
 
 def more_training(race: Race, chosen: Model | None) -> list[Pair]:
     """A model that needs no training is ahead of models that have not read the training set once."""
-    once = facts.dig(race.result, "protocol", "epoch_tokens")
-    few = [model for model in race.models if not model.fixed and model.tokens and once and model.tokens < once]
+    few = [model for model in race.models if not model.fixed and model.epochs and model.epochs < 1]
     if chosen is None or not chosen.fixed or not few:
         return []
     return [say("under one epoch", names=listed_names(model.name for model in few))]
+
+
+def contamination(race: Race) -> list[Pair]:
+    """What nobody can check of weights that others trained."""
+    names = [model.name for model in race.models if model.pretrained]
+    return [say("pretrained", names=listed_names(names))] if names else []
 
 
 def _ends(values: Sequence[float]) -> list[float]:

@@ -24,6 +24,8 @@ class Model:
     fixed: bool  # fitted by counting or in closed form, to the whole training set
     seconds: float | None  # training time of a run
     tokens: float | None  # read in training
+    epochs: float | None  # passes over the training set
+    pretrained: bool  # from weights that others trained
     against_best: Json
     parameters: int | None
     stored: int | None  # values that a model without parameters stores: counts, weights, keys
@@ -52,10 +54,10 @@ def finished(result: Json) -> list[Model]:
     """Finished models, best score first."""
     entries = [entry for _, entry in facts.scored(result) if math.isfinite(entry["score"]["mean"])]
     sign = -1 if facts.higher_is_better(result) else 1
-    return [_model(entry) for entry in sorted(entries, key=lambda entry: sign * float(entry["score"]["mean"]))]
+    return [_model(result, entry) for entry in sorted(entries, key=lambda entry: sign * float(entry["score"]["mean"]))]
 
 
-def _model(entry: Json) -> Model:
+def _model(result: Json, entry: Json) -> Model:
     def measured(name: str, key: str) -> dict[int, float]:
         points = facts.listed(entry, "cost", name)
         return {point["context"]: point[key] for point in points if point.get(key) is not None}
@@ -72,6 +74,8 @@ def _model(entry: Json) -> Model:
         fixed=fixed,
         seconds=facts.training_seconds(entry),
         tokens=facts.training_tokens(entry),
+        epochs=facts.epochs(result, entry),
+        pretrained=bool(entry.get("pretrained")),
         against_best=entry.get("against_best") or {},
         parameters=entry.get("parameters"),
         stored=entry.get("stored"),

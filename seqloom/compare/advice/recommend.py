@@ -70,6 +70,7 @@ def recommend(
         if limits != Limits() and decision.choice and not race.find(decision.choice):
             decision.reasons.append(say("unchecked", name=decision.choice))
         decision.reasons.extend(_unbeaten(race, *found) for found in race.rivals.unbeaten_on())
+        decision.reasons.extend(evidence.contamination(race))
         changes = _would_change(race, prefer, decision)
         use = _to_use(race, decision)
     else:

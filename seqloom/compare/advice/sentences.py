@@ -54,6 +54,11 @@ SENTENCES: dict[str, Pair] = {
         "Every trained model read {tokens} tokens, {epochs} epochs of the training set; fitted to all of it: {names}.",
         "经训练的模型各读取 {tokens} 词元，即训练集的 {epochs} 轮；{names} 则用整个训练集拟合。",
     ),
+    "pretrained": (
+        "Started from weights that others trained: {names}. Whether the test data was among what they were trained on "
+        "is not known; if it was, these scores are too good.",
+        "从他人训练好的权重出发：{names}。无法得知其训练数据是否包含本测试集；若包含，则这些分数偏高。",
+    ),
     "under one epoch": (
         "{names} did not read the training set once; a larger budget might change this.",
         "{names} 未能读完一遍训练集；更大的预算可能改变这一结论。",

@@ -65,7 +65,7 @@ class Ladder(ABC):
 
     def seeds_of(self, sized: Sized) -> list[int]:
         """The seeds with which this entry has rungs; none: it takes no part."""
-        return [] if sized.counts else self.seeds
+        return self.seeds if sized.trained else []
 
     def note(self) -> str:
         """What else the user should know before training, or nothing."""
@@ -123,13 +123,13 @@ class Ladder(ABC):
 
     def _run(self, sized: Sized, place: int, seed: int, result: Result) -> Json | None:
         """None if it failed, or has no metric: a model that only outputs text has no loss."""
-        if result["state"] != "done" or self.jobs.task.metric not in result["summary"]["scores"]["test"]:
+        if result["state"] != "done" or self.jobs.score.name not in result["summary"]["scores"]["test"]:
             return None
         name = f"{self.name(place)}-seed-{seed}" if place < len(RUNGS) else f"seed-{seed}"
         summary = result["summary"]
         return {
             "seed": seed,
-            "score": summary["scores"]["test"][self.jobs.task.metric],
+            "score": summary["scores"]["test"][self.jobs.score.name],
             "tokens": summary["tokens"],
             "parameters": summary["parameters"],
             "training_loss": self._training_loss(self.jobs.out / self.jobs.runs / sized.entry.folder / name),
@@ -144,7 +144,7 @@ class Ladder(ABC):
         """The mean over the last tenth of a run; None where it is not in the unit of the metric."""
         losses = [entry["train"]["loss"] for entry in RunFolder(folder).metrics() if "train" in entry]
         last = losses[-max(1, len(losses) // 10) :]
-        return fmean(last) if last and self.jobs.task.metric == "loss" else None
+        return fmean(last) if last and self.jobs.score.name == "loss" else None
 
     def name(self, place: int) -> str:
         return f"{RUNGS[place][0]}{self.suffix}"
@@ -152,7 +152,7 @@ class Ladder(ABC):
     def _fitted(self, points: Mapping[str, list[Json]]) -> Json:
         """Curves of all entries, and, of the best ones, who is ahead with more."""
         scores = [run["score"] for every in points.values() for point in every for run in point["runs"]]
-        higher = self.jobs.task.main_score.higher_is_better
+        higher = self.jobs.score.higher_is_better
         ceiling = (1.0 if max(scores, default=0.0) <= 1 else 100.0) if higher else None
         curves = {
             name: Curve([_rung(point) for point in every], ceiling, seed, self.once(name))

@@ -34,7 +34,7 @@ class BudgetLadder(Ladder):
         tokens = next(
             (s.budget(self.jobs.rules.budget)["tokens"] for s in self.field.entries if s.entry.name == name), 0
         )
-        return self.full * self.field.epoch_tokens / tokens if tokens else None
+        return self.full * self.field.reading.epoch_tokens / tokens if tokens else None
 
     def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
         return self.jobs.branch(sized, seed, place)
@@ -51,47 +51,50 @@ class DataLadder(Ladder):
 
     @property
     def unit(self) -> str:
-        return self.field.shape.counted
+        return self.field.readings.shape.counted
 
     @property
     def full(self) -> float:
-        return self.field.shape.amount(self.field.rows["train"])
+        return self.field.readings.shape.amount(self.field.reading.rows["train"])
 
     def seeds_of(self, sized: Sized) -> list[int]:
         """A model that needs no training has one rung for each draw."""
-        return self.seeds if self.field.shape.drawn or not sized.counts else self.seeds[:1]
+        return self.seeds if self.field.readings.shape.drawn or not sized.counts else self.seeds[:1]
 
     def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
         name, share = RUNGS[place]
         config = self._drawn(self.jobs.configured(sized, seed, 1.0), share, seed)
-        if not sized.counts:
-            train = changed(config.train, **dict.fromkeys(BUDGETS) | {"epochs": self._epochs(config, final)})
+        if sized.trained:
+            epochs = self._epochs(sized, config, final)
+            train = changed(config.train, **dict.fromkeys(BUDGETS) | {"epochs": epochs})
             config = config.model_copy(update={"train": train})
         known = {part: hash for part, hash in self.jobs.hashes.items() if part != "train"}
         job = self.jobs.rung(sized, seed, self.name(place), config, known) | {"drawn from": self.jobs.hashes["train"]}
-        return job | {"title": f"seed {seed}, {name} of the data", "size": 0.0 if sized.counts else share}
+        return job | {"title": f"seed {seed}, {name} of the data", "size": share if sized.trained else 0.0}
 
     def _drawn(self, config: RunConfig, share: float, seed: int) -> RunConfig:
         return config.model_copy(update={"data": config.data | {"examples": share, "draw": seed}})
 
-    def _epochs(self, config: RunConfig, final: Result) -> float:
+    def _epochs(self, sized: Sized, config: RunConfig, final: Result) -> float:
         """Of the final run."""
-        return (config.train.tokens or final["summary"]["tokens"]) / self.field.epoch_tokens
+        return (config.train.tokens or final["summary"]["tokens"]) / sized.reading.epoch_tokens
 
     def check(self) -> None:
         """Refuse budgets of less than one epoch, and an eighth of the data that is too little to train on."""
         if self.field.entries[0].config.data["examples"]:
             raise UserError("--ladder data draws its own shares of the training set; leave data.examples out")
-        (_, share), once = RUNGS[0], self.field.epoch_tokens
+        (_, share), whole = RUNGS[0], self.field.reading.epoch_tokens
         eighth = self.field.epoch_of(self._drawn(self.field.entries[0].config, share, self.seeds[0]))
         if not eighth:
             raise UserError("--ladder data: an eighth of the training set is too little to train on; give more data")
         budget = self.jobs.rules.budget
-        for sized in self.field.entries if budget.kind in ("tokens", "flops") else ():
-            tokens = sized.budget(budget)["tokens"]
-            if tokens < once:
-                raise UserError(f"--ladder data: {self._below(sized.entry.name, tokens / once, budget)}")
-            check_steps(sized, budget, tokens / once * eighth)
+        for sized in self.field.entries if budget.kind != "seconds" else ():
+            if not sized.trained:
+                continue
+            epochs = sized.budget(budget)["tokens"] / sized.reading.epoch_tokens
+            if epochs < 1:
+                raise UserError(f"--ladder data: {self._below(sized.entry.name, epochs, budget)}")
+            check_steps(sized, budget, epochs * eighth / whole * sized.reading.epoch_tokens)
 
     def note(self) -> str:
         """For a time, how far it reaches is measured; but final runs that are done have reached what they have."""
@@ -99,10 +102,8 @@ class DataLadder(Ladder):
         done = all((self.jobs.folder(s, f"seed-{self.seeds[0]}") / "result.json").exists() for s in entries)
         if budget.kind != "seconds" or done:
             return ""
-        tokens, slowest = tokens_within(
-            budget.amount, entries, self.field.task, self.field.rows, self.jobs.rules.threads
-        )
-        once = self.field.epoch_tokens
+        tokens, slowest = tokens_within(budget.amount, entries, self.jobs.rules.threads)
+        once = self.field.reading.epoch_tokens
         return f"ladder: {self._below(slowest, tokens / once, budget)}" if tokens < once else ""
 
     def _below(self, name: str, epochs: float, budget: Budget) -> str:
@@ -147,13 +148,20 @@ class SizeLadder(Ladder):
         budget = self.jobs.rules.budget
         entry = next((sized for sized in self.field.entries if sized.entry.name == name), None)
         tokens = None if entry is None or budget.kind == "seconds" else entry.budget(budget)["tokens"]
-        return 0.0 if tokens and tokens > self.field.epoch_tokens else None
+        return 0.0 if tokens and tokens > self.field.reading.epoch_tokens else None
 
     def _target(self, share: float) -> int:
         return round(share * self.field.target)
 
+    def seeds_of(self, sized: Sized) -> list[int]:
+        """Trained weights have the size that they have."""
+        return [] if sized.started else super().seeds_of(sized)
+
     def check(self) -> None:
-        for sized in self.field.entries:
+        scratch = [sized for sized in self.field.entries if not sized.started]
+        if not scratch:
+            raise UserError("--ladder size: all models start from trained weights, which have their size; leave it out")
+        for sized in scratch:
             for name, share in RUNGS:
                 try:
                     self.field.smaller(sized, self._target(share))

@@ -189,6 +189,9 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
 
 def _size(entry: Entry, say: Speaker) -> Cell:
     size, stored = facts.size(entry)
+    trained = entry.get("trained_parameters")
+    if not stored and trained is not None and size and trained < size:
+        return Cell(formats.count(size), say("trained share", count=formats.count(trained)))
     return Cell(formats.count(size), say("stored") if stored else formats.count(entry.get("backbone_parameters")))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seqloom.compare.report import charts, facts, fading, transfer, tuning
+from seqloom.compare.report import charts, facts, fading, few, transfer, tuning
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -30,6 +30,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
         Text(say("reach remark"), "muted") if reaches else None,
         charts.aspects(result, say),
         fading.forgetting(result, say),
+        few.chart(result, say),
         transfer.chart(result, say),
         fading.horizon(result, say),
     ]
@@ -218,15 +219,15 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
     p = result.get("protocol") or {}
     direction = say("higher" if facts.higher_is_better(result) else "lower")
     metric = [say.pick(facts.score_words(result)), say.pick(facts.unit(result)), direction]
-    size, trials = p.get("size") or {}, p.get("trials")
+    trials = p.get("trials")
     share = formats.percent(p.get("trial_share"))
     time, plan = result.get("timing") or {}, p.get("plan") or {}
     return [
         (say("task"), say.pick(facts.task_title(result))),
         (say("metric"), say("comma").join(filter(None, metric))),
         (say("scored"), say.pick(facts.how_scored(result))),
-        (say("size"), say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))
-         if size.get("target") else ""),
+        (say("size"), _common_size(result, say)),
+        (say("tokenizers"), say("tokenizers value", count=p["tokenizers"]) if p.get("tokenizers", 1) > 1 else ""),
         (say("budget"), budget(p, say)),
         (say("tuning"), say("trial share", trials=trials, share=share) if trials else say("none")),
         *tuning.space(result, say),
@@ -245,6 +246,14 @@ def _rules(result: Result, say: Speaker) -> list[tuple[str, str]]:
         (say("overhead"), _outside(time, say)),
         (say("versions"), ", ".join(f"{name} {version}" for name, version in (p.get("versions") or {}).items())),
     ]  # fmt: skip
+
+
+def _common_size(result: Result, say: Speaker) -> str:
+    size, own = facts.dig(result, "protocol", "size") or {}, facts.own_size(result)
+    if not size.get("target"):
+        return ""
+    common = say(f"size {size.get('count', 'all')}", count=formats.count(size["target"]))
+    return common + (say("size own", names=say("comma").join(own)) if own else "")
 
 
 def _outside(time: Json, say: Speaker) -> str:

@@ -95,8 +95,13 @@ def training_tokens(entry: Entry) -> float | None:
 
 def epochs(result: Result, entry: Entry) -> float | None:
     """How often a final run reads the training set, on average."""
-    tokens, once = training_tokens(entry), dig(result, "protocol", "epoch_tokens")
+    tokens, once = training_tokens(entry), entry.get("epoch_tokens") or dig(result, "protocol", "epoch_tokens")
     return tokens / once if tokens and once and not entry.get("fixed") else None
+
+
+def own_size(result: Result) -> list[str]:
+    """Names of entries whose size was not matched, because they start from trained weights."""
+    return [str(entry["name"]) for _, entry in ranked(result) if entry.get("start")]
 
 
 def bounds(result: Result) -> tuple[float | None, float | None]:

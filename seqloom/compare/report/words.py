@@ -59,6 +59,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "size": ("Size", "规模"),
     "size small": ("parameters, backbone", "参数量，主干"),
     "stored": ("stored values", "存储数值"),
+    "trained share": ("{count} trained", "训练其中 {count} 个"),
     "stored remark": (
         "“Stored values”: a model that counts or remembers has no parameters; its size is that of all that it stores, "
         "such as counts, weights and keys.",
@@ -251,6 +252,13 @@ _OWN: dict[str, tuple[str, str]] = {
         "{count} 个参数（不计词嵌入和输出层）",
     ),
     "budget": ("Training budget", "训练预算"),
+    "size own": ("; with the size of their weights: {names}", "；沿用自身权重的规模：{names}"),
+    "tokenizers": ("Tokenizers", "分词器"),
+    "tokenizers value": (
+        "{count}: pretrained weights bring their own; entries are ranked by a score that does not depend on it",
+        "{count} 个：预训练权重自带分词器；排名所用的分数与分词器无关",
+    ),
+    "budget.bytes": ("{amount} bytes of text", "{amount} 字节文本"),
     "budget.tokens": ("{amount} tokens", "{amount} 词元"),
     "budget.seconds": ("{amount} seconds", "{amount} 秒"),
     "budget.seconds.cpu": ("{amount} seconds of CPU time", "{amount} 秒 CPU 时间"),

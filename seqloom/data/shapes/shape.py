@@ -152,9 +152,12 @@ class Shape(ABC, Generic[O, T, P, R, V]):
         share = {"valid": options.valid_fraction, "test": options.test_fraction}
         shares = {part: 0.0 if part in given else share[part] for part in share}
         parts = self.split(whole, **shares) if any(shares.values()) else {"train": whole}
-        if options.examples:
-            parts["train"] = self.draw(parts["train"], options.examples, options.draw)
+        parts["train"] = self.drawn_part(parts["train"], options)
         return parts | {part: self.open(spec, options) for part, spec in given.items()}
+
+    def drawn_part(self, train: P, options: O) -> P:
+        """As much of the training set as the options ask for."""
+        return self.draw(train, options.examples, options.draw) if options.examples else train
 
     def prepare_parts(self, parts: Mapping[str, P], vocabulary: V, talk: Reporter) -> dict[str, R]:
         rows = {name: self.prepare(part, vocabulary, talk, name) for name, part in parts.items()}

@@ -103,7 +103,7 @@ class Classification(Task[Examples]):
     protocol_phrases = PHRASES
     encodes = True
     accepts = frozenset({"causal", "bidirectional", "encoder-decoder"})
-    metric = "accuracy"
+    metric = across = "accuracy"
     baseline_titles: ClassVar[dict[str, Text]] = {
         "majority": ("most frequent label", "最常见的类别"),
         "tf-idf": ("bag of words, logistic regression", "词袋 + 逻辑回归"),

@@ -103,7 +103,7 @@ class QuestionAnswering(Task[QuestionRows]):
         Score("exact", ("Exact match", "完全匹配"), True, compared=True),
         Score("loss", ("Loss", "损失"), unit=("nats per window", "奈特/窗口")),
     )
-    metric = "f1"
+    metric = across = "f1"
     baseline_titles: ClassVar[dict[str, Text]] = {
         "best sentence": ("best sentence", "最相近的句子"),
         "first sentence": ("first sentence", "第一句"),

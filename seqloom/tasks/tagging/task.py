@@ -110,7 +110,7 @@ class Tagging(Task[TaggedRows]):
                 "tokenizer.kind=words or task.characters=none"
             )
         entities = vocabulary.entities
-        self.metric = "f1" if entities else "accuracy"
+        self.metric = self.across = "f1" if entities else "accuracy"
         self.scores = (
             Score("f1", ("Entity F1", "实体 F1"), True),
             Score("precision", ("Precision", "精确率"), True),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from seqloom.core.choice import Choice
 from seqloom.core.progress import Reporter
@@ -16,6 +16,7 @@ from seqloom.data.documents import Documents
 from seqloom.data.findings import Finding
 from seqloom.data.labels import check_labels
 from seqloom.data.options import DataOptions
+from seqloom.data.portions import draw_by_label
 from seqloom.data.rows import Rows as TableRows
 from seqloom.data.shapes.labelled.doctor import examine_labelled
 from seqloom.data.shapes.labelled.reading import LabelledSource, open_labelled, open_unlabelled
@@ -34,6 +35,15 @@ class Options(DataOptions):
     label: str = Field("label", min_length=1, description="label column; a number if the file has no header")
     second: str | None = Field(None, description="column of a second text, read after the first")
     separator: str | None = Field(None, description="separator between the labels of a row; default: one label each")
+    per_label: int = Field(0, ge=0, description="train on this many randomly drawn rows of each label; 0: all")
+
+    @model_validator(mode="after")
+    def _draw_in_one_way(self) -> Options:
+        if self.per_label and self.examples:
+            raise ValueError("examples and per_label both say how many rows to draw; give one of them")
+        if self.per_label and self.separator is not None:
+            raise ValueError("per_label needs rows with one label each; use examples")
+        return self
 
 
 class LabelledTokenizerOptions(TokenizerOptions):
@@ -53,6 +63,11 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
 
     def open(self, spec: str, options: Options) -> LabelledSource:
         return open_labelled(spec, options.column, options.label, options.second, options.separator)
+
+    def drawn_part(self, train: LabelledSource, options: Options) -> LabelledSource:
+        if options.per_label:
+            return draw_by_label(train, options.per_label, options.draw, lambda row: row.labels[0])
+        return super().drawn_part(train, options)
 
     def roles(self, spec: str, given: Mapping[str, object], predict: bool = False) -> list[Choice]:
         return labelled_roles(spec, given, predict)
