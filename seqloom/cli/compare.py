@@ -49,7 +49,8 @@ Count = Annotated[str, typer.Option(help="Parameters to count: all, or backbone 
 Budget = Annotated[
     str,
     typer.Option(
-        help="Budget of every training run: tokens=2M, seconds=60 or flops=1e13; or, for all runs together, minutes=20."
+        help="Budget of every training run: tokens=2M, bytes=8M, seconds=60 or flops=1e13; or, for all runs "
+        "together, minutes=20."
     ),
 ]
 Trials = Annotated[int, typer.Option(min=0, help="Tuning trials per model; 0: no tuning.")]
@@ -144,8 +145,8 @@ def command(
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
         ladder=ladder, per_label=per_label, jobs=jobs, on=on, prefer=prefer, max_params=max_params,
-        max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()), overrides=override or (),
-        command=shlex.join(["seqloom", *sys.argv[1:]]),
+        max_latency_ms=max_latency_ms, streaming=streaming, columns=parse_columns(columns or ()),
+        overrides=override or (), command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
     shown = {"folder": str(found.folder), "report": str(found.report)} | found.result
     show(shown, as_json, lambda result: print(found) if several else print_comparison(result, found.report))

@@ -9,6 +9,7 @@ from typing import Any
 from seqloom.compare.defaults import allot, per_run, tokens_within
 from seqloom.compare.plan import Plan
 from seqloom.compare.readings import Readings
+from seqloom.core.config import as_overrides
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.progress import Reporter
@@ -50,8 +51,9 @@ class Field:
     ) -> None:
         """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it
         (with a ladder of budgets, tokens per run, where it gives a time); `size`: the common size it began with."""
-        self.plan, self.absolute = plan, absolute
         named = parse_entries(plan.models)
+        plan = _across_tokenizers(plan, named)
+        self.plan, self.absolute = plan, absolute
         check_options(named, plan.overrides, plan.task)
         configs = [self._config(entry) for entry in named]
         scratch = [n for n, config in enumerate(configs) if not config.train.start]
@@ -282,6 +284,13 @@ class Field:
         others = [Entry(name, name) for name in names("models") if name not in known and self._accepted(name)]
         sized = [self._at_own_size(entry, self._config(entry, self._plain)) for entry in others]
         return named + [each for each in sized if each.counts]
+
+
+def _across_tokenizers(plan: Plan, entries: list[Entry]) -> Plan:
+    """With the settings that make scores of different tokenizers comparable, if there are any; the user's stand."""
+    hashes = {own.hash if (own := started.tokenizer(entry.config(plan))) else "" for entry in entries}
+    across = as_overrides(find_config("tasks", plan.task).across) if len(hashes) > 1 else []
+    return plan.model_copy(update={"overrides": (*across, *plan.overrides)}) if across else plan
 
 
 def _options(model: Json) -> list[str]:

@@ -55,7 +55,7 @@ class Readings:
         key = json.dumps([own.hash, config.task], sort_keys=True)
         if key not in self._known:
             reading = self._known[key] = self._read(Material(config), own)
-            if len(self.hashes) > 1 and reading.task.across is None:
+            if len(self.hashes) > 1 and None in (reading.task.across, self.first.task.across):
                 raise UserError(
                     f"{name}: its tokenizer differs from that of other models, and scores of {reading.task.name} "
                     "depend on the tokenizer; compare models with the same one"

@@ -71,6 +71,7 @@ class TaskConfig(Strict):
     defaults: ClassVar[Json] = {}  # default settings for this task, with any model: {"train.batch": 64, ...}
     shared: ClassVar[Json] = {}  # settings fixed in a comparison, so that all models get the same batches
     own: ClassVar[frozenset[str]] = frozenset()  # options that an entry of a comparison may set for itself
+    across: ClassVar[Json] = {}  # settings of a comparison of models with different tokenizers, above the shared ones
     whole: ClassVar[bool] = False  # rows are read whole: the model's context defaults to the longest row
 
     @classmethod

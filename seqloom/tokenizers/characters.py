@@ -40,6 +40,10 @@ class Characters(Tokenizer):
         tokenizer.decoder = decoders.Fuse()
         return cls(describe(tokenizer))
 
+    @property
+    def byte_counts(self) -> np.ndarray:
+        return np.array([len(chr(code).encode()) if code < CODE_POINTS else 0 for code in self._codes.tolist()])
+
     def encode(self, text: str) -> np.ndarray:
         return self._ids.take(code_points(text), mode="clip")  # all code points are in range: clip skips the check
 
@@ -76,6 +80,10 @@ class ByteLevel(Tokenizer):
 
     def decoder(self) -> Decoder:
         return ByteDecoder(self._pieces)
+
+    @cached_property
+    def byte_counts(self) -> np.ndarray:
+        return np.array([len(piece) for piece in self._pieces])
 
     def name(self, id: int) -> str:
         return byte_name(self._pieces[id]) or self._names[id]

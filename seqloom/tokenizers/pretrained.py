@@ -18,7 +18,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
-from seqloom.tokenizers.characters import utf8
+from seqloom.tokenizers.characters import byte_names, utf8
 from seqloom.tokenizers.tokenizer import Decoder, Tokenizer
 
 if TYPE_CHECKING:
@@ -118,6 +118,21 @@ class Pretrained(Tokenizer):
     @cached_property
     def vocabulary(self) -> dict[str, int]:  # type: ignore[override]
         return self.hf.get_vocab(with_added_tokens=True)
+
+    @property
+    def byte_counts(self) -> np.ndarray | None:
+        """Of tokenizers on the level of bytes, which add and change nothing."""
+        parts = json.loads(self._data)
+        level, before = parts.get("decoder") or {}, parts.get("pre_tokenizer") or {}
+        steps = before.get("pretokenizers", [before])
+        prefixed = any(step.get("add_prefix_space") for step in steps)
+        if level.get("type") != "ByteLevel" or parts.get("normalizer") or prefixed:
+            return None
+        names, found = byte_names(), np.zeros(self.size, np.int64)
+        for token, id in self.vocabulary.items():
+            if id not in self.specials and id < self.size:
+                found[id] = len(token) if all(character in names for character in token) else len(token.encode())
+        return found
 
     @cached_property
     def _marked(self) -> tokenizers.Tokenizer:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ class Subwords(ByteLevel):
     def spans(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """The span of a token that begins with a space covers only the word after it."""
         ids = self.encode(text)
-        places = byte_spans(text, self._sizes[ids])
+        places = byte_spans(text, self.byte_counts[ids])
         white = np.array([character.isspace() for character in text], bool)
         if len(places):
             places[:, 0] += white[places[:, 0]] & ~white[places[:, 1] - 1]  # the library attaches one space to a word
@@ -90,10 +89,6 @@ class Subwords(ByteLevel):
                 waiting = coming, [last for _, last in batch]
             if waiting:
                 yield from zip(map(_ids, waiting[0].result()), waiting[1], strict=True)
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        return np.array([len(piece) for piece in self._pieces])
 
 
 def cut(text: str, length: int = PIECE) -> Iterator[str]:

@@ -84,6 +84,11 @@ class Tokenizer(ABC):
         """What a token becomes that is hidden in training: unknown."""
         return self.pad if self.unk is None else self.unk
 
+    @property
+    def byte_counts(self) -> np.ndarray | None:
+        """Bytes of text that each id stands for, 0 for special tokens; None where the ids do not give the text back."""
+        return None
+
     @abstractmethod
     def encode(self, text: str) -> np.ndarray:
         """Token ids, 1-D int64."""

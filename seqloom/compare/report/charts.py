@@ -200,13 +200,14 @@ def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: st
 
 
 def _positions(result: Result, say: Speaker) -> Panel:
-    """Each bin of positions is drawn at its geometric mean."""
+    """Each bin of positions is drawn at its geometric mean. Losses per token of different tokenizers do not compare."""
+    one = (facts.dig(result, "protocol", "tokenizers") or 1) == 1
     panel = lines(
         result, say("positions"), Axis(say("position"), format=",.3~r"), Axis(say("loss axis"), format=".4~r"),
         lambda entry: [
             (math.sqrt(max(1, point["from"]) * max(1, point["to"])), point["loss"])
             for point in facts.listed(entry, "aspects", "positions")
-            if point.get("loss") is not None
+            if one and point.get("loss") is not None
         ],
         log_y=False,
     )  # fmt: skip

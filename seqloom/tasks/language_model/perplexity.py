@@ -30,18 +30,21 @@ def perplexity(
     stride: int = 0,
     streams: int = 1,
     pieces: int = 1,
+    byte_counts: np.ndarray | None = None,
 ) -> Json:
     """Predict every token of the stream except the first, exactly once.
 
     Without `context`, the state is carried through the whole stream, or for speed through each of `streams` equal rows
     that start from an empty state. With it, windows of `context` tokens start `stride` apart, and each counts only the
     tokens that the previous one did not. With `pieces` > 1, that many equal parts of the stream are also scored
-    separately.
+    separately: parts of as many tokens and, with `byte_counts` (bytes of text by id), parts of as many bytes, which are
+    the same for every tokenizer.
     """
     total = len(stream) - 1
     if total < 1:
         raise UserError(f"the split to evaluate has {len(stream)} token(s); at least 2 are needed")
     was_training, tally = model.training, _Tally(total, pieces)
+    by_bytes = tally.by_bytes(stream, byte_counts) if pieces > 1 and byte_counts is not None else None
     model.eval()
     try:
         if context is None:
@@ -64,7 +67,10 @@ def perplexity(
         "tokens": count,
         "bytes": stream.bytes,
         "protocol": f"nats per token, {how}, {count:,} tokens",
-    } | ({"pieces": (tally.nats / tally.counts).tolist()} if pieces > 1 else {})
+    } | (
+        ({"pieces": (tally.nats / tally.counts).tolist()} if pieces > 1 else {})
+        | ({"pieces_of": {"bits_per_byte": by_bytes.bits()}} if by_bytes is not None else {})
+    )
 
 
 class _Tally:
@@ -73,6 +79,12 @@ class _Tally:
     def __init__(self, total: int, pieces: int) -> None:
         self.total, self.pieces = total, min(pieces, total)
         self.nats, self.counts = np.zeros(self.pieces), np.zeros(self.pieces, np.int64)
+        self.bytes: _Bytes | None = None
+
+    def by_bytes(self, stream: Any, byte_counts: np.ndarray) -> _Bytes:
+        """Also tally pieces of as many bytes."""
+        self.bytes = _Bytes(np.cumsum(byte_counts[stream[0 : len(stream)]]), self.pieces)
+        return self.bytes
 
     def add(self, starts: Sequence[int], logits: torch.Tensor, targets: torch.Tensor) -> None:
         """Add predictions of rows that start at these positions of the stream; targets that are IGNORE do not count."""
@@ -83,6 +95,26 @@ class _Tally:
         real = (targets >= 0).cpu().numpy()
         self.nats += np.bincount(piece, losses.cpu().double().numpy() * real, self.pieces)
         self.counts += np.bincount(piece, real, self.pieces).astype(np.int64)
+        if self.bytes is not None:
+            self.bytes.add(positions.ravel()[real], losses.cpu().double().numpy()[real])
+
+
+class _Bytes:
+    """Sums of nats over pieces of a stream with equally many bytes; a token counts where it begins."""
+
+    def __init__(self, ends: np.ndarray, pieces: int) -> None:
+        """`ends`: bytes up to the end of each token."""
+        self.pieces, total = pieces, max(1, int(ends[-1]))
+        self.piece = np.minimum(ends[:-1] * pieces // total, pieces - 1)  # of the token after each position
+        self.nats, self.size = np.zeros(pieces), total / pieces
+
+    def add(self, positions: np.ndarray, nats: np.ndarray) -> None:
+        self.nats += np.bincount(self.piece[positions], nats, self.pieces)
+
+    def bits(self) -> list[float]:
+        """Bits per byte of each piece; their mean is the score of the stream."""
+        found: list[float] = (self.nats / math.log(2) / self.size).tolist()
+        return found
 
 
 def baselines(stream: Any, vocabulary: int, naive: Json | None) -> dict[str, dict[str, float]]:

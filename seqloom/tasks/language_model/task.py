@@ -58,8 +58,12 @@ class Config(TaskConfig):
     stride: int = Field(0, ge=0, description="evaluation: tokens between window starts; 0: half the context")
     validation: int = Field(65_536, ge=2, description="tokens of the validation set to score during training")
     scored: int = Field(0, ge=0, description="tokens of each split to score at the end; 0: all")
+    scored_bytes: int = Field(
+        0, ge=0, description="the same in bytes of text, which is the same text for every tokenizer; 0: no such limit"
+    )
 
     shapes = ("texts",)
+    across: ClassVar[Json] = {"task.scored": 0, "task.scored_bytes": 200_000}
     shared: ClassVar[Json] = {
         "task.length": 64,
         "task.stretch": _STRETCH,
@@ -81,7 +85,7 @@ class Config(TaskConfig):
         return (self.stretch or _STRETCH) if self.truncation == "full" else self.length
 
     def build(self, vocabulary: Tokenizer) -> LanguageModel:
-        return LanguageModel(self, vocabulary.size, vocabulary.unk)
+        return LanguageModel(self, vocabulary.size, vocabulary.unk, vocabulary.byte_counts)
 
 
 class LanguageModel(Task[TokenStream]):
@@ -106,9 +110,13 @@ class LanguageModel(Task[TokenStream]):
     latency_unit = "token"
     binned = None  # inputs are tokens already; read by count-based models
 
-    def __init__(self, config: Config, vocabulary: int, unknown: int | None = None) -> None:
-        self.config, self.vocabulary, self.unknown = config, vocabulary, unknown
+    def __init__(
+        self, config: Config, vocabulary: int, unknown: int | None = None, byte_counts: np.ndarray | None = None
+    ) -> None:
+        """`byte_counts`: bytes of text that each id stands for, where that is known."""
+        self.config, self.vocabulary, self.unknown, self.byte_counts = config, vocabulary, unknown, byte_counts
         self.outputs = vocabulary
+        self.across = "bits_per_byte" if byte_counts is not None else None
 
     def embed(self, width: int) -> nn.Module:
         return nn.Embedding(self.vocabulary, width)
@@ -157,12 +165,24 @@ class LanguageModel(Task[TokenStream]):
             return self._check_unknown(
                 perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part
             )
-        total, rows = len(rows), rows.head(self.config.scored or len(rows))
-        scores = perplexity(model, rows, context=context, stride=self.config.stride, pieces=_PIECES)
+        total, rows = len(rows), self._scored(rows)
+        scores = perplexity(
+            model, rows, context=context, stride=self.config.stride, pieces=_PIECES, byte_counts=self.byte_counts
+        )
         if len(rows) < total:
             scores["protocol"] += f" (out of {total - 1:,}, from the start)"
         scores["baselines"] = baselines(rows, self.vocabulary, naive)
         return self._check_unknown(scores, rows)
+
+    def _scored(self, rows: TokenStream) -> TokenStream:
+        """The beginning of a split, as far as it is scored."""
+        rows = rows.head(self.config.scored or len(rows))
+        most = self.config.scored_bytes
+        if not most or most >= rows.bytes or self.byte_counts is None:
+            return rows
+        ends = np.cumsum(self.byte_counts[rows[: min(len(rows), most + 1)]])
+        count = int(np.searchsorted(ends, most, side="right"))
+        return TokenStream.of(rows[:count], int(ends[count - 1]) if count else 0, self.vocabulary)
 
     def _check_unknown(self, scores: Json, rows: TokenStream) -> Json:
         """Unknown tokens hide the bytes they replace: bits per byte would come out too low, so none is given."""
@@ -170,6 +190,7 @@ class LanguageModel(Task[TokenStream]):
             scores["protocol"] += f", {unknown / len(rows):.1%} of them unknown (bits per byte omitted: too low)"
             for score in (scores, *scores.get("baselines", {}).values()):
                 score["bits_per_byte"] = None
+            scores.pop("pieces_of", None)
         return scores
 
     def naive(self, rows: TokenStream) -> Facts:

@@ -1,0 +1,164 @@
+"""Entries that start from trained weights: how they are written, and comparisons of models with several tokenizers."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqloom import compare, fit, load
+from seqloom.core.errors import UserError
+from seqloom.data.portions import draw_by_label
+from seqloom.data.shapes.labelled.reading import open_labelled
+from seqloom.data.stream import TokenStream
+from seqloom.lab.entries import Entry
+from seqloom.tasks.language_model import Config
+from seqloom.tasks.language_model.perplexity import perplexity
+from seqloom.tokenizers import train_tokenizer
+
+TEXT = "the cat sat on the mat; the dog ate the bone. a bird sang in the tree, and the fish swam home.\n" * 40
+SMALL: dict[str, Any] = {"trials": 0, "seeds": 2, "budget": "bytes=20k", "quiet": True}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small encoder with a tokenizer of its own."""
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "text.txt").write_text(TEXT)
+    model = {"name": "bert", "width": 16, "depth": 1, "heads": 2}
+    settings: Any = {"tokenizer": {"kind": "characters"}, "train": {"steps": 2}, "quiet": True}
+    fit(task="masked_lm", data=str(folder / "text.txt"), model=model, out=folder / "run", **settings)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two labels that single words tell apart."""
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    words = {"good": ["fine", "lovely", "great"], "bad": ["poor", "awful", "dull"]}
+    lines = [f"{label},the film number {n} is {words[label][n % 3]} indeed" for n in range(60) for label in words]
+    path.write_text("label,text\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("run:{}", "run", ("train.start={}",)),
+        ("full:run:{}", "full run", ("train.start={}",)),
+        ("probe:run:{}", "probe run", ("train.start={}", "train.method=probe")),
+        ("setfit:run:{}", "setfit run", ("train.start={}", "train.method=setfit")),
+        ("lora:run:{}", "lora run", ("train.start={}", "lora.rank=8")),
+        ("lora:run:{}:rank=2", "lora run rank=2", ("train.start={}", "lora.rank=2")),
+        ("mine=lora:run:{}:train.rate=1e-3", "mine", ("train.start={}", "lora.rank=8", "train.rate=1e-3")),
+    ],
+)
+def test_an_entry_names_weights_and_what_to_do_with_them(
+    encoder: Path, text: str, name: str, options: tuple[str, ...]
+) -> None:
+    found = Entry.parse(text.format(encoder))
+    assert (found.name, found.model) == (name, "bert")
+    assert found.options == tuple(option.format(encoder) for option in options)
+
+
+def test_a_way_without_weights_says_how_to_name_them() -> None:
+    with pytest.raises(UserError, match=r"probe needs the weights to start from, for example probe:weights:minilm"):
+        Entry.parse("probe:lstm")
+
+
+def test_models_with_other_tokenizers_are_entries_of_one_comparison(encoder: Path, rows: Path, tmp_path: Path) -> None:
+    models = [f"{way}:run:{encoder}" for way in ("full", "lora", "probe", "setfit")]
+    found = compare(data=str(rows), models=["lstm", *models], params="3k", out=tmp_path / "out", per_label="4", **SMALL)
+    entries = {entry["name"]: entry for entry in found.result["entries"]}
+    assert set(entries) == {"lstm", "full run", "lora run", "probe run", "setfit run", "tfidf"}
+    assert all(entry["state"] == "done" for entry in entries.values()), [e["error"] for e in entries.values()]
+    assert found.result["protocol"]["tokenizers"] == 2 and found.result["protocol"]["metric"] == "accuracy"
+    assert entries["lora run"]["trained_parameters"] < entries["lora run"]["parameters"]
+    assert entries["full run"]["trained_parameters"] == entries["full run"]["parameters"]
+    assert entries["probe run"]["fixed"] and len(entries["probe run"]["runs"]) == 1
+    assert entries["lstm"]["epoch_tokens"] != entries["full run"]["epoch_tokens"], "words and characters"
+    assert all([point["rows"] for point in entry["few"]["points"]] == [8] for entry in entries.values())
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Score by number of labelled rows" in page and "with the size of their weights" in page
+    assert {f.name.partition("-")[0] for f in (tmp_path / "out").glob("tokenizer*")} == {"tokenizer"}
+    for name in ("lora-run", "probe-run"):
+        (answer,) = load(tmp_path / "out" / "runs" / name / "seed-1").predict(texts=["a lovely film"])
+        assert answer["label"] in ("good", "bad")
+    trained = json.loads((tmp_path / "out" / "runs" / "full-run" / "seed-1" / "run.json").read_text())
+    assert trained["config"]["tokenizer"]["kind"] == "characters"
+
+
+def test_tokens_are_no_budget_for_different_tokenizers(encoder: Path, rows: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the models have different tokenizers; use bytes="):
+        compare(
+            data=str(rows), models=["lstm", f"full:run:{encoder}"], params="3k", out=tmp_path / "out",
+            **SMALL | {"budget": "tokens=9k"},
+        )  # fmt: skip
+
+
+def test_language_models_with_different_tokenizers_are_ranked_by_bits_per_byte(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT)
+    settings: Any = {"tokenizer": {"kind": "bpe", "vocabulary": 300}, "train": {"steps": 2}, "quiet": True}
+    fit(data=str(text), model={"name": "gru", "width": 16}, out=tmp_path / "run", **settings)
+    models = ["lstm", f"full:run:{tmp_path / 'run'}"]
+    found = compare(data=str(text), models=models, params="5k", out=tmp_path / "out", **SMALL | {"budget": "bytes=20k"})
+    protocol, entries = found.result["protocol"], found.result["entries"]
+    assert (protocol["metric"], protocol["tokenizers"]) == ("bits_per_byte", 2)
+    assert all(entry["state"] == "done" for entry in entries)
+    for entry in entries:
+        assert len(entry["runs"][0]["pieces"]) == len(entries[0]["runs"][0]["pieces"])
+        assert np.mean(entry["runs"][0]["pieces"]) == pytest.approx(entry["runs"][0]["score"], rel=0.02)
+
+
+def test_pieces_in_bytes_cover_the_same_text_for_every_tokenizer() -> None:
+    text, found = "ab cd, é中 " * 50, {}
+    for kind in ("characters", "bytes", "bpe"):
+        tokenizer = train_tokenizer(kind, [text], size=280)
+        ids = tokenizer.encode(text)
+        assert tokenizer.byte_counts is not None
+        assert tokenizer.byte_counts[ids].sum() == len(text.encode())
+        stream = TokenStream.of(ids, len(text.encode()), tokenizer.size)
+        task = Config(scored_bytes=100).build(tokenizer)
+        part = task._scored(stream)
+        assert part.bytes <= 100 and part.bytes > 90, kind
+        model = task_model(task)
+        scores = perplexity(model, stream, pieces=10, byte_counts=tokenizer.byte_counts)
+        assert np.mean(scores["pieces_of"]["bits_per_byte"]) == pytest.approx(scores["bits_per_byte"])
+        found[kind] = scores["bits_per_byte"] / math.log2(tokenizer.size) * len(text.encode()) / (len(ids) - 1)
+    assert all(value == pytest.approx(1.0, rel=0.05) for value in found.values()), "near the uniform guess at first"
+
+
+def task_model(task: Any) -> Any:
+    from seqloom.runs.registry import find_config
+
+    model = find_config("models", "gru")(width=8).assemble(task)
+    for parameter in model.parameters():
+        parameter.data.mul_(0.01)
+    return model
+
+
+def test_rows_are_drawn_per_label_and_smaller_draws_are_part_of_larger_ones(rows: Path) -> None:
+    source = open_labelled(str(rows), "text", "label", None, None)
+    drawn = {n: list(draw_by_label(source, n, 5, lambda row: row.labels[0]).rows()) for n in (2, 8, 99)}
+    assert [sum(row.labels[0] == label for row in drawn[8]) for label in ("good", "bad")] == [8, 8]
+    assert {row.line for row in drawn[2]} < {row.line for row in drawn[8]}
+    assert len(drawn[99]) == 120, "a label with fewer rows gives all it has"
+    other = draw_by_label(source, 8, 6, lambda row: row.labels[0])
+    assert [row.line for row in other.rows()] != [row.line for row in drawn[8]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["data.per_label=2", "data.examples=9"], "examples and per_label both say how many rows to draw"),
+        (["data.per_label=2", "data.separator=;"], "per_label needs rows with one label each"),
+    ],
+)
+def test_draws_that_contradict_are_refused(rows: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        fit(task="classification", data=str(rows), out=tmp_path / "x", overrides=options, quiet=True)
