@@ -23,10 +23,11 @@ class TrainConfig(Strict):
     minutes: float = Field(5.0, gt=0, description="if no budget is given: most time for the epochs that fit chooses")
     batch: int = Field(8, ge=1, description="rows per optimiser step, over all processes")
     accumulate: int = Field(1, ge=1, description="gradient accumulation: micro-batches per step and process")
-    method: Literal["descent", "probe", "setfit"] = Field(
+    method: Literal["descent", "probe", "setfit", "prompt"] = Field(
         "descent",
         description="descent: every weight by gradient descent; probe: the output layer alone, solved on the frozen "
-        "encoder; setfit: contrastive tuning of the encoder, then a probe",
+        "encoder; setfit: contrastive tuning of the encoder, then a probe; prompt: nothing is trained, a language "
+        "model reads an instruction and examples",
     )
     optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: matrices only, adamw for the rest")
     rate: float = Field(4e-3, gt=0, description="peak learning rate")
