@@ -121,7 +121,7 @@ def _known(folder: Path, identity: Json) -> Json:
         before = json.loads(path.read_bytes())
         different = [name for name, value in identity.items() if before.get(name) != value]
         scores = dict(before["scores"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: damaged, or not written by seqloom prompt; choose another --out") from None
     if different:
         raise UserError(f"{folder} holds another curve (different: {', '.join(different)}); choose another --out")

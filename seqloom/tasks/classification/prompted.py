@@ -43,6 +43,7 @@ from seqloom.tasks.classification.scores import fit_temperature
 
 _SLOTS = 8192  # tokens held in states at once, those of the prefix included
 _LEAST = 8  # tokens of a row that must fit into the context
+_ANY = 2**31  # tokens: no limit
 _SETTLED = 200  # rows of the validation set that the temperature is fitted to
 
 Texts = Sequence[str]
@@ -79,6 +80,7 @@ class Prompted(Classification):
                             "train.method, or leave data.separator out")  # fmt: skip
         super().__init__(config, known)
         self.known, self.template = known, find_template(config.prompt)
+        self.asked = _ANY  # tokens of a row with the words around it
         Wording(self.template, self.labels, pair="{second}" in self.template.example)  # refuses what does not fit
 
     def embed(self, width: int) -> nn.Module:
@@ -119,6 +121,7 @@ class Prompted(Classification):
 
     def prompt(self, model: SequenceModel, *texts: str) -> str:
         """What the model reads for a row, as text."""
+        self._room(model)
         head = _head(model)
         ids = head.prefix.tolist() + self._query(texts, head).tolist()
         names = self.known.tokenizer
@@ -244,7 +247,7 @@ class Prompted(Classification):
     def _room(self, model: SequenceModel) -> None:
         """How many tokens a row may have (`asked`); refuses a prefix that leaves no room."""
         head = _head(model)
-        self.asked = 2**31
+        self.asked = _ANY
         if model.limit is None:
             return
         fixed = len(head.prefix) + len(head.suffix) + max(map(len, self._label_ids(self.template.chat)))
