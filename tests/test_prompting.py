@@ -123,6 +123,19 @@ def test_the_prompt_shows_instruction_examples_and_the_row(data: Path) -> None:
     assert task.prompt(network, "a {label}") == opening + "".join(shown) + "Text: a {label}\nLabel:"
 
 
+def test_rows_of_two_texts_show_both_and_the_longer_is_cut(tmp_path: Path) -> None:
+    lines = [f"premise {n},hypothesis {n},{'bad' if n % 2 else 'good'}" for n in range(20)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["text,second,label", *lines]) + "\n")
+    task, network, _ = prompted("gpt", {"context": 400}, tmp_path / "pairs.csv", shots=1, longest=30)
+    rows = SHAPE.prepare(open_labelled(str(tmp_path / "pairs.csv"), second="second"), task.known)
+    task.draw_prompt(network, rows, seed=0)
+    shown = task.prompt(network, "a" * 40, "b" * 4)
+    assert "Text: premise " in shown and "\nSecond text: hypothesis " in shown
+    assert shown.endswith(f"\n\nText: {'a' * 26}\nSecond text: bbbb\nLabel:")
+    found = list(task.predict(network, [{"line": 1, "source": "a", "second": "b"}, {"line": 2, "source": ""}]))
+    assert found[0]["label"] in task.labels and found[1]["reason"] == "an empty text"
+
+
 def test_long_rows_are_cut_and_keep_the_cue(data: Path) -> None:
     task, network, rows = prompted("gpt", {"context": 120}, data, longest=200)
     task.draw_prompt(network, rows, seed=0)

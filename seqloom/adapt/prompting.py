@@ -89,6 +89,8 @@ def prompt(
     """
     if any(k < 0 for k in shots) or not shots or draws < 1 or rows < 0:
         raise UserError("shots are numbers from 0 on, draws at least 1, rows at least 1 or 0 for all")
+    if strange := {"task.shots", "task.prompt", "train.method", "train.start"} & set(options or {}):
+        raise UserError(f"{min(strange)}: not among the options of a curve; use shots, template and source")
     talk: Reporter = Silent() if quiet else reporter()
     placed = place({"train": data, "test": test}, "classification", [], None)
     flags = {f"data.{part}": spec for part, spec in placed.specs.items() if spec is not None}
