@@ -18,6 +18,7 @@ from seqloom.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from seqloom.adapt.merge import merge as merge
+    from seqloom.adapt.prompting import prompt as prompt
     from seqloom.compare.comparing import compare as compare
     from seqloom.compare.study import compare_all as compare_all
     from seqloom.estimators import Forecaster as Forecaster
@@ -38,11 +39,12 @@ __all__ = [
     "fit",
     "load",
     "merge",
+    "prompt",
 ]
 
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
-_VERBS |= {"merge": "adapt.merge"}
+_VERBS |= {"merge": "adapt.merge", "prompt": "adapt.prompting"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 

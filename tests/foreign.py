@@ -130,7 +130,7 @@ def write_gguf(path: Path) -> None:
     out = gguf.GGUFWriter(path, "llama")
     out.add_name("tiny")
     out.add_block_count(DEPTH)
-    out.add_context_length(64)
+    out.add_context_length(2048)
     out.add_embedding_length(WIDTH)
     out.add_feed_forward_length(FEED)
     out.add_head_count(HEADS)
@@ -146,6 +146,7 @@ def write_gguf(path: Path) -> None:
     out.add_bos_token_id(1)
     out.add_eos_token_id(2)
     out.add_pad_token_id(0)
+    out.add_chat_template("{% for m in messages %}<s>{{ m.role + ' ' + m.content }}</s>{% endfor %}<s>assistant ")
     chance = np.random.default_rng(0)
     shapes = {"token_embd.weight": (len(pieces), WIDTH), "output_norm.weight": (WIDTH,)}
     for n in range(DEPTH):

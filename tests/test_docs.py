@@ -84,6 +84,8 @@ def shortened(command: str) -> list[str]:
         words += ["--params", small] if sized else []  # a table of n-grams is not that small
         words += settings(BRIEF)
         words += ["--pretrain-budget", "tokens=5k", "--examples", "20"] if "--pretrain" in words else []
+    if words[1] == "prompt":
+        words += ["--rows", "4", "--shots", "0,1", "--draws", "2"]
     if words[1] == "generate":
         words += ["--max-new", "5"]
     return words
@@ -135,6 +137,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weigh
     (tmp_path / "load.csv").write_text("\n".join(["time,town,load,wind,holiday", *load]) + "\n")
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
+    (tmp_path / "reviews.toml").write_text(blocks(ROOT / "docs" / "prompting.md", "toml")[0])
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])
     return tmp_path
 

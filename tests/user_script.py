@@ -4,6 +4,7 @@ import numpy as np
 
 import seqloom
 from seqloom import Forecaster, SequenceClassifier, SequenceTagger
+from seqloom.adapt.prompting import Curve
 from seqloom.compare.comparison import Comparison
 from seqloom.compare.study import Study
 from seqloom.data.findings import Finding
@@ -21,6 +22,8 @@ def with_files() -> None:
     found: Comparison = seqloom.compare(data="book.txt", models=["lstm", "gpt"], out="runs/compare", seeds=2)
     study: Study = seqloom.compare_all({"a": "book.txt", "b": "other.txt"}, models=["lstm", "gpt"], seeds=2)
     print(study.best, study.comparisons["a"].report)
+    curve: Curve = seqloom.prompt("weights:smollm2", "reviews.csv", shots=[0, 4], draws=2, out="runs/curve")
+    print(curve.points[0]["accuracy"])
     named = seqloom.doctor("reviews.csv", task="classification", columns={"text": 2, "label": "stars"}, separator="|")
     scores = again.evaluate("other.txt", columns={"text": "body"})
     rows = list(again.predict("other.csv", columns={"text": "body"}))

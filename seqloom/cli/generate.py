@@ -30,19 +30,24 @@ def command(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Number of continuations, generated as one batch.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text (may be given several times).")] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="The prompt is a user's message: answer it, by the model's chat template.")
+    ] = False,
+    system: Annotated[str, typer.Option(help="System message that a chat begins with.")] = "",
     int8: Int8 = False,
     as_json: JsonOutput = False,
 ) -> None:
     """Continue a text, token by token."""
     loaded = load_run(run, int8=int8)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    how: Json = {"max_new": max_new} | ({"beams": beams} if beams > 1 else sampling)
+    how: Json = {"max_new": max_new, "chat": chat, "system": system} | ({"beams": beams} if beams > 1 else sampling)
+    shown = "" if chat else prompt  # before what is written
     if beams == count == 1 and not as_json:
         for number, piece in enumerate(loaded.write(prompt, stop=stop or (), **how)):
-            sys.stdout.write(piece if number else prompt + piece)
+            sys.stdout.write(piece if number else shown + piece)
             sys.stdout.flush()
         print()
         return
     texts = loaded.generate(prompt, count=count, stop=stop or (), **how)
     texts = [texts] if count == 1 else texts
-    show({"prompt": prompt, "texts": texts}, as_json, lambda found: print_texts(prompt, found["texts"]))
+    show({"prompt": prompt, "texts": texts}, as_json, lambda found: print_texts(shown, found["texts"]))

@@ -48,8 +48,12 @@ class SequenceModel(nn.Module, ABC):
         """The hidden vectors behind the predictions of `encode`, (B, T, width); `answer` applies the head to them."""
         raise NotImplementedError
 
+    def advance(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """As `forward`, but the hidden vectors behind the predictions, for callers that need only some of these."""
+        raise NotImplementedError
+
     def answer(self, hidden: Tensor) -> Tensor:
-        """Predictions from the hidden vectors returned by `represent`."""
+        """Predictions from the hidden vectors returned by `represent` or `advance`."""
         raise NotImplementedError
 
     def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -112,8 +116,12 @@ class Network(SequenceModel):
             self._tie()
 
     def forward(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        hidden, state = self.backbone(self.embed(inputs), state, mask)
+        hidden, state = self.advance(inputs, state, mask)
         return self.head(hidden), state
+
+    def advance(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        found: tuple[Tensor, State] = self.backbone(self.embed(inputs), state, mask)
+        return found
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         hidden = self.represent(inputs, mask)

@@ -101,6 +101,11 @@ class TaskConfig(Strict):
         return {}
 
     @property
+    def next_token(self) -> bool:
+        """Whether the output layer predicts the next token, so that all such tasks can take it from each other."""
+        return False
+
+    @property
     def tokens_per_row(self) -> int:
         """Maximum tokens per row in one training step."""
         return 1

@@ -37,7 +37,7 @@ WAYS = {
     "probe": Way("train", ("train.method=probe",)),
     "setfit": Way("train", ("train.method=setfit",)),
     "lora": Way("lora", ("lora.rank=8",)),
-    "prompt": Way("task", ("train.method=prompt", "task.prompt=default")),
+    "prompt": Way("task", ("train.method=prompt", "task.prompt=default", "task.shots=4")),
 }
 
 

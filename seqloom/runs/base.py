@@ -19,8 +19,10 @@ from seqloom.core.rows import Json, Vocabulary
 from seqloom.layers.lora import adapt
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.runs.source import is_foreign, run_folder
+from seqloom.tokenizers import Tokenizer
 from seqloom.train.transfer import freeze, transfer
 
 _WEIGHTS = "model.safetensors"
@@ -87,6 +89,8 @@ def restrict(model: SequenceModel, base: Base | None, config: RunConfig) -> None
     """Freeze what is not to be trained; with adapters, that is nearly all of it."""
     if config.lora.rank and base:
         adapt(model, base.tensors, **config.lora.model_dump())
+    if config.train.method == "prompt":
+        model.requires_grad_(False)
     freeze(model, config.train.freeze)
 
 
@@ -97,7 +101,12 @@ def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
 
 
 def predicts_the_same(base: Base, config: RunConfig, vocabulary: Vocabulary) -> bool:
-    """Whether the head of the base predicts what this run does: the same task, with the same tokens or labels."""
-    record = RunFolder(base.folder).record()
-    tokens = record.get("tokenizer", {}).get("hash")
-    return bool(record["config"]["task"]["name"] == config.task["name"] and tokens == vocabulary.hash)
+    """Whether the head of the base predicts what this run does: the next token, with the same tokens; or what the same
+    task does, with the same tokens or labels."""
+    folder = RunFolder(base.folder)
+    record = folder.record()
+    if task_config(config).next_token:
+        tokens = getattr(vocabulary, "tokenizer", vocabulary).hash
+        return task_config(folder.config()).next_token and Tokenizer.load(folder.model_files()).hash == tokens
+    same = record["config"]["task"]["name"] == config.task["name"] and not task_config(folder.config()).next_token
+    return bool(same and record.get("tokenizer", {}).get("hash") == vocabulary.hash)

@@ -201,8 +201,8 @@ class _Fit:
     def run(self) -> Run:
         if self.previous and "merged" in self.previous:
             raise UserError(f"{self.folder.path}: a merged run is not trained further; use it with --from in another")
-        parts = self.material.parts
-        self._check_data(parts)
+        methods.check(self.config)
+        self._check_data(self.material.parts)
         vocabulary = self._vocabulary()
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
@@ -277,6 +277,7 @@ class _Fit:
         task.check_model(model)
         if base:
             head = predicts_the_same(base, config, vocabulary)
+            methods.check_head(config, head)
             self.talk.say(transfer(model, base.tensors, base.name, head=head, blank=base.foreign))
         restrict(model, base, config)
         if config.lora.rank:

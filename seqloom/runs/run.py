@@ -19,6 +19,7 @@ from seqloom.data.memory import Data, is_path, like, store, title
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.decode.beam import beam_search
+from seqloom.decode.chat import chat_ids, turn_ends
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
 from seqloom.decode.stream import stream
@@ -181,6 +182,7 @@ class Run:
         """The continuation of a prompt: a string, or a list of `count` strings.
 
         Options as in `stream`; or `beams` and `max_new`, to search for the most likely text instead of sampling.
+        `chat`: the prompt is what a user says, and the answer is returned; `system`: what the chat begins with.
         """
         self._check_verb("generate")
         stop = [s for s in stop if s]
@@ -197,8 +199,9 @@ class Run:
         self._check_verb("generate")
         decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
         held = max((len(s) for s in stop), default=1) - 1  # characters that may begin a stop string
+        ends = self._ends(bool(how.get("chat")))
         for (token,) in self.stream(prompt, **how):
-            if token == self.tokenizer.eos:
+            if token in ends:
                 break
             text += decoder.push(token)
             if (cut := cut_at(text, stop)) != text:
@@ -219,10 +222,12 @@ class Run:
         top_p: float = 1.0,
         seed: int | None = None,
         count: int = 1,
+        chat: bool = False,
+        system: str = "",
     ) -> Iterator[list[int]]:
         """The next token of each of `count` continuations, `max_new` times, even after an end-of-text token."""
         choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
-        prompts = [self._prompt(prompt)] * count
+        prompts = [self._prompt(prompt, chat, system)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
 
@@ -242,31 +247,49 @@ class Run:
 
     def _sample(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
         decoders = [self.tokenizer.decoder() for _ in range(count)]
-        texts = [""] * count
-        ended = [False] * count
+        texts, ended, ends = [""] * count, [False] * count, self._ends(bool(how.get("chat")))
         for tokens in self.stream(prompt, count=count, **how):
             for n, token in enumerate(tokens):
-                ended[n] = ended[n] or token == self.tokenizer.eos or any(s in texts[n] for s in stop)
+                ended[n] = ended[n] or token in ends or any(s in texts[n] for s in stop)
                 texts[n] += "" if ended[n] else decoders[n].push(token)
             if all(ended):
                 break
         return [text + decoder.flush() for text, decoder in zip(texts, decoders, strict=True)]
 
-    def _search(self, prompt: str, count: int, *, beams: int, max_new: int = 200, **sampling: Any) -> list[str]:
+    def _search(
+        self,
+        prompt: str,
+        count: int,
+        *,
+        beams: int,
+        max_new: int = 200,
+        chat: bool = False,
+        system: str = "",
+        **sampling: Any,
+    ) -> list[str]:
         if sampling:
             raise UserError(
                 f"beams={beams} searches for the most likely text; {', '.join(sampling)} only apply to sampling"
             )
-        end = self.tokenizer.eos
+        end = min(self._ends(chat) - {self.tokenizer.eos}, default=self.tokenizer.eos)  # of a turn, if that differs
         with torch.inference_mode():
-            state, last, refill = start(self.model, [self._prompt(prompt)])
+            state, last, refill = start(self.model, [self._prompt(prompt, chat, system)])
         (found,) = beam_search(
             self.model, state, last, beams=max(beams, count), max_new=max_new, end=end, early=False, refill=refill
         )
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
-    def _prompt(self, text: str) -> list[int]:
+    def _ends(self, chat: bool) -> set[int]:
+        """The tokens after which a text, or an answer in a chat, ends."""
+        return turn_ends(self.tokenizer) if chat else {self.tokenizer.eos}
+
+    def _prompt(self, text: str, chat: bool = False, system: str = "") -> list[int]:
         """A prompt as ids; an empty one becomes a line break, or an end-of-text token if line breaks have no id."""
+        if system and not chat:
+            raise UserError("system: only a chat has a system message; set chat=True (--chat), or leave it out")
+        if chat:
+            opening = [{"role": "system", "content": system}] if system else []
+            return chat_ids(self.tokenizer, [*opening, {"role": "user", "content": text}])
         ids = self.tokenizer.encode(text or "\n").tolist()
         return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
 

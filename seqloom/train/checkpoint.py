@@ -36,7 +36,8 @@ def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engin
     mine = weights(model)
     flexible = model.grows
     missing, extra = sorted(mine.keys() - tensors.keys()), sorted(tensors.keys() - mine.keys())
-    wrong = [] if flexible else [n for n in mine.keys() & tensors.keys() if mine[n].shape != tensors[n].shape]
+    sized = mine.keys() & tensors.keys() - _growing(model)
+    wrong = [] if flexible else [n for n in sized if mine[n].shape != tensors[n].shape]
     if missing or extra or wrong:
         faults = {"missing": missing, "unexpected": extra, "of a different shape": sorted(wrong)}
         problems = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in faults.items() if names)
@@ -46,8 +47,16 @@ def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engin
             model.load_state_dict(tensors)
             return
         for name, tensor in mine.items():
+            if tensor.shape != tensors[name].shape:
+                tensor.resize_(tensors[name].shape)
             tensor.copy_(engine.place(tensors[name], tensor) if engine else tensors[name])
     model.train(model.training)  # functions that hold products of the former weights are dropped
+
+
+def _growing(model: SequenceModel) -> set[str]:
+    """Buffers whose size depends on the training data, which modules name in `grows`."""
+    parts = [(path, getattr(part, "grows", ())) for path, part in model.named_modules() if part is not model]
+    return {f"{path}.{name}" for path, names in parts if isinstance(names, tuple) for name in names}
 
 
 def pack_process(states: list[State]) -> bytes:

@@ -26,7 +26,8 @@ class TrainConfig(Strict):
     method: Literal["descent", "probe", "setfit", "prompt"] = Field(
         "descent",
         description="descent: every weight by gradient descent; probe: the output layer alone, solved on the frozen "
-        "encoder; setfit: contrastive tuning of the encoder, then a probe",
+        "encoder; setfit: contrastive tuning of the encoder, then a probe; prompt: nothing is trained, a language "
+        "model reads an instruction and examples",
     )
     optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: matrices only, adamw for the rest")
     rate: float = Field(4e-3, gt=0, description="peak learning rate")

@@ -16,6 +16,7 @@ _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
 _TUNED_STEPS, _LEAST_TUNED, _MOST_TUNED = 400, 3, 15  # of pretrained weights: updates, and bounds in epochs
 _CONTRASTED = 2560  # rows that contrastive tuning encodes: 80 batches of 32, at least every row once
+_PROMPTED = 1000  # rows of each split that are scored by prompting
 _CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
 
@@ -34,6 +35,9 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
     found = [Choice("task.longest", longest, read)]
     if longest < lengths.nearly_all:
         found.append(Choice("task.keep", "both", f"{read}; of longer ones, the start and the end are read"))
+    if given.get("train.method") == "prompt":
+        template = Choice("task.prompt", "default", "a template of your own: the path of a TOML file")
+        return [*found, template, Choice("task.scored", _PROMPTED, "reading a row with a prompt takes long")]
     longest = given.get("task.longest", longest)
     mean = min(lengths.mean + 2, longest)
     batch = given.get("task.batch_tokens") or batch_tokens(mean)
@@ -58,6 +62,8 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
 
 def tune(start: Start, train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> list[Choice]:
     """Fewer epochs than from nothing, and nothing hidden from a model that knows its words."""
+    if given.get("train.method") == "prompt":
+        return []
     mean = min(lengths_of(train, given).mean + 2, given["task.longest"])
     steps = train.count * mean / given["task.batch_tokens"]  # per epoch
     epochs = min(_MOST_TUNED, max(_LEAST_TUNED, round(_TUNED_STEPS / steps)))

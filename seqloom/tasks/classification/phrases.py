@@ -12,4 +12,7 @@ PHRASES: tuple[Text, ...] = (
     ("{} longer than {} tokens: only the end is read", "{0} 条长于 {1} 个词元，只读结尾"),
     ("{} longer than {} tokens: only the start and the end are read", "{0} 条长于 {1} 个词元，只读开头和结尾"),
     ("{} with a label unknown to training, counted as wrong", "{} 条样本的类别在训练集中没有，计为错误"),
+    ("prompted with {} examples per label", "提示中每个类别有 {} 个示例"),
+    ("prompted with 1 example per label", "提示中每个类别有 1 个示例"),
+    ("calibrated with an input without content", "用无内容的输入校准"),
 )

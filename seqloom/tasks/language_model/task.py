@@ -81,6 +81,10 @@ class Config(TaskConfig):
         return self
 
     @property
+    def next_token(self) -> bool:
+        return True
+
+    @property
     def tokens_per_row(self) -> int:
         return (self.stretch or _STRETCH) if self.truncation == "full" else self.length
 

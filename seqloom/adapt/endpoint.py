@@ -1,0 +1,127 @@
+"""A chat endpoint that speaks OpenAI's protocol: openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#llama.
+
+Nothing is sent anywhere unless such a source is given. The key comes from the environment variable OPENAI_API_KEY and
+is sent to that host only; it is never stored or shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from seqloom.core.errors import RunError, UserError
+
+SCHEME = "openai:"
+KEY = "OPENAI_API_KEY"
+_TIMEOUT, _TRIES, _PAUSE, _LONGEST_PAUSE = 60.0, 5, 1.0, 30.0  # seconds, requests, seconds
+_MOST_BYTES = 1_000_000  # of an answer
+_MOST_TOKENS = 16  # that an answer may have
+
+Chat = Sequence[Mapping[str, str]]  # messages: role and content
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    url: str
+    model: str
+
+    @classmethod
+    def parse(cls, source: str) -> Endpoint:
+        url, _, model = source.removeprefix(SCHEME).partition("#")
+        try:
+            parts = urlsplit(url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+            valid = valid and not parts.query and (parts.port or 1) > 0
+        except ValueError:
+            valid = False
+        if not valid or not model or any(c.isspace() or not c.isprintable() for c in url):
+            raise UserError(
+                f"{SCHEME}URL#MODEL: give an http or https address and the name of a model, without a key or a query, "
+                "for example openai:http://127.0.0.1:8000/v1#llama"
+            )
+        return cls(url.rstrip("/"), model)
+
+    @property
+    def shown(self) -> str:
+        return f"{SCHEME}{self.url}#{self.model}"
+
+    def ask(self, messages: Chat, stop: Sequence[str] = ("\n",)) -> str:
+        """The answer to a chat: greedy, short, and up to a stop string."""
+        body = {"model": self.model, "messages": list(messages), "temperature": 0, "max_tokens": _MOST_TOKENS}
+        data = json.dumps(body | {"stop": list(stop)}).encode()
+        for attempt in range(_TRIES):
+            pause = min(_LONGEST_PAUSE, _PAUSE * 2**attempt)
+            try:
+                return self._content(self._send(data))
+            except urllib.error.HTTPError as error:
+                reason, again = f"{error.code} {error.reason}", error.code == 429 or error.code >= 500
+                pause = min(_LONGEST_PAUSE, _seconds(error.headers.get("Retry-After"), pause))
+                error.close()
+                if not again:
+                    hint = f"; is {KEY} set and right?" if error.code in (401, 403) else ""
+                    raise UserError(f"{self.shown}: refused the request ({reason}){hint}") from None
+            except (OSError, HTTPException) as error:
+                cause = getattr(error, "reason", error)
+                reason = " ".join(str(getattr(cause, "strerror", None) or cause).split())[:120] or "no answer"
+            if attempt + 1 < _TRIES:
+                time.sleep(pause)
+        raise RunError(f"{self.shown}: no answer after {_TRIES} requests ({reason}); run the same command again later")
+
+    def _send(self, data: bytes) -> bytes:
+        headers = {"Content-Type": "application/json", "User-Agent": "seqloom"}
+        if key := os.environ.get(KEY, "").strip():
+            headers["Authorization"] = f"Bearer {key}"
+        request = urllib.request.Request(f"{self.url}/chat/completions", data, headers, method="POST")
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT) as response:
+            found: bytes = response.read(_MOST_BYTES + 1)
+        return found
+
+    def _content(self, data: bytes) -> str:
+        try:
+            content = json.loads(data)["choices"][0]["message"]["content"] if len(data) <= _MOST_BYTES else None
+            if isinstance(content, str):
+                return content
+        except (ValueError, LookupError, TypeError, RecursionError):
+            pass
+        raise UserError(f"{self.shown}: its answer is not that of an OpenAI-compatible chat endpoint")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The key and the texts go to the host that was named, and nowhere else."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        raise UserError(f"{SCHEME}{req.full_url}: it redirects to another address ({code}); give that one")
+
+
+def answers(
+    endpoint: Endpoint, chats: Iterable[Sequence[Mapping[str, str]]], words: Sequence[str]
+) -> Iterator[int | None]:
+    """For each chat the number of the label in the answer; None: the answer is no label."""
+    return (match_label(endpoint.ask(messages), words) for messages in chats)
+
+
+def match_label(answer: str, words: Sequence[str]) -> int | None:
+    """The label that the answer is or begins with, whatever its case; of several, the longest."""
+    said = answer.strip().strip("\"'`*").casefold()
+    same = [n for n, word in enumerate(words) if _begins(said, word.strip().casefold())]
+    return max(same, key=lambda n: len(words[n]), default=None)
+
+
+def _begins(said: str, word: str) -> bool:
+    """Whether a text begins with a word, not just with its letters."""
+    return said.startswith(word) and not said[len(word) : len(word) + 1].isalnum()
+
+
+def _seconds(said: str | None, otherwise: float) -> float:
+    try:
+        return max(0.0, float(said)) if said else otherwise
+    except ValueError:
+        return otherwise
