@@ -21,6 +21,8 @@ from seqloom.tasks.language_model.perplexity import perplexity
 from seqloom.tokenizers import train_tokenizer
 
 TEXT = "the cat sat on the mat; the dog ate the bone. a bird sang in the tree, and the fish swam home.\n" * 40
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("jobs_here", "short_probes")]
+
 SMALL: dict[str, Any] = {"trials": 0, "seeds": 2, "budget": "bytes=20k", "quiet": True}
 
 

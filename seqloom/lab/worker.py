@@ -123,8 +123,9 @@ def _delete_outdated(job: Job) -> None:
 
 
 def _curve(job: Job) -> list[dict[str, float]]:
-    """Validation scores during training."""
-    entries = [entry for entry in RunFolder(Path(job["folder"])).metrics() if "valid" in entry]
+    """Validation scores during training; none if it minimises something else, such as a contrastive loss."""
+    recorded = RunFolder(Path(job["folder"])).metrics()
+    entries = [entry for entry in recorded if job["metric"] in entry.get("valid", ())]
     budgets = {k: v for k in ("tokens", "seconds") if (v := job["config"]["train"][k])}
     return [
         {"tokens": e["tokens"], "seconds": e["seconds"], "valid": e["valid"][job["metric"]]}
