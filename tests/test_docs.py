@@ -80,7 +80,7 @@ def shortened(command: str) -> list[str]:
         words += ["--trials", "1", "--seeds", "1", "--budget"]
         words += ["bytes=9k" if "weights:" in command else "tokens=6k" if "--ladder" in words else "tokens=1500"]
         small = "40k" if {"data", "size"} & set(words) else "9k"  # an eighth of it must be possible
-        sized = "--models" in words and not any("train.start" in word for word in words)
+        sized = "--models" in words and not any(":run:" in word or "=run:" in word for word in words)
         words += ["--params", small] if sized else []  # a table of n-grams is not that small
         words += settings(BRIEF)
         words += ["--pretrain-budget", "tokens=5k", "--examples", "20"] if "--pretrain" in words else []
