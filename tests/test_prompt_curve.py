@@ -96,7 +96,7 @@ def test_a_chat_is_prompted_by_its_template(source: str, data: Path, tmp_path: P
     run = fit(data=data, task="classification", start=source, out=tmp_path / "run", options=options, quiet=True)
     shown = run.task.prompt(run.model, "the row </s>")
     assert shown.startswith("<s>system\nOne of bad, good</s><s>user\nText: ")
-    assert shown.endswith("<s>user\nText: the row </s>\nLabel:</s><s>assistant")
+    assert shown.endswith("<s>user\nText: the row </s>\nCategory:</s><s>assistant")
     head = run.model.head
     assert (head.prefix == run.tokenizer.eos).sum() == 5 and head.suffix[0] == run.tokenizer.eos
 

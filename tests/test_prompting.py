@@ -118,9 +118,9 @@ def test_the_prompt_shows_instruction_examples_and_the_row(data: Path) -> None:
     task.draw_prompt(network, rows, seed=0)
     texts = list(rows.texts())
     drawn = network.part(PromptHead).drawn.tolist()
-    shown = [f"Text: {texts[n][0]}\nLabel: {task.labels[rows.labels[n][0]]}\n\n" for n in drawn]
+    shown = [f"Text: {texts[n][0]}\nCategory: {task.labels[rows.labels[n][0]]}\n\n" for n in drawn]
     opening = "Classify each text as one of: good, bad.\n\n"
-    assert task.prompt(network, "a {label}") == opening + "".join(shown) + "Text: a {label}\nLabel:"
+    assert task.prompt(network, "a {label}") == opening + "".join(shown) + "Text: a {label}\nCategory:"
 
 
 def test_rows_of_two_texts_show_both_and_the_longer_is_cut(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_rows_of_two_texts_show_both_and_the_longer_is_cut(tmp_path: Path) -> No
     task.draw_prompt(network, rows, seed=0)
     shown = task.prompt(network, "a" * 40, "b" * 4)
     assert "Text: premise " in shown and "\nSecond text: hypothesis " in shown
-    assert shown.endswith(f"\n\nText: {'a' * 26}\nSecond text: bbbb\nLabel:")
+    assert shown.endswith(f"\n\nText: {'a' * 26}\nSecond text: bbbb\nCategory:")
     found = list(task.predict(network, [{"line": 1, "source": "a", "second": "b"}, {"line": 2, "source": ""}]))
     assert found[0]["label"] in task.labels and found[1]["reason"] == "an empty text"
 
@@ -142,7 +142,7 @@ def test_long_rows_are_cut_and_keep_the_cue(data: Path) -> None:
     head = network.part(PromptHead)
     for text in ("x" * 119, "x" * 500):
         ids = task._query([text], head)
-        assert task.known.tokenizer.decode(ids).endswith("x\nLabel:")
+        assert task.known.tokenizer.decode(ids).endswith("x\nCategory:")
         assert len(head.prefix) + len(ids) + max(map(len, task._label_ids(False))) <= 120
     task._predicted(network, [{"source": "x" * 1000}, {"source": "y"}])
 

@@ -58,7 +58,7 @@ def test_a_recorded_template_is_the_same_template() -> None:
 
 def test_what_is_filled_in_stays_as_it_is() -> None:
     wording = Wording(find_template("default"), LABELS)
-    assert wording.asked(["{label} {text} {0} %s"]) == "Text: {label} {text} {0} %s\nLabel:"
+    assert wording.asked(["{label} {text} {0} %s"]) == "Text: {label} {text} {0} %s\nCategory:"
     assert fill("{text}{text}", {"text": "{text}"}) == "{text}{text}"
 
 
@@ -84,8 +84,8 @@ def test_labels_need_words_that_differ() -> None:
 
 def test_a_second_text_has_a_line_of_its_own_or_none() -> None:
     one, two = Wording(DEFAULT, LABELS), Wording(DEFAULT, LABELS, pair=True)
-    assert one.asked(["a"]) == "Text: a\nLabel:"
-    assert two.asked(["a", "b"]) == "Text: a\nSecond text: b\nLabel:"
+    assert one.asked(["a"]) == "Text: a\nCategory:"
+    assert two.asked(["a", "b"]) == "Text: a\nSecond text: b\nCategory:"
     with pytest.raises(UserError, match="the rows have two texts"):
         Wording(Template(), LABELS, pair=True)
     with pytest.raises(UserError, match="the rows have one text"):
@@ -96,4 +96,4 @@ def test_a_chat_has_an_instruction_examples_and_the_row() -> None:
     wording = Wording(DEFAULT, LABELS)
     said = wording.messages([(["a"], 1)], ["b"])
     assert [m["role"] for m in said] == ["system", "user", "assistant", "user"]
-    assert [m["content"] for m in said[1:]] == ["Text: a\nLabel:", "1", "Text: b\nLabel:"]
+    assert [m["content"] for m in said[1:]] == ["Text: a\nCategory:", "1", "Text: b\nCategory:"]

@@ -35,7 +35,7 @@ _ROW = {"text", "second"}
 
 class Template(Strict):
     instruction: str = Field("", description="text before the examples; {labels}: the words of all labels")
-    example: str = Field("Text: {text}\nLabel: {label}", description="a labelled row")
+    example: str = Field("Text: {text}\nCategory: {label}", description="a labelled row")
     query: str = Field("", description="the row to classify; empty: the example up to {label}")
     separator: str = Field("\n\n", description="text after the instruction and after every example")
     neutral: str = Field("N/A", min_length=1, description="an input without content, for calibration")
@@ -67,7 +67,7 @@ class Template(Strict):
 DEFAULT = Template.model_validate(
     {
         "instruction": "Classify each text as one of: {labels}.",
-        "example": "Text: {text}\nSecond text: {second}\nLabel: {label}",
+        "example": "Text: {text}\nSecond text: {second}\nCategory: {label}",
     }
 )
 
