@@ -14,6 +14,7 @@ class Choice(NamedTuple):
 
 
 _RATE, _PARAMETERS, _FASTEST = 1e-4, 22.7e6, 3e-4  # of fine-tuning: this rate for a model of this size, and the most
+_ADAPTED = 10.0  # times that rate with adapters, which start from zero (Schulman et al. 2025, LoRA Without Regret)
 
 
 def batch_tokens(mean: float) -> int:
@@ -26,16 +27,19 @@ class Start(NamedTuple):
 
     parameters: int
     causal: bool  # it reads from left to right only
+    adapted: bool = False  # only adapters and the output layer are trained
 
     @property
     def rate(self) -> float:
         """Peak learning rate of AdamW: the larger the model, the smaller (docs/pretrained.md has the experiments)."""
-        return float(f"{min(_FASTEST, _RATE * math.sqrt(_PARAMETERS / self.parameters)):.1e}")
+        full = min(_FASTEST, _RATE * math.sqrt(_PARAMETERS / self.parameters))
+        return float(f"{full * (_ADAPTED if self.adapted else 1.0):.1e}")
 
     @property
     def reason(self) -> str:
         """For the log."""
-        return f"fine-tuning of {self.parameters:,} pretrained weights"
+        how = "adapters on" if self.adapted else "fine-tuning of"
+        return f"{how} {self.parameters:,} pretrained weights"
 
 
 def fine_tuning(start: Start, epochs: float) -> list[Choice]:

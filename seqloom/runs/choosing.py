@@ -62,7 +62,8 @@ def _start(request: Request) -> Start | None:
     folder = RunFolder(run_folder(name))
     with torch.device("meta"):
         kind = section("models", folder.config().model).build().kind
-    return Start(folder.record()["parameters"], kind == "causal")
+    adapted = bool(request.settings.get("lora.rank"))
+    return Start(folder.record()["parameters"], kind == "causal", adapted)
 
 
 @lru_cache(maxsize=2)
