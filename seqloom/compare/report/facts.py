@@ -105,6 +105,14 @@ def bounds(result: Result) -> tuple[float | None, float | None]:
     return (found[0], found[1]) if isinstance(found, list) and len(found) == 2 else (None, None)
 
 
+def possible(result: Result, value: float | None) -> float | None:
+    """The nearest possible value of the metric: with two seeds, the interval of a share may extend below zero."""
+    low, high = bounds(result)
+    if value is not None and low is not None:
+        value = max(low, value)
+    return min(high, value) if value is not None and high is not None else value
+
+
 def latencies(entry: Entry) -> dict[int, float]:
     """Seconds per token, source or row, by context."""
     points = listed(entry, "cost", "latency")
@@ -178,7 +186,8 @@ def how_scored(result: Result) -> Pair:
             pattern = r"(?<![\w,.])" + re.escape(phrase).replace(r"\{\}", _BLANK) + r"(?!\w)"
             chinese = re.sub(pattern, partial(_filled, other), chinese)
     if chinese != english:
-        chinese = re.sub(r" ?([；，：（）]) ?", r"\1", chinese.replace("; ", "；").replace(", ", "，"))
+        chinese = chinese.replace("; ", "；").replace(", ", "，").replace(": ", "：")
+        chinese = re.sub(r" ?([；，：（）]) ?", r"\1", chinese)
     return english, chinese
 
 
@@ -205,7 +214,9 @@ def shown_places(result: Result) -> dict[str, int]:
     """Decimals of each additional score."""
     means = [[dig(entry, "scores", name, "mean") for _, entry in scored(result)] for name in shown(result)]
     others = [[dig(row, "scores", name) for row in listed(result, "baselines")] for name in shown(result)]
-    return {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
+    found = {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
+    scores = dig(result, "protocol", "titles", "scores")
+    return {name: min(n, 4) if dig(scores, name, "bounds") == [0.0, 1.0] else n for name, n in found.items()}
 
 
 def beside(result: Result) -> dict[str, int]:
