@@ -124,7 +124,8 @@ def legend(result: Result, panels: list[Panel]) -> list[tuple[int, str]]:
 
 
 def _with_unit(result: Result, say: Speaker, key: str) -> str:
-    title, unit = say(key, metric=say.pick(facts.score_words(result))), say.pick(facts.unit(result))
+    metric, unit = say.pick(facts.score_words(result)), say.pick(facts.unit(result))
+    title = say(key, metric=f" {metric}" if say.language == "zh" and metric[:1].isascii() else metric)
     return f"{title}{say('comma')}{unit}" if unit else title
 
 

@@ -70,7 +70,7 @@ def decimals(result: Result) -> int:
     """Decimals of the main score throughout the report, so that columns align and intervals are visible."""
     found = [entry["score"] for _, entry in scored(result)]
     spans = [(s["high"] - s["low"]) / 2 for s in found if s.get("low") is not None and s.get("high") is not None]
-    return places([score["mean"] for score in found], spans)
+    return _resolved(places([score["mean"] for score in found], spans), list(bounds(result)))
 
 
 def runs(entry: Entry) -> list[Json]:
@@ -216,7 +216,12 @@ def shown_places(result: Result) -> dict[str, int]:
     others = [[dig(row, "scores", name) for row in listed(result, "baselines")] for name in shown(result)]
     found = {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
     scores = dig(result, "protocol", "titles", "scores")
-    return {name: min(n, 4) if dig(scores, name, "bounds") == [0.0, 1.0] else n for name, n in found.items()}
+    return {name: _resolved(n, dig(scores, name, "bounds")) for name, n in found.items()}
+
+
+def _resolved(decimals: int, bounds: Any) -> int:
+    """Shares are of some hundred or thousand rows: more than four decimals mean nothing."""
+    return min(decimals, 4) if bounds == [0, 1] else decimals
 
 
 def beside(result: Result) -> dict[str, int]:
