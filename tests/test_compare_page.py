@@ -35,9 +35,12 @@ def test_every_colour_of_the_style_sheets_exists() -> None:
 
 def test_no_option_of_a_command_or_a_sentence_is_broken_at_its_hyphens() -> None:
     result = example()
-    result["protocol"]["use"] = "seqloom generate runs/my--run --max-new 50"
+    result["protocol"]["use"] = "seqloom generate runs/my--run --max-new 50 -o a=b"
     page = html(result)
-    assert '<code>seqloom generate runs/my--run <span class="option">--max-new</span> 50</code>' in page
+    assert (
+        '<code>seqloom generate runs/my--run <span class="option">--max-new</span> 50 <span class="option">-o</span> a=b</code>'
+        in page
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

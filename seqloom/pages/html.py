@@ -214,8 +214,8 @@ def _nonbreaking(text: str) -> str:
 
 
 def _options(text: str) -> str:
-    """Escaped; an option such as `--max-new` is not broken at its hyphens."""
-    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', escape(text))
+    """Escaped; an option such as `--max-new` or `-o` is not broken at its hyphens."""
+    return re.sub(r"(?<![\w-])--?[a-z][a-z-]*", r'<span class="option">\g<0></span>', escape(text))
 
 
 def _breakable(text: str) -> str:
