@@ -37,10 +37,8 @@ def test_no_option_of_a_command_or_a_sentence_is_broken_at_its_hyphens() -> None
     result = example()
     result["protocol"]["use"] = "seqloom generate runs/my--run --max-new 50 -o a=b"
     page = html(result)
-    assert (
-        '<code>seqloom generate runs/my--run <span class="option">--max-new</span> 50 <span class="option">-o</span> a=b</code>'
-        in page
-    )
+    option = '<span class="option">{}</span>'.format
+    assert f"<code>seqloom generate runs/my--run {option('--max-new')} 50 {option('-o')} a=b</code>" in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
