@@ -107,7 +107,7 @@ def test_the_best_that_is_separated_from_all_is_chosen_with_its_numbers() -> Non
     assert (found["choice"], found["certain"], found["among"], found["use"]) == ("gpt", True, [], "gpt")
     (headline,) = found["headline"]["en"]
     assert headline.startswith("gpt has the best score, 1.50") and headline.endswith(
-        "5 seeds), and every other one is significantly worse."
+        "5 seeds), and every other model is significantly worse."
     )
     text = said(found)
     assert re.search(r"gpt has the best score: 1\.500\d* nats per token \(95 % CI 1\.4\d+ to 1\.5\d+, 5 seeds\)", text)

@@ -329,6 +329,8 @@ CLAIMS: dict[str, Claim] = {
     "excluded": lambda k, v: v["name"] not in k.models
     and all(k.sign * k.mean(n) >= k.sign * k.mean(v["name"]) for n in k.finished) and k.score_is(v["name"], v["score"]),
     "crossing": _crossing,
+    "crossing.row": _crossing,
+    "crossing.source": _crossing,
     "grows": _grows,
     "more budget": lambda k, v: k.unbeaten(),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from compare_example import example
 from test_compare_report import ATTACK, Page, hostile
 
 from seqloom.compare.report import html, markdown
-from seqloom.compare.report.charts import ticks
+from seqloom.compare.report.axes import ticks
 from seqloom.compare.report.content import document
 from seqloom.compare.report.fading import horizon
 from seqloom.compare.report.showing import showing

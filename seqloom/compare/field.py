@@ -29,6 +29,7 @@ from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
+from seqloom.tokenizers.options import NoTokenizer
 from seqloom.train.engine import choose_device
 from seqloom.train.memory import check_memory
 from seqloom.train.pace import told_time
@@ -105,6 +106,7 @@ class Field:
     def protocol(self) -> Json:
         plan, train = self.plan, self.entries[0].config.train
         shared = {option: self._value(option) for option in find_config("tasks", plan.task).shared}
+        texts = self.readings.shape.tokenizer is not NoTokenizer
         return {
             "task": plan.task,
             "metric": self.score.name,
@@ -118,6 +120,8 @@ class Field:
                 "protocol": [list(phrase) for phrase in self.task.protocol_phrases],
             },
             "latency_unit": latency_unit(self.task),
+            "tokens": "tokens" if texts else "time steps",
+            "pretrains": texts and self.task.encodes,
             "data": self.data,
             "size": {"target": self.target, "count": plan.count},
             "budget": plan.budget.model_dump(),

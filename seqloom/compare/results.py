@@ -104,7 +104,10 @@ def _ways(found: Found) -> str:
     for name, runs in (found.runs | {name: [result] for name, (_, result) in found.fitted.items()}).items():
         for score in filter(None, map(_test, runs[:1])):
             ways.setdefault(score["protocol"], []).append(name)
-    return "; ".join(f"{', '.join(names)}: {way}" if len(ways) > 1 else way for way, names in ways.items())
+    parts = {way: way.split("; ") for way in ways}
+    common = [part for part in next(iter(parts.values()), []) if all(part in other for other in parts.values())]
+    own = [(", ".join(names), [part for part in parts[way] if part not in common]) for way, names in ways.items()]
+    return "; ".join([*common, *(f"{names}: {'; '.join(rest)}" for names, rest in own if rest)])
 
 
 def _has_metric(found: Found, sized: Sized) -> bool:

@@ -110,7 +110,7 @@ def plain(value: Any) -> str:
     if isinstance(value, int):
         return count(value)
     if isinstance(value, dict):
-        return ", ".join(f"{key}={plain(item)}" for key, item in value.items())
+        return ", ".join(f"{key}={'none' if item is None else plain(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(plain, value))
     return str(value)

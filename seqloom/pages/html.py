@@ -123,7 +123,7 @@ class _Article:
             case Samples():
                 return f'<div class="samples">{"".join(_sample(*item) for item in block.items)}</div>'
             case Code():
-                shown = [f"<p>{escape(title)}</p><pre><code>{escape(c)}</code></pre>" for title, c in block.items]
+                shown = [f"<p>{escape(title)}</p><pre><code>{_options(c)}</code></pre>" for title, c in block.items]
                 return f'<div class="commands">{"".join(shown)}</div>'
 
     def answer(self, block: Answer) -> str:
@@ -168,7 +168,7 @@ class _Article:
     def cell(self, cell: Cell) -> str:
         swatch = _swatch(cell.entry) if cell.entry is not None else ""
         name = "top" if cell.mark == "top" else "reason" if cell.span > 1 else ""
-        text = f'<a href="{escape(cell.link)}">{escape(cell.text)}</a>' if cell.link else escape(cell.text)
+        text = f'<a href="{escape(cell.link)}">{escape(cell.text)}</a>' if cell.link else _options(cell.text)
         text = f'<span class="{name}">{text}</span>' if name else text
         small = f'<span class="small">{_breakable(cell.small)}</span>' if cell.small else ""
         mark = ""
@@ -207,10 +207,15 @@ class _Article:
 
 
 def _nonbreaking(text: str) -> str:
-    """Escaped, with non-breaking spaces between numbers and units."""
+    """Escaped, with non-breaking spaces between numbers and units, and no line break inside an option."""
     return re.sub(
-        r"(?<=\d) (?=(?:[kMGT]?B|[mµ]?s|[kMGT]|nats)\b|%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)", "\u00a0", escape(text)
+        r"(?<=\d) (?=(?:[kMGT]?B|[mµ]?s|[kMGT]|nats)\b|%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)", "\u00a0", _options(text)
     )
+
+
+def _options(text: str) -> str:
+    """Escaped; an option such as `--max-new` or `-o` is not broken at its hyphens."""
+    return re.sub(r"(?<![\w-])--?[a-z][a-z-]*", r'<span class="option">\g<0></span>', escape(text))
 
 
 def _breakable(text: str) -> str:

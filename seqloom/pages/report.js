@@ -93,7 +93,7 @@
     }));
     return {
       xaxis: x, yaxis: y, shapes, annotations, autosize: true, dragmode: false, hovermode: "closest",
-      margin: { l: 46, r: 14, t: panel.rules.some((rule) => rule.x !== null) ? 24 : 10, b: 40 },
+      margin: { l: 46, r: 20, t: panel.rules.some((rule) => rule.x !== null) ? 24 : 10, b: 40 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(element).fontFamily, size: 12, color: colour.ink },
       hoverlabel: { bgcolor: colour.card, bordercolor: colour.strong, font: { color: colour.ink } },

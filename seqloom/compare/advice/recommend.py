@@ -101,7 +101,7 @@ def _to_use(race: Race, decision: Decision) -> str:
 def _failed(entry: Json) -> Pair:
     if entry["state"] == "done":
         return say("no score", name=entry["name"])
-    return say("failed", name=entry["name"], error=entry.get("error") or "-")
+    return say("failed", name=entry["name"], error=str(entry.get("error") or "-").partition(";")[0])
 
 
 def _unbeaten(race: Race, name: str, baseline: Json, best: float) -> Pair:
@@ -328,9 +328,8 @@ def _longer_context(race: Race, decision: Decision) -> list[Pair]:
             "later": race.cost(kind, first, brief=True),
         }
         contexts = {"short": count(race.context(kind, min)), "long": count(race.context(kind))}
-        found.append(
-            say("crossing", first=first.name, second=second.name, lead=term("lead", kind), **contexts, **values)
-        )
+        names = {"first": first.name, "second": second.name, "lead": term("lead", kind)}
+        found.append(say_by(race.latency_unit, "crossing", **names, **contexts, **values))
     chosen = race.find(decision.choice)
     steady = next((model for model in race.models if model.state and not model.grows), None)
     if chosen and chosen.grows and steady:

@@ -10,7 +10,7 @@ Pair = tuple[str, str]  # English, Chinese
 SENTENCES: dict[str, Pair] = {
     # the answer in one sentence
     "headline.worse": (
-        "{lead}, and every other one is significantly worse.",
+        "{lead}, and every other model is significantly worse.",
         "{lead}；其他模型都显著较差。",
     ),
     "headline.worse one": (
@@ -253,6 +253,18 @@ SENTENCES: dict[str, Pair] = {
         "The context length matters: at {short} tokens, {first} has {lead} ({value}, compared with {same} for "
         "{second}); at {long}, {second} does ({other}, compared with {later} for {first}).",
         "结论取决于上下文长度：{short} 词元时 {first} {lead}（{value}，{second} 为 {same}），"
+        "{long} 词元时则是 {second}（{other}，{first} 为 {later}）。",
+    ),
+    "crossing.row": (
+        "The row length matters: with {short} tokens, {first} has {lead} ({value}, compared with {same} for "
+        "{second}); with {long}, {second} does ({other}, compared with {later} for {first}).",
+        "结论取决于样本长度：{short} 词元时 {first} {lead}（{value}，{second} 为 {same}），"
+        "{long} 词元时则是 {second}（{other}，{first} 为 {later}）。",
+    ),
+    "crossing.source": (
+        "The source length matters: with {short} tokens, {first} has {lead} ({value}, compared with {same} for "
+        "{second}); with {long}, {second} does ({other}, compared with {later} for {first}).",
+        "结论取决于源文本长度：{short} 词元时 {first} {lead}（{value}，{second} 为 {same}），"
         "{long} 词元时则是 {second}（{other}，{first} 为 {later}）。",
     ),
     "grows": (

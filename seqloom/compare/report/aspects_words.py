@@ -39,8 +39,8 @@ ASPECTS: dict[str, tuple[str, str]] = {
     "speed at": ("{speed} tokens/s at {length}", "长度 {length}：{speed} 词元/秒"),
     "taps": ("named tensors: {count}", "具名张量：{count} 个"),
     "transfer": (
-        "not measured; for understanding tasks, --pretrain TEXT measures it",
-        "未测量；理解类任务可用 --pretrain 指定预训练文本来测量",
+        "not measured; --pretrain FILE measures it, with raw text to pre-train on",
+        "未测量；可用 --pretrain 指定预训练文本来测量",
     ),
     "transfer gain": ("{before} → {after} with {examples} examples", "{examples} 条标注样本：{before} → {after}"),
     "few chart": ("Score by number of labelled rows", "分数与标注样本数"),

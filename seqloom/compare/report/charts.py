@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqloom.compare.report import facts
+from seqloom.compare.report.axes import score_axis, ticks, width_of
 from seqloom.compare.report.facts import Result
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -16,7 +17,7 @@ from seqloom.pages.words import Speaker
 
 POINTS = 200  # maximum per curve in a chart
 ROWS = 10  # maximum per curve in a table
-APART = 0.2  # share of the axis below which two labels would overlap
+NARROW = 230  # pixels of an axis on a telephone
 
 Points = Callable[[facts.Entry], list[tuple[float, float]]]
 
@@ -35,7 +36,10 @@ def forest(result: Result, say: Speaker) -> Chart | None:
         means.append(Series(name, [score["mean"]], [-row], number, [score.get("low")], [score.get("high")], "points"))
     names = Axis("", ticks=[(-row, _shorten(entry["name"])) for row, (_, entry) in enumerate(order)], named=True)
     panel = Panel("", Axis(score_title(result, say)), names, [*seeds, *means], _near_baselines(result, order, say))
-    return Chart("forest", say("forest"), [panel], [], remark=say("forest remark"))
+    better = say("forest higher" if facts.higher_is_better(result) else "forest lower")
+    bars = any(score is not None for line in means for score in line.low)
+    remarks = [better, say("forest seeds") if seeds else "", say("forest bars") if bars else ""]
+    return Chart("forest", say("forest"), [panel], [], remark=say.sentences(*filter(None, remarks)))
 
 
 def learning(result: Result, say: Speaker) -> Chart | None:
@@ -67,7 +71,7 @@ def quality_and_cost(result: Result, say: Speaker) -> Chart | None:
             for number, entry in facts.scored(result)
             if (value := cost(entry))
         }
-        if points:
+        if len(points) > 1:  # one alone is compared with nothing
             panels.append(_front_panel(result, say, title, form, points))
         fronts.append((points, facts.front(points, facts.higher_is_better(result))))
     if not panels:
@@ -119,50 +123,17 @@ def legend(result: Result, panels: list[Panel]) -> list[tuple[int, str]]:
     return [(number, str(entry["name"])) for number, entry in facts.ranked(result) if number in drawn]
 
 
-def ticks(values: list[float], unit: str = "") -> list[tuple[float, str]]:
-    """Round tick values for a logarithmic axis: powers of ten, with others in between if there is room."""
-    low, high = min(values, default=0), max(values, default=0)
-    if low <= 0:
-        return []
-    if high / low < 1.001:
-        return [(low, formats.scaled(low, unit))]
-    if high / low < 4:
-        return _labelled(_even_steps(low, high), unit)
-    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
-    steps = (1,) if high / low > 2000 else (1, 3) if high / low > 100 else (1, 2, 5)
-    found = [step * 10.0**power for power in powers for step in steps]
-    found = [value for value in found if low / 1.6 <= value <= high * 1.6]
-    return _labelled(found, unit)
-
-
-def _labelled(values: list[float], unit: str = "") -> list[tuple[float, str]]:
-    """With as many digits as it takes for all labels to differ, and at least three."""
-    labels: list[str] = []
-    for digits in range(3, 8):
-        labels = [formats.scaled(value, unit, digits) for value in values]
-        if len(set(labels)) == len(labels):
-            break
-    return list(dict(zip(labels, zip(values, labels, strict=True), strict=True)).values())
-
-
-def _even_steps(low: float, high: float) -> list[float]:
-    """Two to five round tick values, for a range too narrow for powers of ten."""
-    low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)
-    power = 10.0 ** math.floor(math.log10(high - low))
-    step = next(s * power for s in (0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) <= 5)
-    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
 def _with_unit(result: Result, say: Speaker, key: str) -> str:
-    title, unit = say(key, metric=say.pick(facts.score_words(result))), say.pick(facts.unit(result))
+    metric, unit = say.pick(facts.score_words(result)), say.pick(facts.unit(result))
+    title = say(key, metric=f" {metric}" if say.language == "zh" and metric[:1].isascii() else metric)
     return f"{title}{say('comma')}{unit}" if unit else title
 
 
 def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: Speaker) -> list[Rule]:
     """Baselines close to the models' scores (a distant one, such as uniform prediction, would squeeze them together).
-    Of several with nearly the same score, only the best is drawn."""
+    Of several whose labels would overlap on a telephone, only the best is drawn."""
     means = [entry["score"]["mean"] for _, entry in order]
-    room = max(max(means) - min(means), 0.05 * abs(max(means)))
+    room = max((max(means) - min(means)) / 2, 0.05 * abs(max(means)))
     near = [
         row
         for row in facts.baselines(result)
@@ -170,13 +141,13 @@ def _near_baselines(result: Result, order: list[tuple[int, facts.Entry]], say: S
         and (row["score"] > min(means) - room if facts.higher_is_better(result) else row["score"] < max(means) + room)
     ]
     ends = [row["score"] for row in near] + [end for _, entry in order for end in _ends(entry["score"])]
-    named: list[float] = []
-    rules = []
+    pixels = NARROW / ((max(ends) - min(ends)) or 1.0)
+    rules: list[tuple[float, str]] = []
     for row in near:
-        if all(abs(place - row["score"]) > APART * (max(ends) - min(ends)) for place in named):
-            named.append(row["score"])
-            rules.append(Rule(say.pick(facts.baseline_title(result, row["name"])), x=row["score"]))
-    return rules
+        label = say.pick(facts.baseline_title(result, row["name"]))
+        if all(abs(x - row["score"]) * pixels > (width_of(label) + width_of(other)) / 2 for x, other in rules):
+            rules.append((row["score"], label))
+    return [Rule(label, x=x) for x, label in rules]
 
 
 def _ends(score: dict[str, float]) -> list[float]:
@@ -196,7 +167,7 @@ def _learning_panel(result: Result, say: Speaker, key: str, title: str, axis: st
     series = single + means
     unit = "" if key == "tokens" else "s"
     x = Axis(axis, True, ticks([x for line in series for x in line.x], unit), ".3~s", unit)
-    return Panel(title, x, Axis(validation_title(result, say)), series)
+    return Panel(title, x, score_axis(result, validation_title(result, say), series), series)
 
 
 def _positions(result: Result, say: Speaker) -> Panel:
@@ -243,7 +214,7 @@ def _front_panel(result: Result, say: Speaker, title: str, form: str, points: di
     line = Series(say("front"), [points[n][0] for n in kept], [points[n][1] for n in kept], draw="front")
     marks = [Series(names[n], [x], [y], n, draw="points") for n, (x, y) in points.items()]
     axis = Axis(title, True, ticks([x for x, _ in points.values()]), form)
-    return Panel("", axis, Axis(score_title(result, say)), [line, *marks])
+    return Panel("", axis, score_axis(result, score_title(result, say), marks), [line, *marks])
 
 
 def _front_table(

@@ -105,6 +105,8 @@ def results(result: Result, say: Speaker) -> list[Block | None]:
     blocks.append(main_table(result, say))
     if any(facts.size(entry)[1] for _, entry in facts.scored(result)):
         blocks.append(Text(say("stored remark"), "muted"))
+    if protocol.get("tokens") == "time steps":
+        blocks.append(Text(say("time steps"), "muted"))
     if busy := details.busy(result, say):
         blocks.append(Text(busy))
     if protocol.get("scored"):

@@ -26,7 +26,7 @@ def aspects(result: Result, say: Speaker) -> list[Block | None]:
     columns = [Column(say("aspect"), number=False), *(Column(str(entry["name"]), number=False) for _, entry in shown)]
     reaches = any(facts.reach(entry) for _, entry in shown)
     return [
-        Table(say("aspects caption"), columns, [*cells, _transfer(result, say, shown)], even=True),
+        Table(say("aspects caption"), columns, [*cells, *_transfer(result, say, shown)], even=True),
         Text(say("reach remark"), "muted") if reaches else None,
         charts.aspects(result, say),
         fading.forgetting(result, say),
@@ -108,11 +108,13 @@ def _aspect(
     return Row([name, *(cell(entry, say) for _, entry in shown)])
 
 
-def _transfer(result: Result, say: Speaker, shown: list[tuple[int, Entry]]) -> Row:
+def _transfer(result: Result, say: Speaker, shown: list[tuple[int, Entry]]) -> list[Row]:
+    """A row, where it was measured or could have been."""
     name = Cell(say("aspect transfer"), say("aspect transfer small"))
-    if not transfer.measured(result):
-        return Row([name, Cell(say("transfer"), span=len(shown))], "muted")
-    return Row([name, *(transfer.cell(entry, say) for _, entry in shown)])
+    if transfer.measured(result):
+        return [Row([name, *(transfer.cell(entry, say) for _, entry in shown)])]
+    could = facts.dig(result, "protocol", "pretrains")
+    return [Row([name, Cell(say("transfer"), span=len(shown))], "muted")] if could else []
 
 
 def _structure(entry: Entry, say: Speaker) -> Cell:

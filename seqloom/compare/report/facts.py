@@ -70,7 +70,7 @@ def decimals(result: Result) -> int:
     """Decimals of the main score throughout the report, so that columns align and intervals are visible."""
     found = [entry["score"] for _, entry in scored(result)]
     spans = [(s["high"] - s["low"]) / 2 for s in found if s.get("low") is not None and s.get("high") is not None]
-    return places([score["mean"] for score in found], spans)
+    return _resolved(places([score["mean"] for score in found], spans), list(bounds(result)))
 
 
 def runs(entry: Entry) -> list[Json]:
@@ -108,6 +108,14 @@ def bounds(result: Result) -> tuple[float | None, float | None]:
     """The lowest and the highest possible value of the metric."""
     found = dig(result, "protocol", "titles", "scores", str(dig(result, "protocol", "metric")), "bounds")
     return (found[0], found[1]) if isinstance(found, list) and len(found) == 2 else (None, None)
+
+
+def possible(result: Result, value: float | None) -> float | None:
+    """The nearest possible value of the metric: with two seeds, the interval of a share may extend below zero."""
+    low, high = bounds(result)
+    if value is not None and low is not None:
+        value = max(low, value)
+    return min(high, value) if value is not None and high is not None else value
 
 
 def latencies(entry: Entry) -> dict[int, float]:
@@ -183,7 +191,8 @@ def how_scored(result: Result) -> Pair:
             pattern = r"(?<![\w,.])" + re.escape(phrase).replace(r"\{\}", _BLANK) + r"(?!\w)"
             chinese = re.sub(pattern, partial(_filled, other), chinese)
     if chinese != english:
-        chinese = re.sub(r" ?([；，：（）]) ?", r"\1", chinese.replace("; ", "；").replace(", ", "，"))
+        chinese = chinese.replace("; ", "；").replace(", ", "，").replace(": ", "：")
+        chinese = re.sub(r" ?([；，：（）]) ?", r"\1", chinese)
     return english, chinese
 
 
@@ -210,7 +219,14 @@ def shown_places(result: Result) -> dict[str, int]:
     """Decimals of each additional score."""
     means = [[dig(entry, "scores", name, "mean") for _, entry in scored(result)] for name in shown(result)]
     others = [[dig(row, "scores", name) for row in listed(result, "baselines")] for name in shown(result)]
-    return {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
+    found = {name: places([*a, *b]) for name, a, b in zip(shown(result), means, others, strict=True)}
+    scores = dig(result, "protocol", "titles", "scores")
+    return {name: _resolved(n, dig(scores, name, "bounds")) for name, n in found.items()}
+
+
+def _resolved(decimals: int, bounds: Any) -> int:
+    """Shares are of some hundred or thousand rows: more than four decimals mean nothing."""
+    return min(decimals, 4) if bounds == [0, 1] else decimals
 
 
 def beside(result: Result) -> dict[str, int]:

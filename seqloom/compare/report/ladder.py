@@ -3,7 +3,7 @@ more of it."""
 
 from __future__ import annotations
 
-from seqloom.compare.report import charts, facts
+from seqloom.compare.report import axes, charts, facts
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -40,12 +40,12 @@ def chart(result: Result, say: Speaker) -> Chart:
             lines.append(Series(name, [p["at"] for p in drawn], [p["middle"] for p in drawn], number, draw="line"))
         if found:
             scores = [point["score"] for point in found]
-            low, high = ([score.get(end) for score in scores] for end in ("low", "high"))
+            low, high = ([facts.possible(result, score.get(end)) for score in scores] for end in ("low", "high"))
             at, means = [point["at"] for point in found], [score["mean"] for score in scores]
             points.append(Series(name, at, means, number, low, high, "points", upright=True))
         rows += _rows(result, number, entry, say)
     series = [*bands, *lines, *points]
-    across = charts.ticks([x for line in series for x in line.x])
+    across = axes.ticks([x for line in series for x in line.x])
     axis = Axis(_axis(result, say), True, across, ".3~s")
     full = facts.dig(result, "ladder", "full")
     rules = [Rule(_say(result, say, "ladder full"), x=full)] if full else []
@@ -68,14 +68,14 @@ def _rows(result: Result, number: int, entry: Entry, say: Speaker) -> list[Row]:
     kinds = [(point["at"], point["score"], "mean", "ladder measured") for point in found]
     kinds += [(point["at"], point, "middle", "ladder predicted") for point in predicted]
     return [
-        Row([name, Cell(_amount(result, at, say)), Cell(formats.fixed(score.get(key), places), _around(score, places)),
-             Cell(say(kind))])
+        Row([name, Cell(_amount(result, at, say)),
+             Cell(formats.fixed(score.get(key), places), _around(result, score, places)), Cell(say(kind))])
         for at, score, key, kind in kinds
     ]  # fmt: skip
 
 
-def _around(found: Json, places: int) -> str:
-    low, high = found.get("low"), found.get("high")
+def _around(result: Result, found: Json, places: int) -> str:
+    low, high = (facts.possible(result, found.get(end)) for end in ("low", "high"))
     return "" if low is None or high is None else f"{formats.fixed(low, places)}–{formats.fixed(high, places)}"
 
 

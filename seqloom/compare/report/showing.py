@@ -111,13 +111,17 @@ def _errors(found: Json, number: int, name: str, say: Speaker) -> Table | None:
     """The wrong predictions with the highest probability."""
     errors = facts.listed(found, "errors")
     texts = any(error.get("text") for error in errors)
+    numbers = not texts and all(error.get("row") for error in errors)  # measurements have no text to show
     rows = []
     for error in errors:
         gold, predicted = (str(error.get(key) or formats.NONE) for key in ("gold", "predicted"))
         cells = [Cell(f"{gold} → {predicted}", formats.percent(error.get("probability")))]
-        rows.append(Row([*cells, *([Cell(str(error.get("text") or ""))] if texts else [])]))
+        cells += [Cell(str(error.get("text") or ""))] if texts else []
+        cells += [Cell(formats.count(error["row"]))] if numbers else []
+        rows.append(Row(cells))
     columns = [Column(say("actual to predicted"), say("probability"), number=False)]
     columns += [Column(say("text"), number=False)] if texts else []
+    columns += [Column(say("row number"))] if numbers else []
     caption = say("errors caption", name=name, shown=len(rows), wrong=formats.count(found.get("wrong")))
     return Table(caption, columns, rows) if rows else None
 

@@ -55,6 +55,7 @@ SHOWING: dict[str, tuple[str, str]] = {
     "right share": ("Correct", "正确率"),
     "probability": ("probability", "概率"),
     "text": ("Text", "文本"),
+    "row number": ("Row of the test set", "测试集中的序号"),
     "confusion caption": (
         "{name}: confusion matrix, test rows by actual label (rows) and predicted label (columns); shaded by share of "
         "the row",

@@ -263,7 +263,7 @@ def _relative(entry: Json, best: bool) -> Cell:
 
 
 def _percent(share: float | None) -> str:
-    return formats.NONE if share is None else f"{formats.fixed(100 * share, 1, sign=True)} %"
+    return formats.NONE if share is None else f"{formats.fixed(100 * share, 0 if share >= 10 else 1, sign=True)} %"
 
 
 def _rank(rank: float) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from seqloom.pages.words import Speaker
 
 WORDS: dict[str, tuple[str, str]] = {
-    "title": ("Which sequence model for {count} data sets?", "{count} 个数据集上该选哪种序列模型？"),
+    "title": ("Which sequence model for {count} data sets?", "{count} 个数据集：该选哪种序列模型？"),
     "task": ("Task", "任务"),
     "metric": ("Metric", "指标"),
     "data sets": ("Data sets", "数据集"),
@@ -43,8 +43,8 @@ WORDS: dict[str, tuple[str, str]] = {
         "No test is possible with {sets} data sets: even for an entry that beats another on all of them, p would be "
         "{smallest} after correction for the number of pairs ({pairs}), not below {level}. With as many entries, at "
         "least {needed} data sets are needed.",
-        "{sets} 个数据集不足以检验：即使一个模型在所有数据集上都胜过另一个，按 {pairs} 对比较校正后 p 也有 {smallest}，"
-        "不低于 {level}。模型数不变时，至少需要 {needed} 个数据集。",
+        "{sets} 个数据集不足以检验：即使一个模型在所有数据集上都胜过另一个，按 {pairs} 对比较校正后 p 值也为 "
+        "{smallest}，不低于 {level}。模型数不变时，至少需要 {needed} 个数据集。",
     ),
     "no difference": (
         "The Friedman test finds no difference between the entries ({p}), so none is called better than another.",
@@ -94,7 +94,7 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "group": ("not told apart", "未能区分"),
     "data": ("Data set", "数据集"),
-    "scores caption": ("{metric} of each entry; {direction}", "各模型的{metric}；{direction}"),
+    "scores caption": ("{metric} of each entry; {direction}", "各模型：{metric}；{direction}"),
     "higher": ("higher is better", "越高越好"),
     "lower": ("lower is better", "越低越好"),
     "rank": ("rank {rank}", "第 {rank} 名"),

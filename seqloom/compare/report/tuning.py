@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.compare.report import charts, facts
+from seqloom.compare.report import axes, charts, facts
 from seqloom.compare.report.facts import Entry, Result
 from seqloom.core.rows import Json
 from seqloom.pages import formats
@@ -97,7 +97,9 @@ def chart(result: Result, say: Speaker) -> Chart | None:
     if not panels:
         return None
     tables = [_expected_table(result, say)] if panels[-1].title == say("expected best") else []
-    remark = _joined(say, say("search chart remark"), _expected_remark(result, say) if tables else "")
+    hollow = any(any(line.open) for panel in panels for line in panel.series)
+    remarks = [say("search chart remark") if hollow else "", _expected_remark(result, say) if tables else ""]
+    remark = _joined(say, *remarks)
     return Chart("search", say("search chart"), panels, charts.legend(result, panels), tables, remark=remark)
 
 
@@ -113,12 +115,13 @@ def _scales(result: Result, say: Speaker) -> Panel | None:
         if trials:
             x, y, hollow = map(list, zip(*sorted(trials), strict=True))
             series.append(Series(str(entry["name"]), x, y, number, draw="points", open=hollow))
-    if not series:
-        return None
     tried = [x for line in series for x in line.x]
+    if len(set(tried)) < 2:  # it would show nothing about the multiplier
+        return None
     ends = min(tried) / 1.15, max(tried) * 1.15
-    scale = Axis(say("scale"), log=True, ticks=charts.ticks(tried), format=".3~r", unit=" ×", range=ends)
-    return Panel(say("search by scale"), scale, Axis(charts.validation_title(result, say)), series)
+    scale = Axis(say("scale"), log=True, ticks=axes.ticks(tried), format=".3~r", unit=" ×", range=ends)
+    height = axes.score_axis(result, charts.validation_title(result, say), series)
+    return Panel(say("search by scale"), scale, height, series)
 
 
 def _expected(result: Result, say: Speaker) -> Panel | None:
@@ -135,7 +138,10 @@ def _expected(result: Result, say: Speaker) -> Panel | None:
     most = max(x for line in means for x in line.x)
     marks = [(float(n), formats.count(n)) for n in range(1, round(most) + 1, max(1, round(most / 8)))]
     axis = Axis(say("number of trials"), ticks=marks, format=",d")
-    return Panel(say("expected best"), axis, Axis(charts.validation_title(result, say)), [*limits, *means])
+    series = [*limits, *means]
+    return Panel(
+        say("expected best"), axis, axes.score_axis(result, charts.validation_title(result, say), series), series
+    )
 
 
 def _expected_table(result: Result, say: Speaker) -> Table:

@@ -52,8 +52,8 @@ _OWN: dict[str, tuple[str, str]] = {
     # the main table
     "rank": ("rank", "名次"),
     "model": ("Model", "模型"),
-    "difference": ("Behind the best other", "落后于其余最佳"),
-    "all together": ("{share} for all together", "整体 {share}"),
+    "difference": ("Behind (+) or ahead (−)", "落后（+）或领先（−）"),
+    "all together": ("of the best other model, {share} CI", "相对其余最佳，{share} 置信区间"),
     "fitted": ("fitted, no training", "直接拟合，无需训练"),
     "parameters": ("Parameters", "参数量"),
     "size": ("Size", "规模"),
@@ -69,6 +69,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "size: parameters; *: stored values of a model that has none",
         "规模：参数量；*：没有参数的模型所存储的数值",
     ),
+    "time steps": ("Tokens are time steps here.", "此处的词元即时间步。"),
     "on disk": ("On disk", "磁盘占用"),
     "FLOPs per token": ("FLOPs per token", "每词元 FLOPs"),
     "forward": ("forward", "前向"),
@@ -103,10 +104,10 @@ _OWN: dict[str, tuple[str, str]] = {
     ),
     # the charts
     "forest": ("Test score of each model", "各模型的测试分数"),
-    "forest remark": (
-        "Small dots: single seeds. Bars: confidence interval of the mean.",
-        "小点：单个随机种子。横线：均值的置信区间。",
-    ),
+    "forest lower": ("Lower is better.", "越低越好。"),
+    "forest higher": ("Higher is better.", "越高越好。"),
+    "forest seeds": ("Small dots: single seeds.", "小点：单个随机种子。"),
+    "forest bars": ("Bars: confidence interval of the mean.", "横线：均值的置信区间。"),
     "valid against tokens": ("By training tokens", "按训练词元数"),
     "valid against seconds": ("By training time", "按训练用时"),
     "validation": ("Validation {metric}", "验证集{metric}"),
@@ -217,8 +218,8 @@ _OWN: dict[str, tuple[str, str]] = {
     "both count": ("In this comparison, both matter about equally.", "在本次比较中，两者的影响相当。"),
     # samples
     "samples remark": (
-        "The continuation of the same input by each model, not cherry-picked.",
-        "各模型对同一输入的续写，未经挑选。",
+        "The same input (bold), continued by each model; not cherry-picked.",
+        "各模型对同一输入（粗体）的续写，未经挑选。",
     ),
     "samples remark.row": (
         "The output of each model for the first row of the test set, not cherry-picked.",
@@ -293,7 +294,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "实际用时 {wall}；各次训练（含验证与评分）合计 {training}，并行任务数 {jobs}",
     ),
     "overhead": ("Worker time outside of training runs", "工作进程在训练之外的用时"),
-    "overhead value": ("{share} of the time in them", "相当于训练用时的 {share}"),
+    "overhead value": ("{share} of the time spent in training runs", "相当于训练用时的 {share}"),
     "outside.probes": ("recall probes {time}", "回忆测试 {time}"),
     "outside.measuring": ("measuring costs {time}", "测量开销 {time}"),
     "outside.starting": ("starting {time}", "启动 {time}"),

@@ -217,7 +217,7 @@ class Classification(Task[Examples]):
         probabilities = self._probabilities(self._read(model, rows, chosen))
         targets = self._targets([rows.labels[n] for n in chosen]).numpy()
         show = showing.several if self.multi else showing.single
-        found = show(probabilities, targets, self.labels, lambda some: self.inputs.texts(rows, chosen[some]))
+        found = show(probabilities, targets, self.labels, chosen, lambda some: self.inputs.texts(rows, chosen[some]))
         return found | {"of": len(rows)}
 
     def typical_length(self, rows: Examples) -> int:

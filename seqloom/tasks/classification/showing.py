@@ -16,8 +16,11 @@ ERRORS = 5
 Texts = Callable[[np.ndarray], Sequence[str]]  # of the rows with these positions, in ascending order
 
 
-def single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], texts: Texts) -> Json:
-    """One label per row; `targets`: class numbers (rows,), negative for a label unknown to training."""
+def single(
+    probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray, texts: Texts
+) -> Json:
+    """One label per row; `targets`: class numbers (rows,), negative for a label unknown to training; `numbers`: of the
+    rows in the test set."""
     known = targets >= 0
     predicted = probabilities.argmax(1)
     places, kept = _places(np.bincount(targets[known], minlength=len(labels)))
@@ -39,11 +42,13 @@ def single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str]
         "merged": len(labels) - len(kept),
         "counts": counts.tolist(),
         "wrong": len(wrong),
-        "errors": _with_texts(errors, worst, texts),
+        "errors": _with_texts(errors, worst, numbers, texts),
     }
 
 
-def several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], texts: Texts) -> Json:
+def several(
+    probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray, texts: Texts
+) -> Json:
     """Any number of labels per row: both arrays are (rows, labels); a label is predicted from 0.5 on."""
     actual, predicted = targets > 0.5, probabilities >= 0.5
     found = {"wanted": actual.sum(0), "found": predicted.sum(0), "right": (actual & predicted).sum(0)}
@@ -65,7 +70,7 @@ def several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str
         "classes": [{"label": labels[n]} | {name: int(each[n]) for name, each in found.items()} for n in often],
         "merged": len(labels) - len(often),
         "wrong": len(wrong),
-        "errors": _with_texts(errors, worst, texts),
+        "errors": _with_texts(errors, worst, numbers, texts),
     }
 
 
@@ -79,7 +84,10 @@ def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return places, kept
 
 
-def _with_texts(errors: list[Json], rows: np.ndarray, texts: Texts) -> list[Json]:
+def _with_texts(errors: list[Json], rows: np.ndarray, numbers: np.ndarray, texts: Texts) -> list[Json]:
     order = np.argsort(rows)
     found = dict(zip(rows[order].tolist(), texts(rows[order]), strict=False))
-    return [error | {"text": shorten(found.get(n, ""))} for error, n in zip(errors, rows.tolist(), strict=True)]
+    return [
+        error | {"row": int(numbers[n]) + 1, "text": shorten(found.get(n, ""))}
+        for error, n in zip(errors, rows.tolist(), strict=True)
+    ]
