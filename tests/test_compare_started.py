@@ -164,3 +164,20 @@ def test_rows_are_drawn_per_label_and_smaller_draws_are_part_of_larger_ones(rows
 def test_draws_that_contradict_are_refused(rows: Path, tmp_path: Path, options: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         fit(task="classification", data=str(rows), out=tmp_path / "x", overrides=options, quiet=True)
+
+
+def test_a_prompted_language_model_is_an_entry_with_other_examples_for_every_seed(rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    settings: Any = {"tokenizer": {"kind": "bytes"}, "train": {"steps": 2}, "quiet": True}
+    model = {"name": "gpt", "width": 16, "depth": 1, "heads": 2, "context": 512}
+    fit(data=str(tmp_path / "text.txt"), model=model, out=tmp_path / "writer", **settings)
+    models = ["lstm", f"ask=prompt:run:{tmp_path / 'writer'}:shots=1"]
+    found = compare(data=str(rows), models=models, params="3k", out=tmp_path / "out", per_label="4", **SMALL)
+    entries = {entry["name"]: entry for entry in found.result["entries"]}
+    ask = entries["ask"]
+    assert ask["state"] == "done", ask["error"]
+    assert [run["seed"] for run in ask["runs"]] == [1, 2] and not ask.get("fixed")
+    assert ask["runs"][0]["tokens"] is None and ask["search"] == [], "nothing is trained or tuned"
+    assert ask["few"]["points"][0]["rows"] == 8
+    first, second = (load(tmp_path / f"out/runs/ask/seed-{n}") for n in (1, 2))
+    assert first.task.prompt(first.model, "x") != second.task.prompt(second.model, "x")
