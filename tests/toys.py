@@ -34,7 +34,7 @@ Case = tuple[str, dict[str, Any]]  # a model and some of its options
 
 
 def language_model(vocabulary: int = VOCABULARY, **options: Any) -> LanguageModel:
-    return Config.model_validate(options).build(SimpleNamespace(size=vocabulary, unk=None))
+    return Config.model_validate(options).build(SimpleNamespace(size=vocabulary, unk=None, byte_counts=None))
 
 
 def tokens(*shape: int, seed: int = 0, vocabulary: int = VOCABULARY) -> Tensor:
