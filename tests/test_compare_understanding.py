@@ -89,7 +89,10 @@ def test_the_report_draws_it_in_both_languages(done: Comparison) -> None:
     assert "en-transfer-0" in page.scripts[0] and "With and without pre-training" in page.text
     assert "with 20 examples" in page.text and "有无预训练的对照" in page.text and "masked_lm" not in page.text
     assert "| gru | 20 |" in markdown(done.result, "en").replace("  ", " ")
-    assert "--pretrain TEXT measures it" in Page(html(example())).text
+    other = example()
+    assert "measures it" not in Page(html(other)).text, "this task has nothing to pre-train"
+    other["protocol"]["pretrains"] = True
+    assert "--pretrain FILE measures it" in Page(html(other)).text
 
 
 def test_what_was_not_taught_to_the_end_says_why(done: Comparison) -> None:
