@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare_example import example
 
 from seqloom import compare, fit, load
+from seqloom.compare.plan import per_label
+from seqloom.compare.record import check_score
+from seqloom.compare.report import html
 from seqloom.core.errors import UserError
 from seqloom.data.portions import draw_by_label
 from seqloom.data.shapes.labelled.reading import open_labelled
@@ -181,3 +185,44 @@ def test_a_prompted_language_model_is_an_entry_with_other_examples_for_every_see
     assert ask["few"]["points"][0]["rows"] == 8
     first, second = (load(tmp_path / f"out/runs/ask/seed-{n}") for n in (1, 2))
     assert first.task.prompt(first.model, "x") != second.task.prompt(second.model, "x")
+
+
+def test_a_number_of_rows_that_fails_leaves_the_others(rows: Path, tmp_path: Path) -> None:
+    assert per_label("32,8") == (8, 32)
+    with pytest.raises(UserError, match=r"--per-label 0.4: give whole numbers"):
+        per_label("0.4")
+    result = example()
+    for entry in result["entries"]:
+        good = {"per_label": 8, "rows": 16, "score": {"mean": 0.7, "low": 0.6, "high": 0.8, "seeds": 3}}
+        entry["few"] = {"points": [{"per_label": 2, "rows": 4, "score": None, "error": "too few"}, good], "scored": 99}
+    page = html(result)
+    assert "Score by number of labelled rows" in page and "too few" in page and "16 (8 per label)" in page
+
+
+def test_a_run_on_the_file_of_the_test_set_is_told(rows: Path, tmp_path: Path, capfd: Any) -> None:
+    small: Any = {"model": {"name": "lstm", "width": 8}, "train": {"steps": 2}, "quiet": True}
+    fit(task="classification", data=str(rows), out=tmp_path / "before", **small)
+    models = ["gru", f"again=run:{tmp_path / 'before'}"]
+    how: Any = SMALL | {"quiet": False, "seeds": 1, "budget": "seconds=1"}
+    compare(task="classification", data=str(rows), models=models, params="3k", out=tmp_path / "out", **how)
+    said = capfd.readouterr()
+    assert "was trained on the file that this test set is taken from" in said.err + said.out
+
+
+def test_a_finished_comparison_is_not_ranked_by_another_score(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ranks by loss; with these models it would be bits_per_byte"):
+        check_score("bits_per_byte", "loss", tmp_path)
+    check_score("loss", "loss", tmp_path)
+    check_score("loss", None, tmp_path)
+
+
+def test_unknown_characters_are_refused_before_training_where_bits_per_byte_decide() -> None:
+    tokenizer = train_tokenizer("characters", ["abc"])
+    task: Any = Config().build(tokenizer)
+    known, other = (TokenStream.of(tokenizer.encode(text), len(text), tokenizer.size) for text in ("abca", "abzz"))
+    task.check_across({"train": other, "test": known})
+    with pytest.raises(UserError, match=r"2 tokens of the test set are unknown.*tokenizer.kind=bpe"):
+        task.check_across({"train": known, "test": other})
+    words: Any = Config().build(train_tokenizer("words", ["a b c"]))
+    with pytest.raises(UserError, match="depend on the tokenizer"):
+        words.check_across({})

@@ -176,7 +176,14 @@ def conduct(
             if changes:
                 watch.say(record.told(out, changes, comparing.jobs, field.entries))
             budgets[str(plan.budget)] = budget | {"allotted": field.allotted}
-            kept = {"plan": record.plain(plan), "data": field.data, "size": field.target, "budgets": budgets}
+            record.check_score(score.name, before.get("score"), out)
+            kept = {
+                "plan": record.plain(plan),
+                "score": score.name,
+                "data": field.data,
+                "size": field.target,
+                "budgets": budgets,
+            }
             record.write(out, "comparison.json", kept | {"models": record.entries_ever(plan, before)})
             with comparing.working(on):
                 found = comparing.work()
@@ -245,7 +252,7 @@ class _Comparing:
     def work(self) -> Found:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
         others = [other for other in (self.transfer, self.ladder, self.few) if other]
-        for line in self.ladder.told() if self.ladder else ():
+        for line in (*(self.ladder.told() if self.ladder else ()), *(self.few.told if self.few else ())):
             self.watch.say(line)
         trained = [sized for sized in entries if sized.trained]
         planned = len(trained) * plan.trials + len(entries) * plan.seeds + len(baselines) + 1
@@ -264,7 +271,7 @@ class _Comparing:
             closed = [(sized, [future]) for sized, future in zip(baselines, fitted, strict=True)]
             found.ladder = self.ladder.work([*((c.sized, c.runs) for c in courses), *closed], self._submit, self._wait)
         if self.few:
-            found.few = self.few.work([*(c.sized for c in courses), *baselines], self._submit, self._wait)
+            found.few = self.few.work([*entries, *baselines], self._submit, self._wait)
         if self.transfer:
             found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
         for course in courses:
@@ -302,7 +309,7 @@ class _Comparing:
         trials: list[Json] = []
         first = search.first_settings(sized.config.train, sized.config.model, bool(depths))
         lower = self.better is min
-        proposals = search.rounds(self.plan.trials, first, _fixed(sized), lower, list(depths))
+        proposals = search.rounds(self.plan.trials, first, sized.fixed, lower, list(depths))
         proposed = next(proposals)
         reference: search.Curve = []
         while True:
@@ -362,12 +369,6 @@ class _Comparing:
     def _note(self, job: Job, done: Any) -> None:
         if not done.cancelled() and not done.exception():
             self.watch.end(job, done.result(), kept=False)
-
-
-def _fixed(sized: Sized) -> set[str]:
-    """Options that the search does not vary. Trained weights keep the optimizer chosen for fine-tuning: the steps of
-    Muon have the size that suits random weights."""
-    return sized.pinned | ({"train.optimizer"} if sized.started else set())
 
 
 def _field(

@@ -37,6 +37,7 @@ OTHERS = ("lstm", "gpt")  # for a task that is not in the table
 BUDGET = "minutes=20"  # for the whole comparison
 _LEAST = 5.0  # seconds of training
 _START, _PROBE, _COSTS = 4.0, 20.0, 15.0  # seconds: to start a run, for the recall probes and the costs of a model
+SHORT = 0.2  # of a final run: training on few rows, roughly
 _TAIL = 0.5  # of a run: how long each further worker waits at the end for the last one
 
 
@@ -72,7 +73,10 @@ def allot(plan: Plan, entries: Sequence[Sized], closed: Sequence[Sized], jobs: i
     for sized in closed:
         quick, brief, whole = spent.get(sized.entry.name, cheapest)
         besides += _START + brief + whole + _COSTS
+    few = len(plan.per_label) * plan.seeds
+    besides += sum(few * (_START + sum(spent.get(s.entry.name, cheapest)[1:])) for s in (*entries, *closed))
     units = len(trained) * (plan.trials * plan.trial_share + plan.seeds) + (jobs - 1) * _TAIL
+    units += SHORT * few * len(trained)
     if plan.ladder:
         climbed = rungs.climbed(plan.ladder, plan.seeds)
         validations = 2 if rungs.branched(plan.ladder) else EVALUATIONS
@@ -109,16 +113,16 @@ def _work(sized: Sized) -> float:
     return max(1.0, sized.flops_per_token * sized.reading.epoch_tokens)
 
 
-def tokens_within(seconds: float, entries: Sequence[Sized], threads: int) -> tuple[int, str]:
-    """The tokens that the slowest entry can train on in this time, from a few measured steps, and its name."""
+def within(seconds: float, entries: Sequence[Sized], threads: int, unit: str = "tokens") -> tuple[int, Sized]:
+    """The tokens, or bytes of text, that the slowest entry can train on in this time, from a few measured steps."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        paces = {sized.entry.name: _pace(sized) for sized in entries if sized.trained}
+        paces = [(_pace(s) * (s.reading.bytes_per_token if unit == "bytes" else 1), s) for s in entries if s.trained]
     finally:
         torch.set_num_threads(before)
-    slowest = min(paces, key=lambda name: paces[name])
-    return _rounded(paces[slowest] * seconds), slowest
+    pace, slowest = min(paces, key=lambda found: found[0])
+    return _rounded(pace * seconds), slowest
 
 
 def _pace(sized: Sized) -> float:

@@ -10,10 +10,13 @@ is selected with labels that would not be there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
+from typing import Any
 
+from seqloom.compare.defaults import SHORT
 from seqloom.compare.field import Field
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
@@ -38,30 +41,33 @@ class Few:
             raise UserError("--per-label: only for texts with one label each; leave it out")
         if options["per_label"] or options["examples"]:
             raise UserError("--per-label draws its own rows; leave data.per_label and data.examples out")
-        self.labels = len(getattr(field.task, "labels", ()))
-        rows = len(field.reading.rows["train"])
-        self.numbers = [number for number in numbers if number * self.labels < rows]
-        if not self.numbers:
+        train: Any = field.reading.rows["train"]
+        counts = Counter(label for (label,) in train.labels)
+        drawn = {number: sum(min(number, count) for count in counts.values()) for number in numbers}
+        self.rows = {number: rows for number, rows in drawn.items() if rows < len(train)}  # by the number per label
+        if not self.rows:
             raise UserError(
-                f"--per-label {numbers[0]}: the training set has only {rows:,} rows of {self.labels:,} labels; use a "
-                "smaller number"
+                f"--per-label {numbers[0]}: the training set has only {len(train):,} rows of {len(counts):,} labels; "
+                "use a smaller number"
             )
+        left_out = [f"{number:,}" for number in numbers if number not in self.rows]
+        self.told = [f"--per-label: {', '.join(left_out)} per label are all rows; left out"] if left_out else []
 
     @property
     def count(self) -> int:
         """Number of further runs."""
         entries = [*self.field.entries, *self.field.baselines]
-        return len(entries) * len(self.numbers) * len(self.jobs.seeds)
+        return len(entries) * len(self.rows) * len(self.jobs.seeds)
 
     @property
     def amount(self) -> float:
         """Their training, roughly, in full runs: few rows are read quickly."""
         trained = sum(sized.trained for sized in self.field.entries)
-        return 0.2 * trained * len(self.numbers) * len(self.jobs.seeds)
+        return SHORT * trained * len(self.rows) * len(self.jobs.seeds)
 
     def work(self, entries: Sequence[Sized], submit: Submit, wait: Wait) -> dict[str, Json]:
         """By entry name: its scores for each number of rows."""
-        pending = [[submit(self._jobs(sized, number)) for number in self.numbers] for sized in entries]
+        pending = [[submit(self._jobs(sized, number)) for number in self.rows] for sized in entries]
         return {
             sized.entry.name: self._summary([wait(runs) for runs in futures])
             for sized, futures in zip(entries, pending, strict=True)
@@ -81,23 +87,30 @@ class Few:
         """The budget of a final run is the most that is spent."""
         draw = {"per_label": number, "draw": seed}
         config = sized.entry.settings(self.jobs.rules, draw)
-        held = {"validation": min(config.task["validation"], number * self.labels)}
+        held = {"validation": min(config.task["validation"], self.rows[number])}
         held |= {"scored": min(config.task["scored"] or _SCORED, _SCORED)}
+        held |= {"shots": min(config.task["shots"], number)} if sized.drawn else {}
         own = {"task": config.task | held, "data": sized.config.data | draw, "model": sized.config.model}
-        budget = self.jobs.rules.budget
-        most = {"seconds": budget.amount} if budget.kind == "seconds" and sized.trained else {}
+        budget = sized.budget(self.jobs.rules.budget) if sized.trained else {}
+        most = {option: value for option, value in budget.items() if value is not None}
         train = changed(config.train, seed=seed, start=sized.config.train.start, **self.jobs.common(sized), **most)
         return config.model_copy(update=own | {"train": train, "tokenizer": sized.config.tokenizer})
 
     def _summary(self, found: Sequence[Sequence[Result]]) -> Json:
-        failed = [result for results in found for result in results if result["state"] != "done"]
-        if failed:
-            return {"error": failed[0].get("error"), "points": []}
         points = []
-        for number, results in zip(self.numbers, found, strict=True):
+        for (number, rows), results in zip(self.rows.items(), found, strict=True):
+            point: Json = {"per_label": number, "rows": rows, "score": None}
+            if failed := [result for result in results if result["state"] != "done"]:
+                points.append(point | {"error": failed[0].get("error")})
+                continue
             scores = [result["summary"]["scores"]["test"][self.jobs.score.name] for result in results]
             interval = statistics.interval(scores, bounds=self.jobs.score.bounds)
             seconds = sum(result["summary"]["seconds"] for result in results) / len(results)
-            point = {"per_label": number, "rows": number * self.labels, "seconds": seconds}
-            points.append(point | {"score": asdict(interval)})
-        return {"points": points}
+            points.append(point | {"score": asdict(interval), "seconds": seconds})
+        return {"points": points, "scored": self._scored}
+
+    @property
+    def _scored(self) -> int:
+        """Rows of the test set."""
+        config = self.field.entries[0].config
+        return min(len(self.field.reading.rows["test"]), config.task["scored"] or _SCORED, _SCORED)

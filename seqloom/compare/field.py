@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Any
+from typing import Any, Literal
 
-from seqloom.compare.defaults import allot, per_run, tokens_within
+from seqloom.compare.defaults import allot, per_run, within
 from seqloom.compare.plan import Plan
 from seqloom.compare.readings import Readings
 from seqloom.core.config import as_overrides
@@ -27,6 +27,7 @@ from seqloom.runs.build import blueprint
 from seqloom.runs.choosing import told
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
+from seqloom.runs.methods import descends
 from seqloom.runs.registry import find_config, model_config, names, task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.tokenizers.options import NoTokenizer
@@ -62,7 +63,8 @@ class Field:
             raise UserError("--pretrain: only for models that are trained from scratch; leave the others out")
         if not scratch and plan.params:
             raise UserError("--params: models that start from trained weights have their size; leave it out")
-        first = scratch[0] if scratch else 0  # entries from scratch share a tokenizer, and baselines use it too
+        # Entries from scratch share a tokenizer, and baselines use it too; a prompt is no task for them.
+        first = scratch[0] if scratch else next((n for n, config in enumerate(configs) if descends(config)), 0)
         self._say_choices(named[first], progress)
         self.readings = Readings(configs[first], folder, progress)
         own = [self._at_own_size(entry, config) for entry, config in zip(named, configs, strict=True)]
@@ -71,6 +73,12 @@ class Field:
         if not any(sized.trained for sized in trained):
             raise UserError("--models: these all need no training; name at least one that is trained, for example lstm")
         self.readings.check_budget(plan.budget)
+        for sized in own:
+            if started.overlaps(sized.config, self.data):
+                progress.say(
+                    f"{sized.entry.name}: {sized.config.train.start} was trained on the file that this test set is "
+                    "taken from, so its score may be too good; give the test set with --test, in a file of its own"
+                )
         self.target = plan.params or size or self._size_for_the_data([sized.entry for sized in trained])
         self._own = {sized.entry.name: sized for sized in trained}
         self.entries = [self._at_size(sized) for sized in trained]
@@ -187,7 +195,7 @@ class Field:
         fixed = {name: getattr(model, name) for name in type(model).model_fields if f"model.{name}" in pinned}
         if not config.train.start:  # else it is as long as the run that it starts from
             model = model.reading(task.tokens_per_row).model_copy(update=fixed)
-        sized = Sized(entry, config, model, self.readings.of(config, entry.name), pinned)
+        sized = Sized(entry, config, model, self.readings.of(config), pinned)
         try:
             sized.task.check_model(sized.blueprint)
         except UserError as error:
@@ -269,17 +277,18 @@ class Field:
         return known
 
     def _in_tokens(self, jobs: int, known: float | None, progress: Reporter) -> float:
-        """Tokens per run, in place of a time: only these have exact rungs."""
+        """Tokens per run, or bytes for different tokenizers, in place of a time: only these have exact rungs."""
+        unit: Literal["tokens", "bytes"] = "bytes" if len(self.readings.hashes) > 1 else "tokens"
         if known is None:
             if self.plan.budget.kind == "minutes":
                 self._allot(jobs, None, progress)
             seconds = self.plan.budget.amount
-            known, slowest = tokens_within(seconds, self.entries, self.plan.threads)
+            known, slowest = within(seconds, self.entries, self.plan.threads, unit)
             progress.say(
-                f"ladder: {known:,} tokens per run, about what {slowest} trains on in {seconds:.0f} s, and 1/8, 1/4 "
-                "and 1/2 of that (--budget tokens=N to change)"
+                f"ladder: {known:,} {unit} per run, about what {slowest.entry.name} trains on in {seconds:.0f} s, and "
+                f"1/8, 1/4 and 1/2 of that (--budget {unit}=N to change)"
             )
-        self.plan = self.plan.model_copy(update={"budget": Budget(kind="tokens", amount=known)})
+        self.plan = self.plan.model_copy(update={"budget": Budget(kind=unit, amount=known)})
         return known
 
     def _closed_form(self, named: list[Sized]) -> list[Sized]:

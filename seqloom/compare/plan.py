@@ -32,7 +32,10 @@ class Pretraining(Strict):
 
 def per_label(text: str) -> tuple[int, ...]:
     """`8,32,128`"""
-    return tuple(sorted({round(parse_amount(each.strip(), "--per-label")) for each in text.split(",")}))
+    found = sorted({parse_amount(each.strip(), "--per-label") for each in text.split(",")})
+    if odd := next((number for number in found if number != int(number)), None):
+        raise UserError(f"--per-label {odd:g}: give whole numbers of rows, for example 8,32,128")
+    return tuple(map(int, found))
 
 
 class Plan(Rules):

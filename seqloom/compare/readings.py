@@ -47,7 +47,7 @@ class Readings:
             return task.main_score
         return next(score for score in task.scores if score.name == task.across)
 
-    def of(self, config: RunConfig, name: str) -> Reading:
+    def of(self, config: RunConfig) -> Reading:
         """How an entry reads the data."""
         own = started.tokenizer(config)
         if own is None:
@@ -55,11 +55,8 @@ class Readings:
         key = json.dumps([own.hash, config.task], sort_keys=True)
         if key not in self._known:
             reading = self._known[key] = self._read(Material(config), own)
-            if len(self.hashes) > 1 and None in (reading.task.across, self.first.task.across):
-                raise UserError(
-                    f"{name}: its tokenizer differs from that of other models, and scores of {reading.task.name} "
-                    "depend on the tokenizer; compare models with the same one"
-                )
+            for each in (reading, self.first) if len(self.hashes) > 1 else ():
+                each.task.check_across(each.rows)
         return self._known[key]
 
     def _amount(self, rows: Rows) -> Json:

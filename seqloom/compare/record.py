@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,8 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
 
 def _entry_changes(plan: Plan, before: Json, out: Path) -> list[str]:
     """Entries added and dropped. A name stands for the same model and options for good: its runs are kept under it."""
-    now, last = parse_entries(plan.models), parse_entries(before["plan"]["models"])
-    ever = [Entry.parse(text) for text in entries_ever(plan, before)]
+    now, last = parse_entries(plan.models), _parsed(before["plan"]["models"])
+    ever = _parsed(entries_ever(plan, before))
     for entry in now:
         if other := next((e for e in ever if e.folder.casefold() == entry.folder.casefold() and e != entry), None):
             was = ":".join([other.model, *(o.removeprefix("model.") for o in other.options)])
@@ -92,6 +93,15 @@ def _entry_changes(plan: Plan, before: Json, out: Path) -> list[str]:
     dropped = [entry.name for entry in last if entry not in now]
     changes = [f"adds {', '.join(added)}"] if added else []
     return changes + ([f"leaves out {', '.join(dropped)} (kept on disk)"] if dropped else [])
+
+
+def _parsed(texts: Sequence[str]) -> list[Entry]:
+    """Without entries whose weights are gone."""
+    found = []
+    for text in texts:
+        with suppress(UserError):
+            found.append(Entry.parse(text))
+    return found
 
 
 def entries_ever(plan: Plan, before: Json) -> list[str]:
@@ -113,11 +123,24 @@ def budgets(plan: Plan, before: Json) -> dict[str, Json]:
 
 def told(out: Path, changes: Sequence[str], jobs: Jobs, entries: Sequence[Sized]) -> str:
     """One line: what a continued comparison changes, keeps and has yet to train."""
-    names = [f"trial-{n:02d}" for n in range(1, jobs.rules.trials + 1)] + [f"seed-{seed}" for seed in jobs.seeds]
-    kept = {s.entry.name: sum((jobs.folder(s, name) / "result.json").exists() for name in names) for s in entries}
-    left = {name: len(names) - done for name, done in kept.items() if done < len(names)}
+    trials, finals = [f"trial-{n:02d}" for n in range(1, jobs.rules.trials + 1)], [f"seed-{n}" for n in jobs.seeds]
+    names = {s.entry.name: [*(trials if s.trained else []), *finals] for s in entries}
+    kept = {
+        s.entry.name: sum((jobs.folder(s, name) / "result.json").exists() for name in names[s.entry.name])
+        for s in entries
+    }
+    left = {name: len(names[name]) - done for name, done in kept.items() if done < len(names[name])}
     train = ", ".join(f"{count} of {name}" for name, count in left.items()) or "none"
     return f"{out}: {'; '.join(changes)}; finished runs kept: {sum(kept.values())}, runs to train: {train}"
+
+
+def check_score(now: str, before: str | None, out: Path) -> None:
+    """The score by which entries are ranked depends on whether they have one tokenizer."""
+    if before is not None and before != now:
+        raise UserError(
+            f"{out} ranks by {before}; with these models it would be {now}, because their tokenizers differ or no "
+            "longer do, and all runs would be scored anew; choose another --out"
+        )
 
 
 def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Path) -> None:

@@ -277,7 +277,7 @@ def _test(result: Result) -> Json | None:
 
 def _tuning(found: Found, sized: Sized) -> Json:
     trials = found.search.get(sized.entry.name)
-    return tuning(trials, sized.pinned, found.score.higher_is_better, CONFIDENCE) if trials else {}
+    return tuning(trials, sized.fixed, found.score.higher_is_better, CONFIDENCE) if trials else {}
 
 
 def _tuned(sized: Sized, trials: Sequence[Json]) -> Json:

@@ -155,6 +155,14 @@ class Task(ABC, Generic[R]):
         """Raise if the model cannot read a part (train, valid, ...); returns a note on truncated or dropped rows."""
         return None
 
+    def check_across(self, parts: Mapping[str, R]) -> None:
+        """Raise if scores of this task, on these parts, do not compare with those of another tokenizer."""
+        if self.across is None:
+            raise UserError(
+                f"models with different tokenizers: scores of {self.name} depend on the tokenizer; compare models with "
+                "the same one"
+            )
+
     @abstractmethod
     def embed(self, width: int) -> nn.Module: ...
 

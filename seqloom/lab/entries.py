@@ -46,7 +46,7 @@ class Entry:
         name, named, first = head.rpartition("=")
         if started.starts([first, *rest]):
             written, model, options = started.read([first, *rest])
-            return cls(name if named else written, model, options)
+            return cls(name if named else re.sub(r"[^\w .=+-]+", "-", written), model, options)
         find_config("models", first)
         options = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in rest)
         parse_overrides(options)
@@ -196,6 +196,12 @@ class Sized:
     def drawn(self) -> bool:
         """Without training, but with examples that are drawn anew for every seed."""
         return self.config.train.method == "prompt"
+
+    @property
+    def fixed(self) -> set[str]:
+        """Options that the search does not vary. Pretrained weights keep the optimizer that is chosen for fine-tuning:
+        the steps of Muon have the size that suits random weights."""
+        return self.pinned | ({"train.optimizer"} if started.pretrained(self.config) else set())
 
     @property
     def started(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from seqloom.core.config import merge, parse_overrides
 from seqloom.core.rows import Json
 from seqloom.core.score import Score
-from seqloom.lab import rungs, search
+from seqloom.lab import rungs, search, started
 from seqloom.lab.entries import Sized, changed
 from seqloom.lab.job import Job
 from seqloom.lab.rules import Rules
@@ -152,6 +152,7 @@ class Jobs:
             "metric": self.score.name,
             "lower": not self.score.higher_is_better,
             "command": fit_command(config, Path(f"{folder}-again")),
+            **started.digest(config),
         }
 
 

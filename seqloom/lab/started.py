@@ -14,13 +14,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from seqloom.core.config import parse_overrides
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
+from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.settings import RunConfig
-from seqloom.runs.source import is_foreign, run_folder
+from seqloom.runs.source import HF, is_foreign, run_folder
 from seqloom.tokenizers import Tokenizer
 
 RUN = "run"
@@ -33,9 +36,9 @@ class Way(NamedTuple):
 
 
 WAYS = {
-    "full": Way("train", ()),
-    "probe": Way("train", ("train.method=probe",)),
-    "setfit": Way("train", ("train.method=setfit",)),
+    "full": Way("model", ()),
+    "probe": Way("model", ("train.method=probe",)),
+    "setfit": Way("model", ("train.method=setfit",)),
     "lora": Way("lora", ("lora.rank=8",)),
     "prompt": Way("task", ("train.method=prompt", "task.prompt=default", "task.shots=4")),
 }
@@ -80,9 +83,31 @@ def tokenizer(config: RunConfig) -> Tokenizer | None:
 
 
 def pretrained(config: RunConfig) -> str | None:
-    """The name of weights that another tool trained, on data that is not known here."""
+    """The name of weights that another tool trained, on data that is not known here; also of those that a run of ours
+    started from."""
     start = config.train.start
-    return start if start and is_foreign(start) else None
+    while start and not is_foreign(start):
+        start = RunFolder(Path(start)).config().train.start
+    return start
+
+
+def overlaps(config: RunConfig, data: Json) -> bool:
+    """Whether the run that this one starts from was trained on the file that the test set was taken from, but not on
+    the same split of it."""
+    start = config.train.start
+    if not start or is_foreign(start):
+        return False
+    known, test = RunFolder(Path(start)).record().get("data", {}), data.get("test", {})
+    same = known.get("train", {}).get("file") == test.get("file") and test.get("file") is not None
+    return bool(same and known.get("test", {}).get("hash") != test.get("hash"))
+
+
+def digest(config: RunConfig) -> Json:
+    """What identifies the weights that a run starts from, wherever they are."""
+    if not config.train.start:
+        return {}
+    files = RunFolder(run_folder(config.train.start)).model_files()
+    return {"start": durable.digests(files).get("model.safetensors")}
 
 
 def with_absolute_start(config: RunConfig) -> RunConfig:
@@ -90,4 +115,6 @@ def with_absolute_start(config: RunConfig) -> RunConfig:
     start = config.train.start
     if start and not is_foreign(start):
         start = os.path.abspath(start)
+    elif start and start.startswith(HF) and (path := Path(start.removeprefix(HF)).expanduser()).exists():
+        start = f"{HF}{path.absolute()}"
     return config.model_copy(update={"train": config.train.model_copy(update={"start": start})})

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
 from seqloom.lab.job import Job, Result
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
@@ -94,6 +95,10 @@ def _fit(job: Job) -> Result:
         assert config.train.tokens is not None
         begin_branch(folder, RunFolder(folder.path.parent / branch["trunk"]), branch["place"], config.train.tokens)
     reference = [(at, score) for at, score in job.get("reference") or ()]
+
+    def judge(share: float, scores: Json) -> bool:
+        return hopeful(share, scores[job["metric"]], reference, job["lower"])
+
     ready = folder.summary() is not None
     with peak_memory() as peak:
         run = conduct(
@@ -101,7 +106,7 @@ def _fit(job: Job) -> Result:
             vocabulary=Material(config).load_vocabulary(Path(job["tokenizer"])),
             scored=job["scored"],
             compared=True,
-            judge=(lambda at, score: hopeful(at, score, reference, job["lower"])) if reference else None,
+            judge=judge if reference else None,
         )  # fmt: skip
     scores = {part: score[job["metric"]] for part, score in run.summary["scores"].items()}
     if infinite := [part for part, score in scores.items() if not math.isfinite(score)]:

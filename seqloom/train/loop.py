@@ -31,7 +31,7 @@ from seqloom.train.settings import TrainConfig
 
 EVALUATIONS = 10  # per run, unless train.evaluate_every is set
 
-Judge = Callable[[float, float], bool]  # (fraction of the budget, validation score) -> continue?
+Judge = Callable[[float, Json], bool]  # (fraction of the budget, validation scores) -> continue?
 
 
 class Interrupted(Exception):
@@ -192,7 +192,7 @@ class Trainer:
             self.reporter.say(f"valid, during training: {scores['protocol']}")
         self.valid = score
         self._log({"valid": {k: v for k, v in scores.items() if k != "baselines"}})
-        if self.judge and not self.judge(self.share(), score):
+        if self.judge and not self.judge(self.share(), scores):
             raise GivenUp(f"step {self.progress.step}: stopped early at validation score {score:.4f}")
 
     def share(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from seqloom.compare.defaults import tokens_within
+from seqloom.compare.defaults import within
 from seqloom.compare.ladder.climbing import Ladder
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.rows import Json
@@ -31,10 +31,9 @@ class BudgetLadder(Ladder):
         return self.jobs.rules.budget.amount
 
     def once(self, name: str) -> float | None:
-        tokens = next(
-            (s.budget(self.jobs.rules.budget)["tokens"] for s in self.field.entries if s.entry.name == name), 0
-        )
-        return self.full * self.field.reading.epoch_tokens / tokens if tokens else None
+        found = next((s for s in self.field.entries if s.entry.name == name and s.trained), None)
+        tokens = found.budget(self.jobs.rules.budget)["tokens"] if found else 0
+        return self.full * found.reading.epoch_tokens / tokens if found and tokens else None
 
     def rung(self, sized: Sized, seed: int, place: int, final: Result) -> Job:
         return self.jobs.branch(sized, seed, place)
@@ -102,9 +101,9 @@ class DataLadder(Ladder):
         done = all((self.jobs.folder(s, f"seed-{self.seeds[0]}") / "result.json").exists() for s in entries)
         if budget.kind != "seconds" or done:
             return ""
-        tokens, slowest = tokens_within(budget.amount, entries, self.jobs.rules.threads)
-        once = self.field.reading.epoch_tokens
-        return f"ladder: {self._below(slowest, tokens / once, budget)}" if tokens < once else ""
+        read, slowest = within(budget.amount, entries, self.jobs.rules.threads, "bytes")
+        once = slowest.reading.bytes
+        return f"ladder: {self._below(slowest.entry.name, read / once, budget)}" if read < once else ""
 
     def _below(self, name: str, epochs: float, budget: Budget) -> str:
         digits = 2 - math.floor(math.log10(budget.amount / epochs))
@@ -147,8 +146,9 @@ class SizeLadder(Ladder):
         """A larger model memorises more of what it reads again."""
         budget = self.jobs.rules.budget
         entry = next((sized for sized in self.field.entries if sized.entry.name == name), None)
-        tokens = None if entry is None or budget.kind == "seconds" else entry.budget(budget)["tokens"]
-        return 0.0 if tokens and tokens > self.field.reading.epoch_tokens else None
+        if entry is None or budget.kind == "seconds":
+            return None
+        return 0.0 if entry.budget(budget)["tokens"] > entry.reading.epoch_tokens else None
 
     def _target(self, share: float) -> int:
         return round(share * self.field.target)

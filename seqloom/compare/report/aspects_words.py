@@ -50,10 +50,10 @@ ASPECTS: dict[str, tuple[str, str]] = {
     "few remark": (
         "Mean over {seeds} draws of rows, with its 95 % interval. On few rows every model has the settings that fit "
         "would choose for so many, not those tuned here, and is selected with no more validation rows than training "
-        "rows; up to {scored} rows of the test set are scored. Tokenizers fitted to the data have seen all training "
+        "rows; {scored} rows of the test set are scored. Tokenizers fitted to the data have seen all training "
         "texts, without labels. The last point is the final runs.",
         "对 {seeds} 次抽样取均值，附 95 % 区间。样本少时，各模型采用 fit 针对该数量选择的设置，而非本次调参的结果，"
-        "且挑选模型所用的验证样本不多于训练样本；至多对测试集的 {scored} 条样本评分。在数据上训练的分词器见过全部训练"
+        "且挑选模型所用的验证样本不多于训练样本；对测试集的 {scored} 条样本评分。在数据上训练的分词器见过全部训练"
         "文本（不含标签）。最后一点为最终运行。",
     ),
     "transfer chart": ("With and without pre-training", "有无预训练的对照"),

@@ -256,8 +256,9 @@ _OWN: dict[str, tuple[str, str]] = {
     "size own": ("; with the size of their weights: {names}", "；沿用自身权重的规模：{names}"),
     "tokenizers": ("Tokenizers", "分词器"),
     "tokenizers value": (
-        "{count}: pretrained weights bring their own; entries are ranked by a score that does not depend on it",
-        "{count} 个：预训练权重自带分词器；排名所用的分数与分词器无关",
+        "{count}: pretrained weights bring their own; entries are ranked by a score that does not depend on it. "
+        "Lengths and costs in tokens are those of each tokenizer",
+        "{count} 个：预训练权重自带分词器；排名所用的分数与分词器无关。以词元计的长度和开销按各自的分词器计算",
     ),
     "budget.bytes": ("{amount} bytes of text", "{amount} 字节文本"),
     "budget.tokens": ("{amount} tokens", "{amount} 词元"),

@@ -7,7 +7,7 @@ windows. Stretches and windows are shuffled, because text drifts and a model sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -136,6 +136,15 @@ class LanguageModel(Task[TokenStream]):
             raise UserError(
                 f"task.truncation={self.config.truncation} needs a carried state, but this model reads separate "
                 "windows; use task.truncation=regular"
+            )
+
+    def check_across(self, parts: Mapping[str, TokenStream]) -> None:
+        super().check_across(parts)
+        unknown = {} if self.unknown is None else {part: rows.counts[self.unknown] for part, rows in parts.items()}
+        if part := next((part for part, count in unknown.items() if count and part != "train"), None):
+            raise UserError(
+                f"models with different tokenizers: {unknown[part]:,} tokens of the {part} set are unknown, so bits "
+                "per byte cannot be told; use -o tokenizer.kind=bpe or bytes"
             )
 
     def batches(self, rows: TokenStream, order: Order, carry: bool) -> Iterator[list[Batch]]:
