@@ -57,6 +57,14 @@ def grown(step: str, start: str = "'aa'") -> str:
     return f"{{% set ns = namespace(s={start}) %}}{{% for i in range(60) %}}{{% set ns.s = {step} %}}{{% endfor %}}"
 
 
+def often(body: str) -> str:
+    return "{% for i in range(700) %}{% for j in range(700) %}" + body + "{% endfor %}{% endfor %}"
+
+
+BIG = "{% set b = '" + "x" * 20_000 + "' %}"
+DOUBLED = "{% for i in range(10) %}{% set n0.l = n0.l + n0.l %}{% endfor %}"
+MANY = BIG + "{% set n0 = namespace(l=[b]) %}" + DOUBLED + "{% set l = n0.l %}"
+
 HOSTILE = {
     "classes of a text": ("{{ messages.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
     "globals of a function": ("{{ raise_exception.__globals__['sys'] }}", "unsafe|no attribute"),
@@ -83,11 +91,16 @@ HOSTILE = {
         "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}",
         "too many steps",
     ),
-    "endless loop": ("{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "nested too deeply"),
+    "endless loop": ("{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "a recursive loop"),
+    "wide recursive loop": (
+        "{% for x in [1, 2] recursive %}{% if loop.depth < 30 %}{{ loop([1, 2]) }}{% endif %}{% endfor %}",
+        "a recursive loop",
+    ),
     "huge text": ("{{ 'a' * 10000000000 }}", r"uses \* on texts"),
     "huge list": ("{{ ([1] * 10000000000) | length }}", r"uses \* on texts or lists"),
     "huge power": ("{{ 9 ** 9 ** 9 ** 9 }}", r"it uses \*\*"),
     "huge width": ("{{ '%1000000000d' % 1 }}", "uses % on texts"),
+    "huge width by a test": ("{{ '%1000000000d' is odd }}", "divides what is not a number"),
     "huge padding": ("{{ 'x'.ljust(10000000000) }}", "unsafe"),
     "huge indent": ("{{ 'x' | indent(10000000000) }}", "No filter named 'indent'"),
     "doubled text": (grown("ns.s + ns.s"), "text is too long"),
@@ -98,6 +111,46 @@ HOSTILE = {
     "nested dicts": (grown("{'a': ns.s, 'b': ns.s}", "[]"), "list is too large"),
     "huge number": (grown("ns.s * ns.s", "7"), "number is too large"),
     "huge output": ("{% for i in range(9999) %}{{ 'x                                    x' }}{% endfor %}", "too much"),
+    "huge output in a block": (
+        BIG + "{% set y %}{% for i in range(5000) %}{{ b }}{% endfor %}{% endset %}",
+        "too much",
+    ),
+    "huge plain text in a block": (
+        "{% set y %}{% for i in range(9000) %}" + "x" * 9000 + "{% endfor %}{% endset %}",
+        "too much",
+    ),
+    "huge constants in a macro": (
+        "{% macro f() %}{% for i in range(9000) %}{{ '" + "x" * 9000 + "' }}{% endfor %}{% endmacro %}{{ f() }}",
+        "too much",
+    ),
+    "many texts by a filter": (MANY + "{% set y = l | map('upper') | list %}", "too many steps"),
+    "many texts by a method": (BIG + often("{% set y = b.upper() %}"), "too many steps"),
+    "many texts as JSON": (MANY + "{% set y = l | tojson %}", "too many steps"),
+    "a list as a text": (MANY + "{% set y = l | lower %}", "writes a list as text|too many steps"),
+    "a namespace as a text": (MANY + "{% set n = namespace(l=l) %}{{ n | lower }}", "writes a Namespace as text"),
+    "a list by a test": (MANY + "{{ l is lower }}", "No test named 'lower'"),
+    "many letters": (BIG + often("{% set y = b | join %}"), "too many steps"),
+    "many lists": (MANY + often("{% if [l] %}{% endif %}"), "too many steps"),
+    "many slices": (BIG + often("{% set y = b[1:] %}"), "too many steps"),
+    "many comparisons": (BIG + often("{% if b == b[1:] ~ 'x' %}{% endif %}"), "too many steps"),
+    "many small comparisons": (often("{%if 1==2%}{%endif%}" * 2000), "too many steps"),
+    "many searches": (BIG + often("{% if 'y' in b %}{% endif %}"), "too many steps"),
+    "many tests": (BIG + often("{% if b is gt(b) %}{% endif %}"), "too many steps"),
+    "many searches by a method": (MANY + often("{% set y = l.count('y') %}"), "too many steps"),
+    "many filters": (often("{% if 1 | int | int | int | int | int %}{% endif %}" * 200), "too many steps"),
+    "many lookups": (often("{% set y = messages[0].role %}"), "too many steps"),
+    "many conditions": (often("{%if a%}{%endif%}" * 2500), "too many steps"),
+    "many conditions in a block": (
+        "{% block a %}" + "{%if a%}{%endif%}" * 2500 + "{% endblock %}" + often("{% set y = self.a() %}"),
+        "too many steps",
+    ),
+    "lazy filters": (often("{% set y = range(9999) | select | reject | first %}"), "too many steps"),
+    "a loop left early": (often("{% for j in range(9999) %}{% break %}{% endfor %}"), "too many steps"),
+    "break without a loop": ("{% break %}", "'break' outside loop"),
+    "25 loops in each other": ("{% for i in [1] %}" * 25 + "{% endfor %}" * 25, "too many statically nested blocks"),
+    "120 conditions in each other": ("{% if 1 %}" * 120 + "{% endif %}" * 120, "indentation|nested too deeply"),
+    "900 conditions in each other": ("{% if 1 %}" * 900 + "{% endif %}" * 900, "indentation|nested too deeply"),
+    "900 filters on each other": ("{{ 1 " + "|int" * 900 + " }}", "refused"),
     "deep nesting": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deeply"),
     "changed messages": ("{{ messages.clear() }}", "unsafe"),
     "strange date": ("{{ strftime_now('%999999999d') }}", "strange date"),
@@ -119,6 +172,26 @@ def test_a_hostile_template_is_refused_in_one_line_and_quickly(name: str) -> Non
         render(template, [{"role": "user", "content": "hi"}], NAMES, True)
     assert "\n" not in str(error.value) and time.process_time() - started < 10
     assert not Path("/tmp/seqloom-was-here").exists()
+
+
+def test_what_the_hostile_templates_begin_with_is_allowed() -> None:
+    assert sandbox.run(MANY + "{{ l | length }}", {}) == "1024"
+
+
+def test_a_template_may_look_at_all_messages_in_every_turn_of_a_long_chat() -> None:
+    chat = [{"role": "assistant" if n % 2 else "user", "content": "hi"} for n in range(3001)]
+    template = (
+        "{% macro said(m) %}{{ m.content | trim }}{% endmacro %}{% for m in messages[0:] %}"
+        "{% if m.role not in ['user', 'assistant'] or m['role'] == 'tool' %}{{ raise_exception('role') }}{% endif %}"
+        "{{ said(m) }}{% if loop.index == messages | length %}!{% endif %}{% endfor %}"
+    )
+    pieces = render(template, chat, NAMES, True)
+    assert [n for _, n in pieces] == [*range(3001), None] and pieces[-1][0] == "!"
+
+
+def test_a_lazy_filter_is_true_even_if_it_finds_nothing_as_in_jinja() -> None:
+    template = "{% if m | selectattr('role', 'equalto', 'tool') %}yes{% endif %}{{ m | map(attribute='role') | join }}"
+    assert sandbox.run(template, {"m": [{"role": "user"}]}) == "yesuser"
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -125,11 +125,40 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("source", [
     "openai:", "openai:http://127.0.0.1/v1", "openai:file:///etc/passwd#m", "openai:ftp://a/v1#m", "openai:http://#m",
     "openai:http://key@host/v1#m", "openai:http://host/v1?key=1#m", "openai:http://host:99999/v1#m",
-    "openai:http://a b#m",
+    "openai:http://a b#m", "openai:http://:hidden@h/v1#m", "openai:http://me:hidden@h/v1#m", "openai:http://@h/v1#m",
+    "openai:http://h/v\u00e9#m",
 ])  # fmt: skip
 def test_addresses_that_are_refused(source: str) -> None:
-    with pytest.raises(UserError, match="give an http or https address"):
+    with pytest.raises(UserError, match="give an http or https address") as error:
         Endpoint.parse(source)
+    assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", [f"{SECRET}\nX-Other: 1", f"{SECRET} {SECRET}", f"{SECRET}\u20ac", f"{SECRET}\x7f"])
+def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(
+    server: Server, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(UserError, match="OPENAI_API_KEY: a key is one line of ASCII") as error:
+        Endpoint.parse(server.source).ask([])
+    assert SECRET not in str(error.value) and "\n" not in str(error.value) and server.asked == []
+
+
+def test_the_key_goes_past_proxies(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert Endpoint.parse(server.source).ask([]) == "bad"
+
+
+def test_rows_with_several_labels_are_refused(server: Server, tmp_path: Path) -> None:
+    lines = [f"row {n},{'a;b' if n % 3 else 'a'}" for n in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *lines]) + "\n")
+    how: dict[str, Any] = {"options": {"data.separator": ";"}, "out": tmp_path / "out", "quiet": True}
+    with pytest.raises(UserError, match=r"one label per row, but these rows may have several; leave data.separator"):
+        prompt(server.source, tmp_path / "rows.csv", test=tmp_path / "rows.csv", **how)
+    assert server.asked == []
 
 
 def test_answers_are_matched_to_labels() -> None:

@@ -101,6 +101,17 @@ def test_a_chat_is_prompted_by_its_template(source: str, data: Path, tmp_path: P
     assert (head.prefix == run.tokenizer.eos).sum() == 5 and head.suffix[0] == run.tokenizer.eos
 
 
+def test_a_chat_template_that_repeats_the_row_is_refused(data: Path, tmp_path: Path) -> None:
+    foreign.save(tmp_path / "echo", "Llama", SMALL)
+    twice = {**foreign.MARKS, "chat_template": CHATML.replace("{{ m.content }}", "{{ m.content }}{{ m.content }}")}
+    (tmp_path / "echo" / "tokenizer_config.json").write_text(json.dumps(twice))
+    (tmp_path / "chat.toml").write_text("chat = true\n")
+    options = {"train.method": "prompt", "task.prompt": str(tmp_path / "chat.toml")}
+    how: dict[str, Any] = {"start": f"hf:{tmp_path / 'echo'}", "out": tmp_path / "run", "quiet": True}
+    with pytest.raises(UserError, match="writes the row 2 times instead of once; leave chat out"):
+        fit(data=data, task="classification", options=options, **how)
+
+
 def test_the_command_prints_a_table(
     source: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

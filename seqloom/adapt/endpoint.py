@@ -1,13 +1,14 @@
 """A chat endpoint that speaks OpenAI's protocol: openai:URL#MODEL, such as openai:http://127.0.0.1:8000/v1#llama.
 
 Nothing is sent anywhere unless such a source is given. The key comes from the environment variable OPENAI_API_KEY and
-is sent to that host only; it is never stored or shown.
+is sent to that host only, past any proxy of the environment; it is never stored or shown.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +25,7 @@ KEY = "OPENAI_API_KEY"
 _TIMEOUT, _TRIES, _PAUSE, _LONGEST_PAUSE = 60.0, 5, 1.0, 30.0  # seconds, requests, seconds
 _MOST_BYTES = 1_000_000  # of an answer
 _MOST_TOKENS = 16  # that an answer may have
+_PRINTABLE = "[!-~]+"  # ASCII without blanks: what an address and a header can hold
 
 Chat = Sequence[Mapping[str, str]]  # messages: role and content
 
@@ -38,14 +40,14 @@ class Endpoint:
         url, _, model = source.removeprefix(SCHEME).partition("#")
         try:
             parts = urlsplit(url)
-            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
             valid = valid and not parts.query and (parts.port or 1) > 0
         except ValueError:
             valid = False
-        if not valid or not model or any(c.isspace() or not c.isprintable() for c in url):
+        if not valid or not model or not re.fullmatch(_PRINTABLE, url):
             raise UserError(
-                f"{SCHEME}URL#MODEL: give an http or https address and the name of a model, without a key or a query, "
-                "for example openai:http://127.0.0.1:8000/v1#llama"
+                f"{SCHEME}URL#MODEL: give an http or https address and the name of a model, without a password, "
+                "a key or a query, for example openai:http://127.0.0.1:8000/v1#llama"
             )
         return cls(url.rstrip("/"), model)
 
@@ -77,10 +79,11 @@ class Endpoint:
 
     def _send(self, data: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "User-Agent": "seqloom"}
-        if key := os.environ.get(KEY, "").strip():
+        if key := _key():
             headers["Authorization"] = f"Bearer {key}"
         request = urllib.request.Request(f"{self.url}/chat/completions", data, headers, method="POST")
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT) as response:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)  # a proxy would see the key
+        with opener.open(request, timeout=_TIMEOUT) as response:
             found: bytes = response.read(_MOST_BYTES + 1)
         return found
 
@@ -118,6 +121,14 @@ def match_label(answer: str, words: Sequence[str]) -> int | None:
 def _begins(said: str, word: str) -> bool:
     """Whether a text begins with a word, not just with its letters."""
     return said.startswith(word) and not said[len(word) : len(word) + 1].isalnum()
+
+
+def _key() -> str:
+    """The key, or nothing; refused without showing it if it cannot be sent."""
+    key = os.environ.get(KEY, "").strip()
+    if key and not re.fullmatch(_PRINTABLE, key):
+        raise UserError(f"{KEY}: a key is one line of ASCII characters without blanks; this one is not, set it again")
+    return key
 
 
 def _seconds(said: str | None, otherwise: float) -> float:

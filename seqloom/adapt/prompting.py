@@ -176,6 +176,9 @@ class _Data:
         parts = self.material.parts
         self.part = "test" if "test" in parts else "valid"
         self.train, self.test = parts["train"], parts[self.part]
+        if getattr(self.train, "multi", False):
+            raise UserError("a prompt chooses one label per row, but these rows may have several; leave data.separator "
+                            "out, or use rows with one label each")  # fmt: skip
         self.labels = sorted(self.train.labels)  # type: ignore[attr-defined]
         self.chosen = spread(min(rows or self.test.count, self.test.count), self.test.count)  # type: ignore[attr-defined]
         Wording(find_template(self.config.task["prompt"]), self.labels)

@@ -212,7 +212,11 @@ class Prompted(Classification):
         shots = [(self._shortened(texts, self.longest), label) for texts, label in shots]
         if self.template.chat:
             pieces = conversation(self.known.tokenizer, wording.messages(shots, ("",) * (1 + pair)))
-            (row,) = (n for n, (_, message) in enumerate(pieces) if message == len(shots) * 2 + _opens(wording))
+            rows = [n for n, (_, message) in enumerate(pieces) if message == len(shots) * 2 + _opens(wording)]
+            if len(rows) != 1:
+                raise UserError(f"the chat template of this model writes the row {len(rows)} times instead of once; "
+                                "leave chat out of the template of the prompt, or use another model")  # fmt: skip
+            (row,) = rows
             before, after = ([ids for ids, _ in some] for some in (pieces[:row], pieces[row + 1 :]))
             return _joined(before), _joined(after)
         opening, labels = wording.opening(), self._label_ids(chat=False)
