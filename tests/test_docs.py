@@ -79,7 +79,8 @@ def shortened(command: str) -> list[str]:
     if words[1] == "compare":
         words += ["--trials", "1", "--seeds", "1", "--budget"]
         words += ["bytes=9k" if "weights:" in command else "tokens=6k" if "--ladder" in words else "tokens=1500"]
-        small = "40k" if {"data", "size"} & set(words) else "9k"  # an eighth of it must be possible
+        large = {"data", "size"} & set(words) or "bag," in command  # an eighth of it must be possible; hashed n-grams
+        small = "40k" if large else "9k"
         sized = "--models" in words and not any(":run:" in word or "=run:" in word for word in words)
         words += ["--params", small] if sized else []  # a table of n-grams is not that small
         words += settings(BRIEF)
