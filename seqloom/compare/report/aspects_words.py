@@ -48,8 +48,8 @@ ASPECTS: dict[str, tuple[str, str]] = {
     "few per label": ("{count} per label", "每类 {count} 条"),
     "few all": ("all", "全部"),
     "few remark": (
-        "Draws of rows: {seeds}; means, with 95 % intervals in the table. On few rows every model has the settings that fit "
-        "would choose for so many, not those tuned here, and is selected with no more validation rows than training "
+        "Draws of rows: {seeds}; means, with 95 % intervals in the table. On few rows every model has the settings that "
+        "fit would choose for so many, not those tuned here, and is selected with no more validation rows than training "
         "rows; {scored} rows of the test set are scored. Tokenizers fitted to the data have seen all training "
         "texts, without labels. The last point is the final runs.",
         "抽样 {seeds} 次取均值，95 % 区间见表。样本少时，各模型采用 fit 针对该数量选择的设置，而非本次调参的结果，"
