@@ -87,7 +87,8 @@ def pretrained(config: RunConfig) -> str | None:
     started from."""
     start = config.train.start
     while start and not is_foreign(start):
-        start = RunFolder(Path(start)).config().train.start
+        gone = not (Path(start) / "run.json").exists()
+        start = None if gone else RunFolder(Path(start)).config().train.start
     return start
 
 
