@@ -323,7 +323,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": "rnn,gpt:heads=3:kv_heads=2"}, "heads=3 must be a multiple of kv_heads=2"),
     ({"overrides": ["data.valid_fraction=0"]}, "needs a validation set"),
     ({"params": "1e400"}, "not a positive number"),
-    ({"budget": "steps=10"}, "write tokens=2M, seconds=60 or flops=1e13"),
+    ({"budget": "steps=10"}, "write tokens=2M, bytes=8M, seconds=60 or flops=1e13"),
     ({"on": "moon"}, "choose one of local, ray"),
     ({"prefer": "beauty"}, "choose one of quality"),
     ({"trial_share": 0.0}, "a share of the budget"),

@@ -220,10 +220,11 @@ def test_a_budget_of_less_than_an_epoch_has_no_ladder_of_data(
     with pytest.raises(UserError, match=rf"--budget flops=4e\+08, {few}flops="):
         ladder(book, tmp_path / "b", budget=Budget.parse("flops=4e8"), trials=0)
     timed = ladder(book, tmp_path / "c", budget=Budget.parse("seconds=20"), trials=0)
-    for tokens in (1200, 1_000_000):  # measured, so it is said and not refused
-        monkeypatch.setattr(kinds, "tokens_within", lambda *given, tokens=tokens: (tokens, "rnn"))
+    (rnn,) = timed.field.entries
+    for read in (1200, 1_000_000):  # bytes: measured, so it is said and not refused
+        monkeypatch.setattr(kinds, "within", lambda *given, read=read: (read, rnn))
         said = timed.note()
-        assert bool(re.search(rf"ladder: with --budget seconds=20, {few}seconds=\d+", said)) == (tokens == 1200)
+        assert bool(re.search(rf"ladder: with --budget seconds=20, {few}seconds=\d+", said)) == (read == 1200)
 
 
 def test_what_cannot_have_rungs_is_refused(book: Path, tmp_path: Path) -> None:

@@ -198,8 +198,8 @@ def test_a_model_with_a_context_is_made_for_source_and_target(field: Field) -> N
 def test_work_is_counted_per_target_token_also_for_those_that_read_the_source_as_a_beginning(field: Field) -> None:
     lstm = field.entries[2]
     head = 2 * sum(p.numel() for p in lstm.blueprint.head.parameters() if p.dim() == 2)  # type: ignore[operator, union-attr]
-    assert lstm.flops_per_token == 2 * lstm.blueprint.flops(2 * lstm.length) - head
-    assert 4 < lstm.length < 8  # what rows have, not what they may have
+    assert lstm.flops_per_token == 2 * lstm.blueprint.flops(2 * lstm.reading.length) - head
+    assert 4 < lstm.reading.length < 8  # what rows have, not what they may have
 
 
 def test_time_is_that_of_a_whole_output_and_a_model_that_ends_is_not_asked_for_more(field: Field) -> None:

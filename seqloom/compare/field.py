@@ -54,9 +54,9 @@ class Field:
         """Of a comparison that is continued, `allotted`: seconds per run, where the plan gives minutes for all of it
         (with a ladder of budgets, tokens per run, where it gives a time); `size`: the common size it began with."""
         named = parse_entries(plan.models)
+        check_options(named, plan.overrides, plan.task)
         plan = _across_tokenizers(plan, named)
         self.plan, self.absolute = plan, absolute
-        check_options(named, plan.overrides, plan.task)
         configs = [self._config(entry) for entry in named]
         scratch = [n for n, config in enumerate(configs) if not config.train.start]
         if len(scratch) < len(named) and plan.pretraining:
