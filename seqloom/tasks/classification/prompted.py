@@ -236,7 +236,7 @@ class Prompted(Classification):
             most = max(1, min(most, self.asked) - excess)
 
     def _shortened(self, texts: Texts, most: int) -> list[str]:
-        """At most so many tokens of a row's texts together; the longest text is cut first."""
+        """At most this many tokens of a row's texts together; the longest text is cut first."""
         parts = [self.known.encode(text) for text in texts]
         if sum(map(len, parts)) <= most:
             return list(texts)
