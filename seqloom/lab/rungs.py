@@ -49,7 +49,7 @@ def scheduled(sized: Sized, budget: Budget) -> Sized:
 
 
 def check_steps(sized: Sized, budget: Budget, tokens: float) -> float:
-    """Steps of the smallest rung, which trains on so many tokens; refused if they are too few."""
+    """Steps of the smallest rung, which trains on this many tokens; refused if they are too few."""
     steps = tokens / task_config(sized.config).tokens_per_step(sized.config.train.batch)
     if steps < _LEAST_STEPS:
         need = budget.amount * _LEAST_STEPS / max(steps, 1e-9)

@@ -179,8 +179,9 @@ class LanguageModel(Task[TokenStream]):
                 perplexity(model, part, context=context, stride=context or 0, streams=_STREAMS), part
             )
         total, rows = len(rows), self._scored(rows)
+        bounded = self.byte_counts if self.config.scored_bytes else None  # else the stream may not fit into memory
         scores = perplexity(
-            model, rows, context=context, stride=self.config.stride, pieces=_PIECES, byte_counts=self.byte_counts
+            model, rows, context=context, stride=self.config.stride, pieces=_PIECES, byte_counts=bounded
         )
         if len(rows) < total:
             scores["protocol"] += f" (out of {total - 1:,}, from the start)"
