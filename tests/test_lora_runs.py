@@ -229,10 +229,12 @@ def test_both_folders_may_move_together_but_not_apart(
     here.rename(tmp_path / "there")
     assert seqloom.load("there/tuned").evaluate(desk / "book.txt")["loss"] == wanted
     (tmp_path / "there/base").rename(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=r"there/tuned: holds adapters only; base, .* is missing: restore it"):
+    with pytest.raises(UserError, match=r"there/tuned: holds only adapters; base, .* is missing: restore it"):
         seqloom.load("there/tuned")
     shutil.copytree(desk / "gpt", "there/base")
-    with pytest.raises(RunError, match=r"belong to other weights than those in there/base \(SHA-256 was \w+, is \w+\)"):
+    with pytest.raises(
+        RunError, match=r"belongs to other weights than those in there/base \(SHA-256 was \w+, is \w+\)"
+    ):
         seqloom.load("there/tuned")
 
 
@@ -259,13 +261,13 @@ def test_adapters_need_weights_and_whole_ones(desk: Path, tmp_path: Path) -> Non
     with pytest.raises(UserError, match=r"lora.rank=2: adapters need trained weights to start from; set --from RUN"):
         tuned(desk, tmp_path / "run", start=None)
     tuned(desk, tmp_path / "run")
-    with pytest.raises(UserError, match=r"run: holds adapters only; merge them .*: seqloom merge .*run --out NEW"):
+    with pytest.raises(UserError, match=r"run: holds only adapters; make a plain .*: seqloom merge .*run --out NEW"):
         tuned(desk, tmp_path / "second", start=tmp_path / "run")
     with pytest.raises(UserError, match=r"is a different run \(lora.rank=4 \(was 2\)\)"):
         tuned(desk, tmp_path / "run", lora={"rank": 4})
     with pytest.raises(UserError, match=r"is a different run \(lora.rank=0 \(was 2\)\)"):
         tuned(desk, tmp_path / "run", lora={"rank": 0})
-    with pytest.raises(UserError, match="lstm: has no adapters to merge; it was trained in full"):
+    with pytest.raises(UserError, match="lstm: nothing to merge; it has all its weights"):
         seqloom.merge(desk / "lstm", out=tmp_path / "plain")
     with pytest.raises(UserError, match="run: not empty; choose a new folder"):
         seqloom.merge(tmp_path / "run", out=tmp_path / "run")

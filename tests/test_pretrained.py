@@ -326,6 +326,23 @@ def test_texts_become_the_ids_of_transformers_and_back(shelf: Path, name: str) -
     ]
 
 
+def test_prompts_begin_with_the_token_that_the_library_puts_before_a_text(tmp_path: Path) -> None:
+    import transformers
+    from tokenizers import Tokenizer, processors
+
+    theirs = foreign.save(tmp_path, "Llama", foreign.LLAMA)
+    assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("the cat").ids[0] != 1
+    own = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    own.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    own.save(str(tmp_path / "tokenizer.json"))
+    ids = transformers.AutoTokenizer.from_pretrained(tmp_path)("the cat", return_tensors="pt").input_ids
+    assert ids[0, 0] == 1
+    wanted = theirs.generate(ids, max_new_tokens=20, do_sample=False, eos_token_id=None)[0, ids.size(1) :].tolist()
+    run = load(f"hf:{tmp_path}")
+    assert [token for (token,) in run.stream("the cat", max_new=20, temperature=0)] == wanted
+    assert next(iter(run.stream("", max_new=1, temperature=0))) == [int(theirs(ids[:, :1]).logits[0, -1].argmax())]
+
+
 def test_special_tokens_in_a_text_are_text_unless_a_template_means_them(shelf: Path) -> None:
     own = tokenizer(made(shelf, "gpt2")[0])
     assert own.eos not in own.encode("a </s> b") and own.eos in own.encode_marked("a </s> b")

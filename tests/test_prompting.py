@@ -10,7 +10,9 @@ import foreign
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from seqloom.adapt.merge import merge
 from seqloom.core.errors import UserError
 from seqloom.data.shapes.labelled.reading import open_labelled
 from seqloom.data.shapes.labelled.shape import SHAPE
@@ -183,6 +185,20 @@ def test_the_weights_are_those_of_the_language_model(source: str, data: Path, tm
     ids = torch.randint(3, 280, (2, 20), generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         torch.testing.assert_close(run.model(ids)[0], base.model(ids)[0], rtol=1e-5, atol=1e-4)
+
+
+def test_a_prompted_run_holds_the_prompt_alone_and_merge_adds_the_weights(
+    source: str, data: Path, tmp_path: Path
+) -> None:
+    run = classify(data, source, tmp_path / "run", **{"task.shots": 1})
+    held = load_file(run.folder.model_files() / "model.safetensors")
+    assert set(held) == {f"head.{name}" for name in ("prefix", "suffix", "drawn", "prior", "temperature")}
+    assert run.summary["bytes"] < 5000 < run.summary["borrowed_bytes"]
+    with pytest.raises(UserError, match=r"run: holds only a prompt; make a plain run of it first: seqloom merge"):
+        classify(data, str(tmp_path / "run"), tmp_path / "second")
+    merged = merge(tmp_path / "run", out=tmp_path / "whole")
+    assert "base" not in merged.folder.record() and merged.summary["bytes"] > run.summary["borrowed_bytes"]
+    assert list(merged.predict(texts=["the old cat"])) == list(run.predict(texts=["the old cat"]))
 
 
 def test_a_run_of_our_own_can_be_prompted_and_what_is_no_language_model_cannot(data: Path, tmp_path: Path) -> None:

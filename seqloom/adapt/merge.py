@@ -1,8 +1,8 @@
-"""`merge`: a run with adapters becomes a plain run, with the adapters added to the weights.
+"""`merge`: a run that only adds to the weights of another becomes a plain run: adapters are added to these weights, and
+a prompt is stored together with them.
 
-The new folder stands on its own: it needs neither the run that the adapters were trained on nor peft, and everything
-that takes a run takes it, `fit --from` included. Scores stay those that were measured with the adapters, from which the
-merged weights differ by rounding.
+The new folder stands on its own: it needs neither the other run nor peft, and everything that takes a run takes it,
+`fit --from` included. Scores stay those that were measured before, from which merged adapters differ by rounding.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.layers import lora
 from seqloom.runs import durable
+from seqloom.runs.base import is_partial
 from seqloom.runs.build import count_parameters
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.run import Run, load
@@ -25,29 +26,29 @@ from seqloom.runs.winner import run_of
 from seqloom.train.checkpoint import weights
 from seqloom.train.settings import NO_ADAPTERS
 
-_REPLACED = {durable.MANIFEST, lora.CONFIG, lora.WEIGHTS}
+_WEIGHTS = "model.safetensors"
+_REPLACED = {durable.MANIFEST, lora.CONFIG, lora.WEIGHTS, _WEIGHTS}
 
 
 def merge(run: str | Path, *, out: str | Path) -> Run:
-    """Write a plain run to a new folder `out`: the weights of `run` with its adapters added."""
+    """Write a plain run to a new folder `out`: the weights that `run` needs, with its adapters or its prompt."""
     place, new = RunFolder(run_of(Path(run))), RunFolder(Path(out))
     config = place.config()
-    if not config.lora.rank:
-        raise UserError(f"{place.path}: has no adapters to merge; it was trained in full")
+    if not is_partial(place):
+        raise UserError(f"{place.path}: nothing to merge; it has all its weights")
     if os.path.isdir(new.path) and os.listdir(new.path):
         raise UserError(f"{new.path}: not empty; choose a new folder for the merged run")
     loaded = load(place.path)
     model = lora.merge(loaded.model)
-    files: dict[str, durable.Content] = {
-        "model.safetensors": save({n: t.contiguous() for n, t in weights(model).items()})
-    }
+    whole = save({n: t.contiguous() for n, t in weights(model).items()})
     with new.lock():
         new.write_record(_record(place, config) | {"parameters": count_parameters(model)})
         for entry in place.metrics():
             new.log(entry)
         new.publish("tokenizer", _content(place.published("tokenizer")))
-        new.publish_model(files | _content(place.model_files()))
-        new.write_summary(loaded.summary | {"parameters": count_parameters(model)})
+        new.publish_model({_WEIGHTS: whole} | _content(place.model_files()))
+        sizes = {"bytes": len(whole), "borrowed_bytes": 0, "parameters": count_parameters(model)}
+        new.write_summary(loaded.summary | sizes)
     return load(new.path)
 
 

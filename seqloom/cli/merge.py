@@ -1,4 +1,4 @@
-"""`seqloom merge`: make a plain run of one with adapters."""
+"""`seqloom merge`: make a plain run of one with adapters or a prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Run folder to write.")],
     as_json: JsonOutput = False,
 ) -> None:
-    """Add the adapters of a run (LoRA) to the weights: a plain run, which needs nothing else."""
+    """Make a plain run, which needs nothing else, of one with adapters (LoRA) or a prompt: add the weights it needs."""
     before_imports("merging")
     from seqloom.adapt.merge import merge
 

@@ -171,6 +171,7 @@ def _summary(found: Found, sized: Sized, runs: Sequence[Json], results: Sequence
     return {
         "stored": None if sized.parameters[0] else saved.get("stored"),
         "bytes": saved.get("bytes"),
+        "borrowed_bytes": saved.get("borrowed_bytes", 0),
         "trained_parameters": saved.get("trained_parameters"),
         "scores": {score.name: _beside(runs, score, sized.counts) for score in found.task.scores if score.compared},
         "cost": {

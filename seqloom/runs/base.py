@@ -1,7 +1,8 @@
 """The weights that a run starts from (`fit --from`): those of another run, or of a model that another tool wrote.
 
-A run with adapters holds nothing else, so it needs these weights whenever it is loaded. It records where they are,
-relative to its own folder, and their SHA-256: without them, or with others, it is not loaded.
+A run that only adds something to them, adapters or a prompt, holds nothing else, so it needs these weights whenever it
+is loaded. It records where they are, relative to its own folder, and their SHA-256: without them, or with others, it is
+not loaded.
 """
 
 from __future__ import annotations
@@ -38,12 +39,32 @@ class Base(NamedTuple):
     def foreign(self) -> bool:
         return is_foreign(self.name)
 
+    @property
+    def bytes(self) -> int:
+        """Of the file."""
+        return (RunFolder(self.folder).model_files() / _WEIGHTS).stat().st_size
+
+
+def borrows(config: RunConfig) -> bool:
+    """Whether a run with these settings holds only what it adds to the weights that it starts from."""
+    return bool(config.lora.rank) or config.train.method == "prompt"
+
+
+def is_partial(folder: RunFolder) -> bool:
+    """Whether a run lacks the weights that it started from. Prompted runs of earlier versions hold a copy of them."""
+    return bool(folder.config().lora.rank) or "base" in folder.record()
+
+
+def added(config: RunConfig) -> str:
+    return "adapters" if config.lora.rank else "a prompt"
+
 
 def read_base(start: str) -> Base:
     folder = RunFolder(run_folder(start))
-    if folder.config().lora.rank:
+    if is_partial(folder):
         raise UserError(
-            f"{start}: holds adapters only; merge them with their weights first: seqloom merge {start} --out NEW"
+            f"{start}: holds only {added(folder.config())}; make a plain run of it first: seqloom merge {start} "
+            "--out NEW"
         )
     files = folder.model_files()
     return Base(start, folder.path, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
@@ -55,20 +76,20 @@ def recorded_base(base: Base, folder: RunFolder) -> Json:
 
 
 def find_base(folder: RunFolder, config: RunConfig) -> Base:
-    """The weights that the adapters in this folder belong to, wherever both were moved together."""
+    """The weights that the run in this folder adds to, wherever both were moved together."""
     start, known = str(config.train.start), {"folder": ".", "sha256": ""} | folder.record().get("base", {})
     places = [start] if is_foreign(start) else _places(folder, start, known["folder"])
     if not places:
         raise UserError(
-            f"{folder.path}: holds adapters only; {start}, whose weights they adapt, is missing: restore it"
+            f"{folder.path}: holds only {added(config)}; {start}, whose weights it needs, is missing: restore it"
         )
     for place in places:
         base = read_base(place)
         if base.sha256 == known["sha256"]:
             return base
     raise RunError(
-        f"{folder.path}: its adapters belong to other weights than those in {base.name} (SHA-256 was "
-        f"{known['sha256'][:12]}, is {base.sha256[:12]}); restore these"
+        f"{folder.path}: belongs to other weights than those in {base.name} (SHA-256 was {known['sha256'][:12]}, is "
+        f"{base.sha256[:12]}); restore these"
     )
 
 
@@ -86,17 +107,18 @@ def base_of(config: RunConfig, folder: RunFolder, again: bool) -> Base | None:
 
 
 def restrict(model: SequenceModel, base: Base | None, config: RunConfig) -> None:
-    """Freeze what is not to be trained; with adapters, that is nearly all of it."""
+    """Freeze what is not to be trained: with adapters nearly all of it, with a prompt everything."""
     if config.lora.rank and base:
         adapt(model, base.tensors, **config.lora.model_dump())
     if config.train.method == "prompt":
         model.requires_grad_(False)
+        model.borrowed = frozenset(name for name, _ in model.named_parameters(remove_duplicate=False))
     freeze(model, config.train.freeze)
 
 
 def attach(model: SequenceModel, base: Base, config: RunConfig) -> None:
-    """Give a new model the weights of its base, and empty adapters."""
-    transfer(model, base.tensors, base.name, blank=base.foreign)
+    """Give a new model the weights of its base, and empty adapters or an empty prompt."""
+    transfer(model, base.tensors, base.name, head=config.train.method == "prompt", blank=base.foreign)
     restrict(model, base, config)
 
 

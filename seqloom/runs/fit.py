@@ -25,7 +25,7 @@ from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.layers.lora import adapter_files, describe
 from seqloom.runs import choosing, methods
-from seqloom.runs.base import Base, base_of, predicts_the_same, recorded_base, restrict
+from seqloom.runs.base import Base, base_of, borrows, predicts_the_same, recorded_base, restrict
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
@@ -348,6 +348,7 @@ class _Fit:
                     "trained_parameters": count_parameters(model, trained=True),
                     "stored": sum(t.numel() for t in whole.values()),  # a model that counts has no parameters
                     "bytes": sum(map(len, files.values())),
+                    "borrowed_bytes": self.base.bytes if self.base and borrows(self.config) else 0,
                     "seconds": round(self.progress.seconds, 3),
                     "wall_seconds": round(self.progress.wall, 3),
                     "steps": self.progress.step,
@@ -382,7 +383,7 @@ class _Fit:
         return scores
 
     def _record(self, vocabulary: Vocabulary, model: SequenceModel) -> Json:
-        base = {"base": recorded_base(self.base, self.folder)} if self.base and self.config.lora.rank else {}
+        base = {"base": recorded_base(self.base, self.folder)} if self.base and borrows(self.config) else {}
         return base | {
             "config": plain(self.config),
             "given": self.chosen.given,

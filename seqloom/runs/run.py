@@ -26,7 +26,7 @@ from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.layers.linear import by_columns
 from seqloom.layers.lora import adapter_tensors, merge
-from seqloom.runs.base import attach, find_base
+from seqloom.runs.base import attach, find_base, is_partial
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.predicting import Predictions, Sources, beside
@@ -284,14 +284,18 @@ class Run:
         return turn_ends(self.tokenizer) if chat else {self.tokenizer.eos}
 
     def _prompt(self, text: str, chat: bool = False, system: str = "") -> list[int]:
-        """A prompt as ids; an empty one becomes a line break, or an end-of-text token if line breaks have no id."""
+        """A prompt as ids, after what the tokenizer begins every text with; an empty one without that becomes a line
+        break, or an end-of-text token if line breaks have no id."""
         if system and not chat:
             raise UserError("system: only a chat has a system message; set chat=True (--chat), or leave it out")
         if chat:
-            opening = [{"role": "system", "content": system}] if system else []
-            return chat_ids(self.tokenizer, [*opening, {"role": "user", "content": text}])
+            first = [{"role": "system", "content": system}] if system else []
+            return chat_ids(self.tokenizer, [*first, {"role": "user", "content": text}])
+        opening = list(self.tokenizer.opening)
+        if opening and not text:
+            return opening
         ids = self.tokenizer.encode(text or "\n").tolist()
-        return ids if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
+        return [*opening, *ids] if (text and ids) or ids not in ([], [self.tokenizer.unk]) else [self.tokenizer.eos]
 
 
 def load(folder: str | Path, *, int8: bool = False) -> Run:
@@ -310,11 +314,9 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     vocabulary = material.load_vocabulary(files)
     task = material.task(vocabulary)
     model = model_config(config).assemble(task)
-    if config.lora.rank:
+    if is_partial(place):
         attach(model, find_base(place, config), config)
-        load_weights(model, adapter_tensors(model, files))
-    else:
-        load_weights(model, load_file(files / "model.safetensors"))
+    load_weights(model, adapter_tensors(model, files) if config.lora.rank else load_file(files / "model.safetensors"))
     device = choose_device("cpu" if config.train.device == "cpu" else "auto")  # maybe another than in training
     if int8:
         model = to_int8(merge(model))

@@ -116,6 +116,13 @@ class Pretrained(Tokenizer):
         }
 
     @cached_property
+    def opening(self) -> tuple[int, ...]:  # type: ignore[override]
+        """What the library puts before a text: <s> for Llama 2, nothing for GPT-2, [CLS] for BERT."""
+        plain, whole = (self.hf.encode("a", add_special_tokens=own).ids for own in (False, True))
+        found = next((n for n in range(len(whole)) if whole[n : n + len(plain)] == plain), 0)
+        return tuple(whole[:found])
+
+    @cached_property
     def vocabulary(self) -> dict[str, int]:  # type: ignore[override]
         return self.hf.get_vocab(with_added_tokens=True)
 

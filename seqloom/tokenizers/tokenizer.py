@@ -59,6 +59,7 @@ class Tokenizer(ABC):
     eos: int
     unk: int | None  # None: every text can be encoded
     specials: frozenset[int]  # ids that stand for no text; they are never hidden or replaced in training
+    opening: tuple[int, ...] = ()  # special tokens before every prompt, if the model was trained with them
     hash: str
 
     def __init__(self, data: bytes) -> None:

@@ -179,7 +179,7 @@ def _row(result: Result, say: Speaker, position: int, number: int, entry: Entry,
                 for key, decimals in beside.items()
             ),
             _size(entry, say),
-            Cell(formats.scaled(entry.get("bytes"), "B")),
+            _stored(entry, say),
             Cell(formats.scaled(entry.get("flops_per_token"))),
             Cell(formats.count(facts.dig(entry, "cost", "tokens_per_second"))),
             Cell(formats.scaled(facts.dig(entry, "cost", "peak_bytes"), "B")),
@@ -195,6 +195,14 @@ def _size(entry: Entry, say: Speaker) -> Cell:
     if not stored and trained is not None and size and trained < size:
         return Cell(formats.count(size), say("trained share", count=formats.count(trained)))
     return Cell(formats.count(size), say("stored") if stored else formats.count(entry.get("backbone_parameters")))
+
+
+def _stored(entry: Entry, say: Speaker) -> Cell:
+    """Bytes on disk, and beside them those of the weights that the entry needs but does not hold."""
+    beside = entry.get("borrowed_bytes")
+    return Cell(
+        formats.scaled(entry.get("bytes"), "B"), say("borrowed", bytes=formats.scaled(beside, "B")) if beside else ""
+    )
 
 
 def _reach(against: Json, places: int) -> str:

@@ -60,6 +60,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "size small": ("parameters, backbone", "参数量，主干"),
     "stored": ("stored values", "存储数值"),
     "trained share": ("{count} trained", "训练其中 {count} 个"),
+    "borrowed": ("and {bytes} that it starts from", "另需起始权重 {bytes}"),
     "stored remark": (
         "“Stored values”: a model that counts or remembers has no parameters; its size is that of all that it stores, "
         "such as counts, weights and keys.",

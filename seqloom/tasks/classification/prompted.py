@@ -220,7 +220,8 @@ class Prompted(Classification):
             before, after = ([ids for ids, _ in some] for some in (pieces[:row], pieces[row + 1 :]))
             return _joined(before), _joined(after)
         opening, labels = wording.opening(), self._label_ids(chat=False)
-        parts = [encode(opening), encode(self.template.separator)] if opening.strip() else []
+        parts: list[Any] = [self.known.tokenizer.opening]
+        parts += [encode(opening), encode(self.template.separator)] if opening.strip() else []
         for texts, label in shots:
             parts += [encode(wording.shown(texts)), labels[label], encode(wording.after + self.template.separator)]
         return _joined(parts), _joined([])
