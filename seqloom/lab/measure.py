@@ -16,7 +16,7 @@ from seqloom.core.task import AnyTask
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.job import Job
 from seqloom.lab.matching import match_size
-from seqloom.lab.protocols import ByPosition, Shows
+from seqloom.lab.protocols import ByPosition, Shows, ShowsScored
 from seqloom.lab.recall import RecallTask, recall
 from seqloom.runs.build import count_parameters
 from seqloom.runs.methods import descends
@@ -61,8 +61,15 @@ def _aspects(run: Run, test: Any) -> Json:
         "trained_length": length,
         "taps": taps(run.model),
         "sample": _sample(run, test),
-        "showcase": task.showcase(run.model, test) if isinstance(task, Shows) else None,
+        "showcase": _showcase(run, test),
     }
+
+
+def _showcase(run: Run, test: Any) -> Json | None:
+    scores = run.summary["scores"].get("test", {})
+    if "showcase" in scores and isinstance(run.task, ShowsScored):
+        return run.task.scored_showcase(scores, test)
+    return run.task.showcase(run.model, test) if isinstance(run.task, Shows) else None
 
 
 def _sample(run: Run, test: Any) -> dict[str, str] | None:

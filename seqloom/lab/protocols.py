@@ -41,6 +41,14 @@ class Shows(Protocol):
 
 
 @runtime_checkable
+class ShowsScored(Protocol):
+    """A task whose scores contain what is to be shown (`showcase`), so that many rows are not read a second time."""
+
+    def scored_showcase(self, scores: Json, rows: Any) -> Json:
+        """`scores`: of an evaluation on these rows."""
+
+
+@runtime_checkable
 class ByPosition(Protocol):
     """A task whose loss can be measured by position: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
 
