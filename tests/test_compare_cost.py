@@ -12,7 +12,9 @@ from toys import VOCABULARY, accepted, every_case, language_model, network, titl
 from seqloom.core.backbone import Backbone
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State
-from seqloom.lab.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
+from seqloom.lab import cost
+from seqloom.lab.cost import TURNS, measure_costs, state_bytes, throughput
+from seqloom.lab.peak import peak_memory
 
 pytestmark = pytest.mark.long
 
@@ -94,7 +96,21 @@ def test_turns_are_taken_until_they_agree_or_no_longer_fit_and_at_least_one() ->
         model, taken = notebook(), []
         model.register_forward_hook(lambda *_, taken=taken: taken.append(1))
         throughput({"notebook": model}, {"notebook": TASK}, (4,), tokens=8, seconds=seconds)
-        assert len(taken) in turns
+        assert len(taken) - 2 in turns, "after a warm-up and a step that shows how long one takes"
+
+
+@pytest.mark.parametrize(
+    ("per_token", "tokens", "lengths"),
+    [(1e-6, 2048, [8, 64, 256]), (1e-3, 512, [8, 64, 256]), (2.5e-3, 512, [8, 64]), (1.0, 512, [8])],
+)
+def test_a_slow_model_trains_in_smaller_batches_and_then_at_fewer_lengths(
+    monkeypatch: pytest.MonkeyPatch, per_token: float, tokens: int, lengths: list[int]
+) -> None:
+    monkeypatch.setattr(cost, "_training_step", lambda model, task, rows, length: rows * length * per_token)
+    found = throughput({"notebook": notebook()}, {"notebook": TASK}, (8, 64, 256), seconds=0.0)["notebook"]
+    assert [point["length"] for point in found] == lengths
+    assert all(point["tokens"] == tokens for point in found)
+    assert all(point["tokens_per_second"] == pytest.approx(1 / per_token) for point in found)
 
 
 def test_a_speed_from_a_single_turn_is_not_stable() -> None:
