@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from seqloom.core.backbone import Backbone
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State
 from seqloom.lab import cost
+from seqloom.lab.alike import alike
 from seqloom.lab.cost import TURNS, measure_costs, state_bytes, throughput
 from seqloom.lab.peak import peak_memory
+from seqloom.train.settings import LoraConfig, TrainConfig
 
 pytestmark = pytest.mark.long
 
@@ -116,6 +119,28 @@ def test_a_slow_model_trains_in_smaller_batches_and_then_at_fewer_lengths(
 def test_a_speed_from_a_single_turn_is_not_stable() -> None:
     (point,) = throughput({"notebook": notebook()}, {"notebook": TASK}, (4,), tokens=8, seconds=0.0)["notebook"]
     assert point["stable"] is False
+
+
+def run(model: dict[str, Any], freeze: int = 0, rank: int = 0, tokenizer: str = "a") -> Any:
+    """What is asked of a run."""
+    lora, train = LoraConfig(rank=rank), TrainConfig(freeze=freeze)
+    config = SimpleNamespace(model=model, lora=lora, train=train, task={"name": "classification"})
+    return SimpleNamespace(config=config, tokenizer=SimpleNamespace(hash=tokenizer))
+
+
+def test_runs_with_other_weights_compute_the_same_and_dropout_counts_only_in_training() -> None:
+    runs = {
+        "first": run({"width": 8, "dropout": 0.0}),
+        "dropout": run({"width": 8, "dropout": 0.1}),
+        "frozen": run({"width": 8, "dropout": 0.0}, freeze=1),
+        "again": run({"width": 8, "dropout": 0.0}),
+        "wider": run({"width": 9, "dropout": 0.0}),
+        "adapted": run({"width": 8, "dropout": 0.0}, rank=2),
+        "other tokens": run({"width": 8, "dropout": 0.0}, tokenizer="b"),
+    }
+    own = {name: name for name in ("first", "wider", "adapted", "other tokens")}
+    assert alike(runs) == own | dict.fromkeys(("dropout", "frozen", "again"), "first")
+    assert alike(runs, training=True) == own | {"dropout": "dropout", "frozen": "frozen", "again": "first"}
 
 
 def test_measuring_leaves_a_model_as_it_was() -> None:
