@@ -40,8 +40,9 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
 from seqloom.core.task import Task
 from seqloom.data.text import open_text
-from seqloom.lab.cost import peak_memory, state_bytes
+from seqloom.lab.cost import state_bytes
 from seqloom.lab.matching import match_size
+from seqloom.lab.peak import peak_memory
 from seqloom.runs.build import count_parameters
 from seqloom.runs.registry import find_config, names
 

@@ -344,10 +344,8 @@ def test_of_many_labels_the_rarest_share_a_row_of_the_matrix() -> None:
     targets = np.array([n for n in range(30) for _ in range(30 - n)])
     sure = np.eye(30)[targets]
     sure[0] = np.eye(30)[29]  # one of the most frequent label is taken for the rarest
-    found = showing.single(
-        sure, targets, [f"label {n}" for n in range(30)], np.arange(len(targets)), lambda some: ["t"] * len(some)
-    )
+    found = showing.single(sure, targets, [f"label {n}" for n in range(30)], np.arange(len(targets)))
     assert found["labels"] == [f"label {n}" for n in range(19)] and found["merged"] == 11
     assert np.shape(found["counts"]) == (20, 20) and found["counts"][0][19] == 1 and found["wrong"] == 1
-    (error,) = found["errors"]
+    (error,) = showing.with_texts(found, lambda some: ["t"] * len(some))["errors"]
     assert error == {"gold": "label 0", "predicted": "label 29", "probability": 1.0, "row": 1, "text": "t"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from toys import VOCABULARY, accepted, every_case, language_model, network, titl
 from seqloom.core.backbone import Backbone
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.state import State
-from seqloom.lab.cost import TURNS, measure_costs, peak_memory, state_bytes, throughput
+from seqloom.lab import cost
+from seqloom.lab.alike import alike
+from seqloom.lab.cost import TURNS, measure_costs, state_bytes, throughput
+from seqloom.lab.peak import peak_memory
+from seqloom.train.settings import LoraConfig, TrainConfig
 
 pytestmark = pytest.mark.long
 
@@ -94,12 +99,48 @@ def test_turns_are_taken_until_they_agree_or_no_longer_fit_and_at_least_one() ->
         model, taken = notebook(), []
         model.register_forward_hook(lambda *_, taken=taken: taken.append(1))
         throughput({"notebook": model}, {"notebook": TASK}, (4,), tokens=8, seconds=seconds)
-        assert len(taken) in turns
+        assert len(taken) - 2 in turns, "after a warm-up and a step that shows how long one takes"
+
+
+@pytest.mark.parametrize(
+    ("per_token", "tokens", "lengths"),
+    [(1e-6, 2048, [8, 64, 256]), (1e-3, 512, [8, 64, 256]), (2.5e-3, 512, [8, 64]), (1.0, 512, [8])],
+)
+def test_a_slow_model_trains_in_smaller_batches_and_then_at_fewer_lengths(
+    monkeypatch: pytest.MonkeyPatch, per_token: float, tokens: int, lengths: list[int]
+) -> None:
+    monkeypatch.setattr(cost, "_training_step", lambda model, task, rows, length: rows * length * per_token)
+    found = throughput({"notebook": notebook()}, {"notebook": TASK}, (8, 64, 256), seconds=0.0)["notebook"]
+    assert [point["length"] for point in found] == lengths
+    assert all(point["tokens"] == tokens for point in found)
+    assert all(point["tokens_per_second"] == pytest.approx(1 / per_token) for point in found)
 
 
 def test_a_speed_from_a_single_turn_is_not_stable() -> None:
     (point,) = throughput({"notebook": notebook()}, {"notebook": TASK}, (4,), tokens=8, seconds=0.0)["notebook"]
     assert point["stable"] is False
+
+
+def run(model: dict[str, Any], freeze: int = 0, rank: int = 0, tokenizer: str = "a") -> Any:
+    """What is asked of a run."""
+    lora, train = LoraConfig(rank=rank), TrainConfig(freeze=freeze)
+    config = SimpleNamespace(model=model, lora=lora, train=train, task={"name": "classification"})
+    return SimpleNamespace(config=config, tokenizer=SimpleNamespace(hash=tokenizer))
+
+
+def test_runs_with_other_weights_compute_the_same_and_dropout_counts_only_in_training() -> None:
+    runs = {
+        "first": run({"width": 8, "dropout": 0.0}),
+        "dropout": run({"width": 8, "dropout": 0.1}),
+        "frozen": run({"width": 8, "dropout": 0.0}, freeze=1),
+        "again": run({"width": 8, "dropout": 0.0}),
+        "wider": run({"width": 9, "dropout": 0.0}),
+        "adapted": run({"width": 8, "dropout": 0.0}, rank=2),
+        "other tokens": run({"width": 8, "dropout": 0.0}, tokenizer="b"),
+    }
+    own = {name: name for name in ("first", "wider", "adapted", "other tokens")}
+    assert alike(runs) == own | dict.fromkeys(("dropout", "frozen", "again"), "first")
+    assert alike(runs, training=True) == own | {"dropout": "dropout", "frozen": "frozen", "again": "first"}
 
 
 def test_measuring_leaves_a_model_as_it_was() -> None:

@@ -88,7 +88,15 @@ def test_models_with_other_tokenizers_are_entries_of_one_comparison(encoder: Pat
     assert entries["probe run"]["fixed"] and len(entries["probe run"]["runs"]) == 1
     assert entries["lstm"]["epoch_tokens"] != entries["full run"]["epoch_tokens"], "words and characters"
     assert all([point["rows"] for point in entry["few"]["points"]] == [8] for entry in entries.values())
+    costs = {name: entry["cost"] for name, entry in entries.items()}
+    once = ("full run", "probe run", "setfit run")
+    assert {costs[name]["measured_on"] for name in once} == {"full run"}, "the same network with other weights"
+    assert all(costs[name]["measured_on"] == name for name in ("lora run", "lstm", "tfidf"))
+    assert costs["probe run"]["latency"] == costs["full run"]["latency"] != costs["lora run"]["latency"]
+    speeds = {name: entry["aspects"]["throughput"] for name, entry in entries.items()}
+    assert speeds["setfit run"] == speeds["full run"] != speeds["lora run"] and not speeds["probe run"]
     page = (tmp_path / "out" / "report.html").read_text()
+    assert "Measured once, because they compute the same with different weights" in page
     assert "Score by number of labelled rows" in page and "with the size of their weights" in page
     assert {f.name.partition("-")[0] for f in (tmp_path / "out").glob("tokenizer*")} == {"tokenizer"}
     for name in ("lora-run", "probe-run"):

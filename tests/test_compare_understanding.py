@@ -15,6 +15,7 @@ from seqloom.compare.comparison import Comparison
 from seqloom.compare.report import html, markdown
 from seqloom.compare.report.content import document
 from seqloom.core.errors import UserError
+from seqloom.lab.measure import _showcase
 from seqloom.runs.run import load
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("short_probes", "jobs_here")]
@@ -63,6 +64,15 @@ def test_everyone_is_scored_with_the_baselines_beside_and_an_answer_is_timed(don
         assert entry["cost"]["latency"][0]["context"] == 8 and entry["cost"]["state"] == []
         assert (entry["aspects"]["throughput"] or entry.get("fixed")) and entry["sample"] is None
         assert entry["showcase"]["kind"] == "confusion" and sorted(entry["showcase"]["labels"]) == ["bad", "good"]
+
+
+def test_what_is_shown_was_counted_when_the_rows_were_scored(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = load(done.folder / "runs" / "gru" / "seed-1")
+    test = run.material.shape.prepare(run.material.parts["test"], run.tokenizer)
+    monkeypatch.setattr(run.model, "encode", None)  # reading a row would fail
+    shown = _showcase(run, test)
+    assert shown is not None and shown == next(e["showcase"] for e in done.result["entries"] if e["name"] == "gru")
+    assert sum(map(sum, shown["counts"])) == shown["rows"] == len(test) and all(e["text"] for e in shown["errors"])
 
 
 def test_each_is_pre_trained_as_its_kind_allows_and_taught_with_the_same_few_rows(done: Comparison) -> None:

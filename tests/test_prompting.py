@@ -86,6 +86,11 @@ def test_from_the_state_of_the_prefix_labels_score_as_in_whole_sequences(
     task.draw_prompt(network, rows, seed=3)
     found = task._scored_labels(network, [[text] for text in TEXTS])
     torch.testing.assert_close(found, whole(task, network, TEXTS), rtol=1e-4, atol=1e-4)
+    with torch.inference_mode():
+        read, longest = task.row_reader(network)
+        row = torch.from_numpy(task._query([TEXTS[0]], network.part(PromptHead)))
+        torch.testing.assert_close(read(row[None]), found[:1], rtol=1e-4, atol=1e-4)
+    assert longest is None if network.limit is None else len(row) <= longest < network.limit
 
 
 def test_calibration_subtracts_the_scores_of_an_input_without_content(data: Path) -> None:

@@ -179,6 +179,7 @@ def _summary(found: Found, sized: Sized, runs: Sequence[Json], results: Sequence
             "seconds": fmean(run["seconds"] for run in runs),
             "peak_bytes": max(peaks, default=None),
             "latency": measured.get("latency", []),
+            "measured_on": measured.get("measured_on", name),
             "state": measured.get("state", []),
         },
         "aspects": {

@@ -1,20 +1,16 @@
-"""The cost of a model: latency and state size, training throughput, and peak memory.
+"""The cost of a model: latency and state size, and training throughput.
 
 All models are measured in one process, in short alternating turns (see `turns.py`); the fastest turn is reported, and
 whether it is stable. With one thread on a CPU, turns are counted in CPU time, which other programs do not lengthen.
+What is slow has fewer turns, in smaller batches, at fewer lengths.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import resource
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -25,20 +21,22 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.core.task import AnyTask
-from seqloom.lab.protocols import LatencyUnit, MeasuredTask, latency_unit
-from seqloom.lab.turns import LEAST, take_turns, unsettled
+from seqloom.lab.protocols import LatencyUnit, MeasuredTask, RowReader, latency_unit, row_reader
+from seqloom.lab.turns import enough, take_turns, unsettled
 from seqloom.train.clock import Clock
 from seqloom.train.memory import keep_memory
 
 _SHORT = (8, 16, 32, 64, 128, 256)
 CONTEXTS = {"token": (64, 128, 256, 512, 1024, 2048, 4096, 8192), "source": _SHORT, "row": _SHORT}
 LENGTHS = {"token": (64, 128, 256, 512, 1024, 2048), "source": _SHORT, "row": _SHORT}
-TOKENS = 2048  # per training step, whatever the sequence length
+TOKENS, LEAST_TOKENS = 2048, 512  # per training step, whatever the sequence length; fewer would be slower per token
 TURNS = 8  # of training steps, at most, per model and length
-STEPS = 3  # timed steps per turn; one where a whole output is timed
+STEPS = 3  # timed steps per turn; one where a step is long
 _AFTER = 1 + 8 * STEPS  # tokens read one by one after a context; the first is a warm-up
 _TURNS_OF_A_MODEL = 2.0  # seconds for the turns of a model beyond the least
 _GROWTH = 4  # upper bound on the slowdown when the context doubles
+_LONG = 0.01  # seconds: a step that is long enough to be timed alone
+_TRAINING = 3.0  # seconds of training steps that every model may take
 
 Points = list[Json]
 
@@ -59,10 +57,11 @@ def measure_costs(
     found: dict[str, dict[str, Points]] = {name: {"latency": [], "state": []} for name in models}
     timers: dict[tuple[str, int], _Timed] = {}
     with _modes(models, training=False), torch.inference_mode():
+        readers = {name: row_reader(tasks[name], model) for name, model in models.items()}
         for context in sorted(contexts or CONTEXTS[_unit(tasks)]):
             for name, model in models.items():
                 past = [timer.seconds for (other, _), timer in timers.items() if other == name]
-                if _affordable(past, seconds) and (timer := _timer(model, tasks[name], context)):
+                if _affordable(past, seconds) and (timer := _timer(model, tasks[name], context, readers[name])):
                     timers[name, context] = timer
         chains = [[key for key in timers if key[0] == name] for name in models]  # a longer context is never cheaper
         limit = min(seconds, _TURNS_OF_A_MODEL) * len(models)
@@ -83,26 +82,32 @@ def throughput(
     tokens: int = TOKENS,
     seconds: float = 3.0,
 ) -> dict[str, Points]:
-    """Training throughput (forward and backward) in tokens per second, by sequence length, in batches of `tokens`.
+    """Training throughput (forward and backward) in tokens per second, by sequence length, in batches of `tokens`, or
+    of fewer if these take long.
 
-    Models without gradient descent and lengths that a model cannot read are skipped. Every model gets at least one
-    turn, and more while they fit into `seconds` per model.
+    Models without gradient descent and lengths that a model cannot read, or that would take too long, are skipped.
+    Every model gets at least one turn, and more while they fit into `seconds` per model.
     """
     keep_memory()  # as in training
     found: dict[str, Points] = {name: [] for name in models}
     trained = {name: model for name, model in models.items() if model.descends}
-    turns = {
-        (name, length): partial(_training_step, model, tasks[name], batch)
-        for length in sorted(lengths or LENGTHS[_unit(tasks)])
-        for name, model in trained.items()
-        if (batch := example(tasks[name], max(1, tokens // length), length)) is not None
-        and _can_read(model, _longest_sequence(model, batch))
-    }
+    lengths = sorted(lengths or LENGTHS[_unit(tasks)])
     with _modes(trained, training=True), torch.enable_grad():
+        sizes = {
+            name: _affordable_rows(model, tasks[name], lengths, tokens, max(seconds, _TRAINING))
+            for name, model in trained.items()
+        }
+        turns = {
+            (name, length): partial(_training_step, trained[name], tasks[name], sizes[name][length], length)
+            for length in lengths
+            for name in trained
+            if length in sizes[name]
+        }
         times = take_turns(turns, seconds * len(trained), least=1, most=TURNS, agreeing=2)
     for (name, length), taken in times.items():
-        speed = max(1, tokens // length) * length / taken.fastest
-        found[name].append({"length": length, "tokens_per_second": speed, "stable": taken.stable})
+        read = sizes[name][length] * length
+        speed = {"tokens": read, "tokens_per_second": read / taken.fastest, "stable": taken.stable}
+        found[name].append({"length": length} | speed)
     return found
 
 
@@ -111,32 +116,10 @@ def state_bytes(state: State) -> int:
     return sum(t.numel() * t.element_size() for t in flatten_state(state).values())
 
 
-class Peak:
-    """`bytes`: peak memory of the block above the level before it; None if unknown."""
-
-    bytes: int | None = None
-
-
-@contextmanager
-def peak_memory() -> Iterator[Peak]:
-    """Peak memory of a block, in a process that may have used more before.
-
-    Linux can reset the peak counter of a process. Elsewhere only a new process-wide peak is visible: the result may be
-    too low, or None.
-    """
-    peak = Peak()
-    _trim_heap()
-    resettable = _reset_peak()
-    before = _resident("VmRSS:") if resettable else _process_peak()
-    yield peak
-    taken = (_resident("VmHWM:") if resettable else _process_peak()) - before
-    peak.bytes = taken if taken > 0 else None
-
-
 class _Timed(ABC):
     """A model at one context length, ready to be timed; it has already run one step."""
 
-    steps: int  # per turn
+    steps = STEPS  # per turn
     seconds: float  # time to read the context, or estimated time for all turns
     bytes: int | None  # size of the state
 
@@ -150,6 +133,12 @@ class _Timed(ABC):
         """Median time of a few steps."""
         return median(self.step() for _ in range(self.steps))
 
+    def warm_up(self) -> float:
+        """The first step, which shows how many make a turn; returns the estimated time for all turns."""
+        took = self.step()
+        self.steps = 1 if took > _LONG else STEPS
+        return took * (1 + self.steps * enough([took]))
+
     def lap(self) -> float:
         """Seconds since the clock was restarted, when all that was begun is done."""
         _finish(self.model)
@@ -158,8 +147,6 @@ class _Timed(ABC):
 
 class _TokenTimer(_Timed):
     """Generation: after reading a context, one token per step; after some tokens, again from the end of the context."""
-
-    steps = STEPS
 
     def __init__(self, model: SequenceModel, inputs: Tensor, context: int) -> None:
         super().__init__(model)
@@ -173,7 +160,7 @@ class _TokenTimer(_Timed):
             self.begun = model.begin(inputs[:, :context])
         self.following = inputs[:, context : context + _AFTER].split(1, dim=1)
         self.tokens: Iterator[Tensor] = iter(())
-        self.step()
+        self.warm_up()
 
     def step(self) -> float:
         token = next(self.tokens, None)
@@ -189,13 +176,11 @@ class _TokenTimer(_Timed):
 class _OutputTimer(_Timed):
     """Sequence to sequence: read a source and decode greedily an output of the same length, with batch size 1."""
 
-    steps = 1
-
     def __init__(self, model: SequenceModel, source: Tensor, first: Tensor) -> None:
         super().__init__(model)
         self.source, self.first = source, first
         self.bytes = state_bytes(model.begin(source))
-        self.seconds = (1 + LEAST) * self.step()  # estimate for the turns that all get
+        self.seconds = self.warm_up()
 
     def step(self) -> float:
         self.clock.restart()
@@ -207,18 +192,18 @@ class _OutputTimer(_Timed):
 
 
 class _RowTimer(_Timed):
-    """Understanding: encode a whole row, with batch size 1."""
+    """Understanding: predict for a whole row, with batch size 1."""
 
-    steps, bytes = STEPS, None
+    bytes = None
 
-    def __init__(self, model: SequenceModel, inputs: Tensor) -> None:
+    def __init__(self, model: SequenceModel, read: Callable[[Tensor], object], inputs: Tensor) -> None:
         super().__init__(model)
-        self.inputs = inputs
-        self.seconds = (1 + LEAST * STEPS) * self.step()
+        self.read, self.inputs = read, inputs
+        self.seconds = self.warm_up()
 
     def step(self) -> float:
         self.clock.restart()
-        self.model.encode(self.inputs)
+        self.read(self.inputs)
         return self.lap()
 
 
@@ -231,13 +216,14 @@ def example(task: AnyTask, rows: int, length: int) -> Batch | None:
     return task.example(rows, length) if isinstance(task, MeasuredTask) else None
 
 
-def _timer(model: SequenceModel, task: AnyTask, context: int) -> _Timed | None:
+def _timer(model: SequenceModel, task: AnyTask, context: int, reader: RowReader) -> _Timed | None:
     """None if the model cannot read that much, or the task has no example."""
     if latency_unit(task) == "row":
         batch = example(task, 1, context)
-        if batch is None or not _can_read(model, context):
+        if batch is None or (reader.longest is not None and context > reader.longest):
             return None
-        return _RowTimer(model, (batch.inputs if batch.context is None else batch.context).to(model.device))
+        inputs = batch.inputs if batch.context is None else batch.context
+        return _RowTimer(model, reader.read, inputs.to(model.device))
     if latency_unit(task) == "source":
         batch = example(task, 1, context)
         if batch is None or batch.context is None or not _can_read(model, _longest_sequence(model, batch)):
@@ -259,7 +245,32 @@ def _affordable(past: Sequence[float], seconds: float) -> bool:
     return not past or sum(past) + _GROWTH * past[-1] <= seconds
 
 
-def _training_step(model: SequenceModel, task: AnyTask, batch: Batch) -> float:
+def _affordable_rows(
+    model: SequenceModel, task: AnyTask, lengths: Sequence[int], tokens: int, seconds: float
+) -> dict[int, int]:
+    """By sequence length, rows of a training step: of `tokens` if two steps at each length fit into `seconds`, else of
+    fewer; where even the fewest take too long, the longest sequences are left out."""
+    readable = [length for length in lengths if _can_train(model, task, length)]
+    if not readable:
+        return {}
+    shortest = readable[0]
+    rows = max(1, min(tokens, LEAST_TOKENS) // shortest)
+    _training_step(model, task, 1, shortest)  # a warm-up
+    per_token = max(1e-9, _training_step(model, task, rows, shortest) / (rows * shortest))
+    while tokens > LEAST_TOKENS and 2 * tokens * len(readable) * per_token > seconds:
+        tokens //= 2
+    most = max(1, int(seconds / (tokens * per_token)))
+    return {length: max(1, tokens // length) for length in readable[:most]}
+
+
+def _can_train(model: SequenceModel, task: AnyTask, length: int) -> bool:
+    batch = example(task, 1, length)
+    return batch is not None and _can_read(model, _longest_sequence(model, batch))
+
+
+def _training_step(model: SequenceModel, task: AnyTask, rows: int, length: int) -> float:
+    batch = example(task, rows, length)
+    assert batch is not None
     batch, clock = batch.to(model.device), _clock(model)
     task.loss(model, batch).loss.backward()
     _finish(model)
@@ -293,30 +304,3 @@ def _modes(models: Mapping[str, SequenceModel], training: bool) -> Iterator[None
     finally:
         for name, model in models.items():
             model.train(before[name])
-
-
-def _trim_heap() -> None:
-    """Return freed memory to the system, so that it does not count as used."""
-    gc.collect()
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # not glibc
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
-def _reset_peak() -> bool:
-    """Reset the peak counter of this process to its current use; False where the system cannot."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
-
-
-def _resident(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
-
-
-def _process_peak() -> int:
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024

@@ -13,10 +13,11 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.taps import Tap
 from seqloom.core.task import AnyTask
+from seqloom.lab.alike import alike
 from seqloom.lab.cost import measure_costs, throughput
 from seqloom.lab.job import Job
 from seqloom.lab.matching import match_size
-from seqloom.lab.protocols import ByPosition, Shows
+from seqloom.lab.protocols import ByPosition, Shows, ShowsScored
 from seqloom.lab.recall import RecallTask, recall
 from seqloom.runs.build import count_parameters
 from seqloom.runs.methods import descends
@@ -34,18 +35,29 @@ def measure(job: Job) -> Json:
     torch.set_num_threads(job["threads"])
     loaded = {name: load(Path(folder)) for name, folder in job["runs"].items()}
     models, tasks = ({name: getattr(run, part) for name, run in loaded.items()} for part in ("model", "task"))
-    costs = measure_costs(models, tasks, seconds=max(_READING, job["seconds"]))
-    descending = {name: models[name] for name, run in loaded.items() if descends(run.config)}
-    speeds = throughput(descending, tasks, seconds=job["seconds"])
+    same = alike(loaded)
+    costs = measure_costs(_chosen(models, same), tasks, seconds=max(_READING, job["seconds"]))
+    taught = alike({name: run for name, run in loaded.items() if descends(run.config)}, training=True)
+    speeds = throughput(_chosen(models, taught), tasks, seconds=job["seconds"])
     tests = _tests(loaded)
     entries = {
-        name: {**costs[name], "throughput": speeds.get(name, []), **_aspects(run, tests[run.tokenizer.hash])}
+        name: {
+            **costs[same[name]],
+            "measured_on": same[name],
+            "throughput": speeds[taught[name]] if name in taught else [],
+            **_aspects(run, tests[run.tokenizer.hash]),
+        }
         for name, run in loaded.items()
     }
     first = loaded[job["first"]]
     train = first.material.shape.prepare(first.material.parts["train"], first.tokenizer)
     naive = first.task.baselines(train, {"test": tests[first.tokenizer.hash]})
     return {"entries": entries, "baselines": naive.get("test", {})}
+
+
+def _chosen(models: Mapping[str, SequenceModel], same: Mapping[str, str]) -> dict[str, SequenceModel]:
+    """Those that are measured for all that compute the same."""
+    return {name: model for name, model in models.items() if name in same.values()}
 
 
 def _tests(loaded: Mapping[str, Run]) -> dict[str, Any]:
@@ -61,8 +73,15 @@ def _aspects(run: Run, test: Any) -> Json:
         "trained_length": length,
         "taps": taps(run.model),
         "sample": _sample(run, test),
-        "showcase": task.showcase(run.model, test) if isinstance(task, Shows) else None,
+        "showcase": _showcase(run, test),
     }
+
+
+def _showcase(run: Run, test: Any) -> Json | None:
+    scores = run.summary["scores"].get("test", {})
+    if "showcase" in scores and isinstance(run.task, ShowsScored):
+        return run.task.scored_showcase(scores, test)
+    return run.task.showcase(run.model, test) if isinstance(run.task, Shows) else None
 
 
 def _sample(run: Run, test: Any) -> dict[str, str] | None:

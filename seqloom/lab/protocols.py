@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor
 
 from seqloom.core.batch import Batch
 from seqloom.core.network import SequenceModel
@@ -41,10 +44,37 @@ class Shows(Protocol):
 
 
 @runtime_checkable
+class ShowsScored(Protocol):
+    """A task whose scores contain what is to be shown (`showcase`), so that many rows are not read a second time."""
+
+    def scored_showcase(self, scores: Json, rows: Any) -> Json:
+        """`scores`: of an evaluation on these rows."""
+
+
+@runtime_checkable
 class ByPosition(Protocol):
     """A task whose loss can be measured by position: [{"from": 1, "to": 2, "loss": 3.0}, ...]."""
 
     def by_position(self, model: SequenceModel, rows: Any, length: int) -> list[Json]: ...
+
+
+class RowReader(NamedTuple):
+    """How a whole row is predicted."""
+
+    read: Callable[[Tensor], object]  # from the inputs of one row
+    longest: int | None  # row, in tokens; None: any
+
+
+@runtime_checkable
+class ReadsRows(Protocol):
+    """A task in which a prediction takes something else than encoding the row, such as a prompt before it."""
+
+    def row_reader(self, model: SequenceModel) -> tuple[Callable[[Tensor], Tensor], int | None]:
+        """Predicts for one row; and the longest row. What all rows share is prepared before, once."""
+
+
+def row_reader(task: AnyTask, model: SequenceModel) -> RowReader:
+    return RowReader(*(task.row_reader(model) if isinstance(task, ReadsRows) else (model.encode, model.reach)))
 
 
 def latency_unit(task: AnyTask) -> LatencyUnit:

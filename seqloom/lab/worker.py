@@ -80,7 +80,7 @@ def _fit(job: Job) -> Result:
     import torch
 
     from seqloom.core.progress import Silent
-    from seqloom.lab.cost import peak_memory
+    from seqloom.lab.peak import peak_memory
     from seqloom.lab.search import hopeful
     from seqloom.runs.branch import begin as begin_branch
     from seqloom.runs.fit import conduct

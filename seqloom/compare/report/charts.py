@@ -94,7 +94,9 @@ def cost(result: Result, say: Speaker) -> Chart | None:
         Axis(say("state axis"), format=".3~s", unit="B"),
         lambda entry: _pairs(facts.listed(entry, "cost", "state"), "context", "bytes"),
     )  # fmt: skip
-    return chart("cost", say.by(per, "cost"), [latency, state], result, say.by(per, "cost remark"))
+    once = [say("measured once", names=say("comma").join(names)) for names in facts.measured_once(result)]
+    remark = say.sentences(say.by(per, "cost remark"), *once)
+    return chart("cost", say.by(per, "cost"), [latency, state], result, remark)
 
 
 def aspects(result: Result, say: Speaker) -> Chart | None:

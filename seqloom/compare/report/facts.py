@@ -138,6 +138,14 @@ def unstable(result: Result) -> bool:
     return any(point.get("stable") is False for point in found)
 
 
+def measured_once(result: Result) -> list[list[str]]:
+    """Entries that compute the same and share what was measured on one of them."""
+    groups: dict[Any, list[str]] = {}
+    for _, entry in scored(result):
+        groups.setdefault(dig(entry, "cost", "measured_on") or entry.get("name"), []).append(str(entry.get("name")))
+    return [names for names in groups.values() if len(names) > 1]
+
+
 def common_context(result: Result) -> int | None:
     """The longest context at which every model was timed: some have a maximum context."""
     found = [set(times) for _, entry in scored(result) if (times := latencies(entry))]

@@ -154,6 +154,10 @@ _OWN: dict[str, tuple[str, str]] = {
         "of the state after reading it.",
         "批大小为 1 时处理一条源文本（贪心解码，输出与源文本等长）的时间，以及读完源文本后的状态大小。",
     ),
+    "measured once": (
+        "Measured once, because they compute the same with different weights: {names}.",
+        "以下模型的计算完全相同，只是权重不同，因此只测量一次：{names}。",
+    ),
     "state axis": ("State size, bytes", "状态大小（字节）"),
     "size of state": ("State size", "状态大小"),
     "positions": ("Loss by position", "各位置的损失"),

@@ -154,12 +154,15 @@ class Classification(Task[Examples]):
         count = min(len(rows), self.config.validation if quick else self.config.scored or len(rows))
         chosen = spread(count, len(rows))
         labels = [rows.labels[n] for n in chosen]
-        scores, correct = self._judge(self._probabilities(self._read(model, rows, chosen)), labels)
+        probabilities = self._probabilities(self._read(model, rows, chosen))
+        scores, correct = self._judge(probabilities, labels)
         scores["protocol"] = self._protocol(rows, chosen)
         if quick:
             return {key: scores[key] for key in ("loss", "accuracy", "macro_f1", "protocol")}
         scores["pieces"] = [float(piece.sum() * min(_PIECES, count) / count) for piece in
                             np.array_split(correct.astype(float), min(_PIECES, count))]  # fmt: skip
+        show = showing.several if self.multi else showing.single
+        scores["showcase"] = show(probabilities, self._targets(labels).numpy(), self.labels, chosen) | {"of": len(rows)}
         if naive:
             frequencies = np.tile(np.array(naive["counts"]) / naive["rows"], (count, 1))
             scores["baselines"] = {"majority": self._judge(frequencies, labels)[0]}
@@ -213,12 +216,10 @@ class Classification(Task[Examples]):
         return {part: {name: score | {"protocol": protocol}} for part, score in scores.items()}
 
     def showcase(self, model: SequenceModel, rows: Examples) -> Json:
-        chosen = spread(min(len(rows), showing.ROWS), len(rows))
-        probabilities = self._probabilities(self._read(model, rows, chosen))
-        targets = self._targets([rows.labels[n] for n in chosen]).numpy()
-        show = showing.several if self.multi else showing.single
-        found = show(probabilities, targets, self.labels, chosen, lambda some: self.inputs.texts(rows, chosen[some]))
-        return found | {"of": len(rows)}
+        return self.scored_showcase(self.evaluate(model, rows), rows)
+
+    def scored_showcase(self, scores: Json, rows: Examples) -> Json:
+        return showing.with_texts(scores["showcase"], lambda some: self.inputs.texts(rows, some))
 
     def typical_length(self, rows: Examples) -> int:
         return max(1, round(float(np.minimum(rows.lengths, self.config.longest).mean())))

@@ -11,7 +11,7 @@ calibration (Zhao et al. 2021) subtracts the scores that the labels get for an i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -136,6 +136,14 @@ class Prompted(Classification):
         tokens = batch.inputs.numel() if batch.mask is None else int(batch.mask.sum())
         known = int((batch.targets != IGNORE).sum())
         return Step(F.cross_entropy(scores, batch.targets, ignore_index=IGNORE, reduction="sum"), known, tokens=tokens)
+
+    def row_reader(self, model: SequenceModel) -> tuple[Callable[[Tensor], Tensor], int | None]:
+        """For measuring latency: scores the labels of one row, after a prompt that has been read."""
+        head = _head(model)
+        self._room(model)
+        state = self._begin(model, head)
+        longest = None if self.asked == _ANY else self.asked + len(head.suffix)
+        return lambda inputs: self._label_scores(model, head, state, inputs, None), longest
 
     def settle(self, model: SequenceModel, valid: Examples) -> list[Choice]:
         if self.config.calibrate:

@@ -1,4 +1,7 @@
-"""What a classifier does, for a report: the confusion matrix, or counts per label, and the worst errors."""
+"""What a classifier does, for a report: the confusion matrix, or counts per label, and the worst errors.
+
+Evaluation counts them, because it reads the rows anyway; their texts are added when they are shown.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,13 @@ import numpy as np
 from seqloom.core.rows import Json
 from seqloom.core.words import shorten
 
-ROWS = 2000  # rows read, evenly spaced
 LABELS = 20  # of a confusion matrix; the rarest ones are merged
 ERRORS = 5
 
-Texts = Callable[[np.ndarray], Sequence[str]]  # of the rows with these positions, in ascending order
+Texts = Callable[[np.ndarray], Sequence[str]]  # of the rows with these numbers, in ascending order
 
 
-def single(
-    probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray, texts: Texts
-) -> Json:
+def single(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray) -> Json:
     """One label per row; `targets`: class numbers (rows,), negative for a label unknown to training; `numbers`: of the
     rows in the test set."""
     known = targets >= 0
@@ -30,10 +30,7 @@ def single(
     wrong = np.flatnonzero(known & (predicted != targets))
     confidence = probabilities.max(1)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:ERRORS]
-    errors = [
-        {"gold": labels[targets[n]], "predicted": labels[predicted[n]], "probability": round(float(confidence[n]), 4)}
-        for n in worst
-    ]
+    errors = [_error(labels[targets[n]], labels[predicted[n]], confidence[n], numbers[n]) for n in worst]
     return {
         "kind": "confusion",
         "rows": int(known.sum()),
@@ -42,13 +39,11 @@ def single(
         "merged": len(labels) - len(kept),
         "counts": counts.tolist(),
         "wrong": len(wrong),
-        "errors": _with_texts(errors, worst, numbers, texts),
+        "errors": errors,
     }
 
 
-def several(
-    probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray, texts: Texts
-) -> Json:
+def several(probabilities: np.ndarray, targets: np.ndarray, labels: Sequence[str], numbers: np.ndarray) -> Json:
     """Any number of labels per row: both arrays are (rows, labels); a label is predicted from 0.5 on."""
     actual, predicted = targets > 0.5, probabilities >= 0.5
     found = {"wanted": actual.sum(0), "found": predicted.sum(0), "right": (actual & predicted).sum(0)}
@@ -60,18 +55,22 @@ def several(
     def named(chosen: np.ndarray) -> str:
         return ", ".join(labels[n] for n in np.flatnonzero(chosen).tolist())
 
-    errors = [
-        {"gold": named(actual[n]), "predicted": named(predicted[n]), "probability": round(float(distance[n]), 4)}
-        for n in worst
-    ]
+    errors = [_error(named(actual[n]), named(predicted[n]), distance[n], numbers[n]) for n in worst]
     return {
         "kind": "confusion",
         "rows": len(targets),
         "classes": [{"label": labels[n]} | {name: int(each[n]) for name, each in found.items()} for n in often],
         "merged": len(labels) - len(often),
         "wrong": len(wrong),
-        "errors": _with_texts(errors, worst, numbers, texts),
+        "errors": errors,
     }
+
+
+def with_texts(found: Json, texts: Texts) -> Json:
+    """The same, with the texts of the errors."""
+    numbers = sorted(error["row"] - 1 for error in found["errors"])
+    known = dict(zip(numbers, texts(np.array(numbers, int)), strict=False))  # measurements have none
+    return found | {"errors": [e | {"text": shorten(known.get(e["row"] - 1, ""))} for e in found["errors"]]}
 
 
 def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,10 +83,11 @@ def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return places, kept
 
 
-def _with_texts(errors: list[Json], rows: np.ndarray, numbers: np.ndarray, texts: Texts) -> list[Json]:
-    order = np.argsort(rows)
-    found = dict(zip(rows[order].tolist(), texts(rows[order]), strict=False))
-    return [
-        error | {"row": int(numbers[n]) + 1, "text": shorten(found.get(n, ""))}
-        for error, n in zip(errors, rows.tolist(), strict=True)
-    ]
+def _error(gold: str, predicted: str, probability: float, number: int) -> Json:
+    """`number`: of the row in its file, from 0."""
+    return {
+        "gold": gold,
+        "predicted": predicted,
+        "probability": round(float(probability), 4),
+        "row": int(number) + 1,
+    }
