@@ -76,6 +76,27 @@ def test_a_way_without_weights_says_how_to_name_them() -> None:
         Entry.parse("probe:lstm")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lora:run:{}:rank=0", "rank 0 means no adapters; give a rank above 0, or write full: instead of lora:"),
+        ("full:run:{}:lora.rank=4", "full has no adapters; leave out lora.rank, or write lora: instead of full:"),
+    ],
+)
+def test_an_entry_is_what_its_name_says(encoder: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Entry.parse(text.format(encoder))
+
+
+def test_weights_that_a_task_cannot_use_are_not_answered_with_other_models(
+    encoder: Path, rows: Path, tmp_path: Path
+) -> None:
+    models = ["lstm", f"prompt:run:{encoder}"]
+    with pytest.raises(UserError, match=r"prompt run: .* language model") as refused:
+        compare(data=str(rows), models=models, params="3k", out=tmp_path / "out", **SMALL)
+    assert "usable models" not in str(refused.value)
+
+
 def test_models_with_other_tokenizers_are_entries_of_one_comparison(encoder: Path, rows: Path, tmp_path: Path) -> None:
     models = [f"{way}:run:{encoder}" for way in ("full", "lora", "probe", "setfit")]
     found = compare(data=str(rows), models=["lstm", *models], params="3k", out=tmp_path / "out", per_label="4", **SMALL)

@@ -246,6 +246,7 @@ def test_both_folders_may_move_together_but_not_apart(
         ({"full": ["tables"]}, "lora.full=tables: no part has this name; choose from embed"),
         ({"full": ["backbone"]}, "lora.full=backbone: leaves no matrix for an adapter"),
         ({"rank": 0, "alpha": 8}, "no adapters with lora.rank=0; set it too"),
+        ({"rank": 5000}, "lora.rank=5000: no matrix to adapt has a rank above"),
         ({"rank": -1}, "lora.rank=-1: input should be greater than or equal to 0"),
         ({"ranks": 8}, "lora.ranks: no such option; did you mean lora.rank?"),
     ],

@@ -129,6 +129,26 @@ def test_a_probe_leaves_the_encoder_as_it_was(tmp_path: Path) -> None:
     assert all(name in kept for name in probe if name.startswith(("embed.", "backbone.")))
 
 
+def test_a_probe_is_told_what_it_uses_and_nothing_of_gradient_descent(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    data = table(tmp_path)
+    run(data, tmp_path / "base", "descent", steps=2)
+    capsys.readouterr()
+    fit(data=str(data), task="classification", start=tmp_path / "base", train={"method": "probe"}, out=tmp_path / "b")
+    said = capsys.readouterr().err
+    assert "task.pooling=max" in said
+    assert not any(option in said for option in ("train.rate", "train.epochs", "task.smoothing", "random encoder"))
+    fit(data=str(data), task="classification", model="bert", train={"method": "probe"}, out=tmp_path / "c")
+    assert "without --from: the output layer is solved on a random encoder" in capsys.readouterr().err
+
+
+def test_contrastive_validation_counts_its_batches(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    fit(data=str(table(tmp_path)), task="classification", model={"name": "bert", "width": 16}, out=tmp_path / "run",
+        train={"method": "setfit", "steps": 2})  # fmt: skip
+    assert "contrastive loss, 1 batch of 32 rows" in capsys.readouterr().err
+
+
 def test_methods_are_refused_where_they_do_not_apply(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("so it goes. " * 400)
     with pytest.raises(UserError, match=r"train\.method=probe: language_model does not support it"):

@@ -37,6 +37,7 @@ def test_a_wrong_template_is_one_line_with_the_file_and_the_reason(name: str, tm
     with pytest.raises(UserError, match=reason) as error:
         find_template(str(path))
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+    assert "template" not in str(error.value).removeprefix(str(path)), "the name of the section is ours, not the user's"
 
 
 def test_files_that_are_no_templates_are_refused(tmp_path: Path) -> None:

@@ -105,6 +105,21 @@ def test_another_model_another_size_and_a_run_without_an_encoder_are_refused(fol
         second_run(folder, folder / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("minilm", "no such run; the pretrained weights of this name are weights:minilm"),
+        ("lora:weights:minilm", "name the weights alone, weights:minilm, and say how to use them with an option"),
+        ("probe:hf:models/bert", "name the weights alone, hf:models/bert"),
+        ("hf:", "hf: names no model; give the path of a folder or a .gguf file"),
+    ],
+)
+def test_weights_by_a_wrong_name_are_refused_with_the_right_one(folder: Path, name: str, message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        second_run(folder, name)  # type: ignore[arg-type]
+    assert message in str(refused.value)
+
+
 @pytest.mark.parametrize("case", every_case(), ids=title)
 def test_stages_hold_every_weight_once(case: Any) -> None:
     name, options = case

@@ -199,6 +199,8 @@ class Field:
         try:
             sized.task.check_model(sized.blueprint)
         except UserError as error:
+            if config.train.start:  # other models are no way out for somebody who wants to use these weights
+                raise UserError(f"{entry.name}: {error}") from None
             usable = ", ".join(name for name in names("models") if self._accepted(name))
             raise UserError(f"{entry.name}: {error}; usable models: {usable}") from None
         return sized

@@ -112,7 +112,8 @@ def _mistake(section: str, kind: type[Strict], error: Any) -> str:
     if error["type"] == "missing":
         return f"{path}: missing"
     message = error["msg"].removeprefix("Value error, ")
-    return f"{path}={_shown(error['input'])}: {message[0].lower()}{message[1:]}"
+    given = f"={_shown(error['input'])}" if error["loc"] else ""  # else it is about the section as a whole
+    return f"{path}{given}: {message[0].lower()}{message[1:]}"
 
 
 def _shown(value: Any) -> str:

@@ -30,6 +30,7 @@ from seqloom.core.errors import UserError
 
 MOST_BYTES = 100_000  # of a template
 _SLOT = re.compile(r"\{(\w+)\}")
+_SECTION = re.compile(r"(?:^|(?<=; )|(?<=did you mean ))template(?:: |\.)")  # in what validation reports
 _ROW = {"text", "second"}
 
 
@@ -103,7 +104,7 @@ def _parsed(name: str, text: str, parse: Any) -> Template:
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         raise UserError(f"{name}: not valid TOML: {str(error)[:200]}") from None
     except UserError as error:
-        raise UserError(f"{name}: {str(error).replace('template.', '')}") from None
+        raise UserError(f"{name}: {_SECTION.sub('', str(error))}") from None
     return found
 
 

@@ -46,6 +46,7 @@ class Entry:
         name, named, first = head.rpartition("=")
         if started.starts([first, *rest]):
             written, model, options = started.read([first, *rest])
+            _check_rank(written, first, options)
             return cls(name if named else re.sub(r"[^\w .=+-]+", "-", written), model, options)
         find_config("models", first)
         options = tuple(o if "." in o.partition("=")[0] else f"model.{o}" for o in rest)
@@ -113,11 +114,21 @@ def check_options(entries: Sequence[Entry], overrides: Iterable[str], task: str)
         if any(path == _size_knob(entry) for entry in entries):
             raise UserError(f"-o {path}: used to match the sizes of the models; use --params")
     for entry in entries:
-        for path in parse_overrides(entry.options):
+        given = parse_overrides(entry.options)
+        for path in given:
             if not path.startswith(("model.", "lora.")) and path not in OWN | own:
                 raise UserError(f"{entry.name}: {path} must be the same for all models; set it with -o")
-            if path == _size_knob(entry):
+            if path == _size_knob(entry) and "train.start" not in given:  # weights have the size that they have
                 raise UserError(f"{entry.name}: {path} is used to match the size of the other models; use --params")
+
+
+def _check_rank(name: str, way: str, options: Sequence[str]) -> None:
+    """Reject `lora` of rank 0, which would be full fine-tuning by another name, and the reverse."""
+    rank = parse_overrides(options).get("lora.rank")
+    if way == "lora" and rank == 0:
+        raise UserError(f"{name}: rank 0 means no adapters; give a rank above 0, or write full: instead of lora:")
+    if way in started.WAYS and way != "lora" and rank:
+        raise UserError(f"{name}: {way} has no adapters; leave out lora.rank, or write lora: instead of {way}:")
 
 
 def _size_knob(entry: Entry) -> str:

@@ -107,6 +107,7 @@ class _Slot:
 
     def __init__(self) -> None:
         self.executor: ProcessPoolExecutor | None = None
+        self.stopped = False
 
     def run(self, job: Job) -> Result:
         if self.executor is None:
@@ -117,9 +118,12 @@ class _Slot:
             return future.result()
         except BrokenProcessPool:
             self.close()
+            if self.stopped:  # by a signal that arrived while nothing was being trained
+                return {"state": "interrupted", "error": "stopped", "wall": 0.0}
             return {"state": "failed", "error": "the worker process died (out of memory?)", "wall": 0.0}
 
     def signal(self, number: int) -> None:
+        self.stopped = True
         for process in list((self.executor._processes or {}).values()) if self.executor else ():
             if process.is_alive() and process.pid:
                 os.kill(process.pid, number)

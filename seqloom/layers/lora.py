@@ -52,6 +52,11 @@ def adapt(
     chosen = [path for path in _targets(model, targets) if not _inside(path, whole)]
     if not chosen:
         raise UserError(f"lora.full={','.join(full)}: leaves no matrix for an adapter; leave some parts out")
+    if rank > (most := max(min(_shape(model, path)) for path in chosen)):
+        raise UserError(
+            f"lora.rank={rank}: no matrix to adapt has a rank above {most}; use at most {most}, far less as a rule, or "
+            "lora.rank=0 to train all weights"
+        )
     peft = _peft()
     config = peft.LoraConfig(
         r=rank,
@@ -125,6 +130,11 @@ def _targets(model: Network, targets: Sequence[str]) -> list[str]:
             raise UserError(f"lora.targets={target}: no matrix has this name; choose from {_listed(layers)}")
         found += matched
     return list(dict.fromkeys(found))
+
+
+def _shape(model: Network, path: str) -> torch.Size:
+    matrix: Any = model.get_submodule(path).weight
+    return matrix.shape
 
 
 def _check_complete(model: Network, layers: Mapping[str, Any]) -> None:

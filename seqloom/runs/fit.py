@@ -290,7 +290,11 @@ class _Fit:
         size = f"{parameters:,} parameters" if parameters else "no trained parameters"
         described = f"{self.config.model['name']}: {size}, {self.material.shape.describe(train, vocabulary)}"
         self.talk.say(f"{described}, {self.engine.device}, seed {self.config.train.seed}")
-        for line in choosing.told(self.chosen.choices, model.descends):
+        if self.config.train.method == "probe" and not self.config.train.start:
+            self.talk.say(
+                "train.method=probe without --from: the output layer is solved on an encoder of random weights"
+            )
+        for line in choosing.told(self.chosen.choices, model.descends and methods.descends(self.config)):
             self.talk.say(line)
 
     def _announce(self, model: SequenceModel, task: AnyTask | None, rows: Mapping[str, Rows]) -> None:

@@ -29,7 +29,7 @@ from seqloom.runs.registry import find_config, shape_of
 from seqloom.runs.settings import RunConfig
 from seqloom.train.settings import TrainConfig
 from seqloom.weights.files import stamp
-from seqloom.weights.packages import PREFIX, place_of
+from seqloom.weights.packages import PACKAGES, PREFIX, place_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,6 +55,7 @@ def run_folder(name: str | Path) -> Path:
     """The run folder that holds these weights; those of another tool are converted when they are first used."""
     name = str(name)
     if not is_foreign(name):
+        _check_prefix(name)
         return Path(name)
     path = locate(name)
     folder = RunFolder(_converted_folder(name, path))
@@ -72,11 +73,27 @@ def run_folder(name: str | Path) -> Path:
     return folder.path
 
 
+def _check_prefix(name: str) -> None:
+    """Tell someone who left out the prefix, or wrote an entry of a comparison, how weights are named here."""
+    way, _, source = name.partition(":")
+    if os.path.lexists(name):
+        return
+    if name in PACKAGES:
+        raise UserError(f"{name}: no such run; the pretrained weights of this name are {PREFIX}{name}")
+    if is_foreign(source):
+        raise UserError(
+            f"{name}: {way}: is for entries of a comparison; name the weights alone, {source}, and say how to use "
+            "them with an option: train.method=probe, setfit or prompt, or lora.rank=8"
+        )
+
+
 def locate(name: str) -> Path:
     """The folder or file of a model."""
     if name.startswith(PREFIX):
         return place_of(name.removeprefix(PREFIX), cache_folder())
     text = name.removeprefix(HF)
+    if not text:
+        raise UserError(f"{name} names no model; give the path of a folder or a .gguf file, for example hf:models/bert")
     path = Path(text).expanduser()
     if path.exists():
         return path

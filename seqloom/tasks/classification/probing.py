@@ -130,7 +130,8 @@ class Contrast(Task[Examples]):
             found = self.loss(model, self.task.collate(rows, pick(step, size)).to(model.device))
             total, seen = total + float(found.loss), seen + found.count
         model.train(training)
-        return {"loss": total / max(1, seen), "protocol": f"contrastive loss, {steps} batches of {size} rows"}
+        batches = "1 batch" if steps == 1 else f"{steps} batches"
+        return {"loss": total / max(1, seen), "protocol": f"contrastive loss, {batches} of {size} rows"}
 
 
 def _pairs(targets: Tensor) -> tuple[Tensor, Tensor]:
