@@ -92,6 +92,11 @@ def test_every_option_is_understood(book, out, options):
     assert math.isfinite(summary["scores"]["valid"]["loss"])
 
 
+def test_training_ends_when_the_loss_has_been_low_enough_for_five_steps(book, out, tmp_path):
+    assert small_fit(book, out, "lstm", ["train.steps=30", "train.enough=100"]).summary["steps"] == 5
+    assert small_fit(book, tmp_path / "never", "lstm", ["train.steps=8", "train.enough=1e-9"]).summary["steps"] == 8
+
+
 def test_tensorboard_events_are_written_when_asked(book, out):
     small_fit(book, out, extra=[*QUICK, "train.tensorboard=true"])
     assert list((out / "tensorboard").glob("events*"))

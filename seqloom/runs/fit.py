@@ -308,6 +308,7 @@ class _Fit:
         shown = f"{train.epochs:g} epochs" if epochs == train.epochs else f"{epochs:g} of {train.epochs:g} epochs"
         more = f" (all of them: -o train.minutes={needed.seconds / 60:.0f})" if epochs < train.epochs else ""
         stop = f", fewer if {train.patience} validations in a row bring no improvement" if train.patience else ""
+        stop += f", fewer once the training loss stays below {train.enough:g}" if train.enough else ""
         said = f"training: {shown}, about {told_time(seconds)} on this machine, from {needed.steps} measured steps"
         self.talk.say(f"{said}{more}{stop}")
         self.config = self.config.model_copy(update={"train": train.model_copy(update={"epochs": epochs})})

@@ -30,6 +30,7 @@ from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
 EVALUATIONS = 10  # per run, unless train.evaluate_every is set
+LOW_STEPS = 5  # in a row, for `train.enough`
 
 Judge = Callable[[float, Json], bool]  # (fraction of the budget, validation scores) -> continue?
 
@@ -84,6 +85,7 @@ class Progress:
     best: float | None = None
     best_step: int | None = None
     stale: int = 0  # validations since the best one
+    low: int = 0  # latest steps in a row with a loss of at most `train.enough`
     evaluated: int = 0  # step of the last validation
     evaluated_share: float = 0.0  # fraction of the budget spent at the last validation
     kept: list[int] = field(default_factory=list)  # steps of the checkpoints of `train.keep_at`
@@ -118,7 +120,7 @@ class Trainer:
         engine.seed(config.seed)
 
     def fit(self, train: Rows, valid: Rows | None) -> Progress:
-        """Train until the budget is spent, patience runs out, or a signal arrives."""
+        """Train until the budget is spent, patience runs out, the loss is low enough, or a signal arrives."""
         order = Order(
             self.config.batch,
             self.config.seed,
@@ -171,6 +173,7 @@ class Trainer:
         self.progress.tokens += int(tokens)
         self.progress.seconds += seconds / self.engine.world  # averaged, so that all processes stop together
         self.progress.wall += wall / self.engine.world
+        self.progress.low = self.progress.low + 1 if loss / count <= self.config.enough else 0
         return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
 
     def evaluate(self, valid: Rows | None) -> None:
@@ -204,7 +207,8 @@ class Trainer:
 
     def finished(self) -> bool:
         patient = not self.config.patience or self.progress.stale < self.config.patience
-        return self.share() >= 1 or not patient
+        enough = self.config.enough > 0 and self.progress.low >= LOW_STEPS
+        return self.share() >= 1 or not patient or enough
 
     def save(self) -> None:
         """Save a checkpoint; all processes take part, the main one writes."""

@@ -15,7 +15,8 @@ _MOST = 256  # tokens read of a row: more take time, and rarely change the answe
 _STEPS = 1200  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 5, 30
 _TUNED_STEPS, _LEAST_TUNED, _MOST_TUNED = 400, 3, 15  # of pretrained weights: updates, and bounds in epochs
-_CONTRASTED = 2560  # rows that contrastive tuning encodes: 80 batches of 32, at least every row once
+_CONTRASTED = 2560  # rows that contrastive tuning encodes at most: 80 batches of 32, but every row once
+_FITTED = 0.01  # contrastive loss at which it ends: cosines are within 0.1 of their targets, in the root mean square
 _PROMPTED = 1000  # rows of each split that are scored by prompting
 _CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
@@ -73,7 +74,8 @@ def tune(start: Start, train: LabelledSource | FrameSource, given: Mapping[str, 
     if given.get("train.method") == "setfit":
         epochs = max(1, round(_CONTRASTED / max(1, train.count)))
         few = Choice("train.patience", 0, "a few validation rows do not tell when to stop", trains=True)
-        return [*fine_tuning(start, float(epochs)), few, *kept]
+        low = Choice("train.enough", _FITTED, "all pairs fit then, and more steps only memorise the rows", trains=True)
+        return [*fine_tuning(start, float(epochs)), few, low, *kept]
     return [*fine_tuning(start, float(epochs)), *kept]
 
 
