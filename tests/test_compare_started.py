@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from compare_example import example
+from safetensors.torch import load_file, save
 
 from seqloom import compare, fit, load
 from seqloom.compare.plan import per_label
@@ -20,6 +23,8 @@ from seqloom.data.portions import draw_by_label
 from seqloom.data.shapes.labelled.reading import open_labelled
 from seqloom.data.stream import TokenStream
 from seqloom.lab.entries import Entry
+from seqloom.runs.durable import MANIFEST
+from seqloom.runs.folder import RunFolder
 from seqloom.tasks.language_model import Config
 from seqloom.tasks.language_model.perplexity import perplexity
 from seqloom.tokenizers import train_tokenizer
@@ -125,6 +130,50 @@ def test_models_with_other_tokenizers_are_entries_of_one_comparison(encoder: Pat
         assert answer["label"] in ("good", "bad")
     trained = json.loads((tmp_path / "out" / "runs" / "full-run" / "seed-1" / "run.json").read_text())
     assert trained["config"]["tokenizer"]["kind"] == "characters"
+
+
+def replace_files(run: Path, files: dict[str, bytes]) -> None:
+    """Of its model."""
+    folder = RunFolder(run)
+    known = {path.name: path.read_bytes() for path in folder.model_files().iterdir() if path.name != MANIFEST}
+    folder.publish_model(known | files)
+
+
+def test_weights_with_another_tokenizer_are_others_also_for_baselines(
+    encoder: Path, rows: Path, tmp_path: Path
+) -> None:
+    start, out = shutil.copytree(encoder, tmp_path / "run"), tmp_path / "out"
+    models = [f"full:run:{start}", f"probe:run:{start}"]
+    asked: Any = SMALL | {"seeds": 1, "out": out}
+
+    def again() -> dict[str, Any]:
+        compare(data=str(rows), models=models, **asked)
+        runs = {path.parent.name: path for path in out.glob("runs/*/seed-1")}
+        return {
+            name: (load(run).tokenizer.hash, (run / "result.json").stat().st_mtime_ns) for name, run in runs.items()
+        }
+
+    first, second = again(), again()
+    assert set(first) == {"full-run", "probe-run", "tfidf"} and first == second, "finished jobs are kept"
+    measured = (out / "measure" / "result.json").stat().st_mtime_ns
+    replace_files(start, train_tokenizer("characters", [TEXT.replace(";", "%")]).files())
+    third = again()
+    assert all(third[name][0] != first[name][0] for name in first), "they read other tokens now"
+    assert len({hash for hash, _ in third.values()}) == 1, "baselines share the tokenizer"
+    assert (out / "measure" / "result.json").stat().st_mtime_ns != measured
+
+
+def test_other_weights_to_start_from_begin_a_run_anew(encoder: Path, rows: Path, tmp_path: Path) -> None:
+    start, out = shutil.copytree(encoder, tmp_path / "run"), tmp_path / "out"
+    asked: Any = SMALL | {"seeds": 1, "out": out, "models": [f"probe:run:{start}", f"full:run:{start}"]}
+    compare(data=str(rows), **asked)
+    place = out / "runs" / "probe-run" / "seed-1"
+    before = load(place).model.state_dict()
+    more = {name: t + 1.0 for name, t in load_file(start / "model" / "model.safetensors").items()}
+    replace_files(start, {"model.safetensors": save(more)})
+    compare(data=str(rows), **asked)
+    after = load(place).model.state_dict()
+    assert all(torch.allclose(after[name], before[name] + 1.0) for name in after if name.startswith("backbone."))
 
 
 def test_tokens_are_no_budget_for_different_tokenizers(encoder: Path, rows: Path, tmp_path: Path) -> None:

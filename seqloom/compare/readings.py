@@ -81,4 +81,4 @@ class Readings:
             self.folder.publish(place, vocabulary.files())
             self._rows[key] = place, vocabulary, material.rows(vocabulary, self.progress)
         place, vocabulary, rows = self._rows[key]
-        return Reading.of(material, vocabulary, rows, place)
+        return Reading.of(material, vocabulary, rows, place, brought=own is not None)

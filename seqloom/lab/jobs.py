@@ -114,7 +114,10 @@ class Jobs:
             "folder": str(self.out / f"measure{self.runs.removeprefix('runs')}"),  # of these runs, not of others
             "runs": {name: str(folder) for name, folder in folders.items()},
             "first": first.entry.name,
-            "entries": [{"name": s.entry.name, "model": s.config.model} for s in sized],
+            "entries": [
+                {"name": s.entry.name, "model": s.config.model, **started.digest(s.config), **s.reading.identity}
+                for s in sized
+            ],
             "data": self.hashes,
             "seconds": seconds,
             "threads": self.rules.threads,
@@ -153,6 +156,7 @@ class Jobs:
             "lower": not self.score.higher_is_better,
             "command": fit_command(config, Path(f"{folder}-again")),
             **started.digest(config),
+            **sized.reading.identity,
         }
 
 

@@ -88,8 +88,9 @@ def _fit(job: Job) -> Result:
     from seqloom.train.engine import Engine
     from seqloom.train.loop import Diverged
 
-    _delete_outdated(job)
     config, folder = RunConfig.model_validate(job["config"]), RunFolder(Path(job["folder"]))
+    vocabulary = Material(config).load_vocabulary(Path(job["tokenizer"]))
+    _delete_outdated(job, vocabulary.hash)
     torch.set_num_threads(config.train.threads)
     if (branch := job.get("branch")) and not (folder.path / "run.json").exists():
         assert config.train.tokens is not None
@@ -103,7 +104,7 @@ def _fit(job: Job) -> Result:
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],
-            vocabulary=Material(config).load_vocabulary(Path(job["tokenizer"])),
+            vocabulary=vocabulary,
             scored=job["scored"],
             compared=True,
             judge=judge if reference else None,
@@ -114,13 +115,16 @@ def _fit(job: Job) -> Result:
     return {"state": "done", "summary": run.summary, "curve": _curve(job), "peak_bytes": None if ready else peak.bytes}
 
 
-def _delete_outdated(job: Job) -> None:
-    """Delete the run of another version of this job: the folders belong to the comparison."""
+def _delete_outdated(job: Job, vocabulary: str) -> None:
+    """Delete the run of another version of this job (other settings, data, tokens, or weights that it starts from):
+    the folders belong to the comparison. `vocabulary`: its hash."""
     folder = RunFolder(Path(job["folder"]))
     try:
         record = folder.record()
         known = {part: record["data"][part]["hash"] for part in job["data"]}
         same = record["config"] == job["config"] and known == job["data"]
+        start = record.get("base", {}).get("sha256")
+        same = same and record["tokenizer"]["hash"] == vocabulary and start == job.get("start")
     except (UserError, KeyError, TypeError):
         same = False
     if not same:

@@ -52,7 +52,8 @@ def borrows(config: RunConfig) -> bool:
 
 def is_partial(folder: RunFolder) -> bool:
     """Whether a run lacks the weights that it started from. Prompted runs of earlier versions hold a copy of them."""
-    return bool(folder.config().lora.rank) or "base" in folder.record()
+    config = folder.config()
+    return bool(config.lora.rank) or (borrows(config) and "base" in folder.record())
 
 
 def added(config: RunConfig) -> str:

@@ -388,7 +388,7 @@ class _Fit:
         return scores
 
     def _record(self, vocabulary: Vocabulary, model: SequenceModel) -> Json:
-        base = {"base": recorded_base(self.base, self.folder)} if self.base and borrows(self.config) else {}
+        base = {"base": recorded_base(self.base, self.folder)} if self.base else {}
         return base | {
             "config": plain(self.config),
             "given": self.chosen.given,
