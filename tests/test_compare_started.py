@@ -15,6 +15,7 @@ from compare_example import example
 from safetensors.torch import load_file, save
 
 from seqloom import compare, fit, load
+from seqloom.compare.judging import of_tests
 from seqloom.compare.plan import per_label
 from seqloom.compare.record import check_score
 from seqloom.compare.report import html
@@ -23,6 +24,7 @@ from seqloom.data.portions import draw_by_label
 from seqloom.data.shapes.labelled.reading import open_labelled
 from seqloom.data.stream import TokenStream
 from seqloom.lab.entries import Entry
+from seqloom.lab.statistics import score_interval
 from seqloom.runs.durable import MANIFEST
 from seqloom.runs.folder import RunFolder
 from seqloom.tasks.language_model import Config
@@ -304,3 +306,13 @@ def test_unknown_characters_are_refused_before_training_where_bits_per_byte_deci
     words: Any = Config().build(train_tokenizer("words", ["a b c"]))
     with pytest.raises(UserError, match="depend on the tokenizer"):
         words.check_across({})
+
+
+def test_draws_that_agree_by_chance_do_not_hide_the_luck_of_the_test_rows() -> None:
+    right = np.random.default_rng(0).permutation([1.0, 0.0] * 20).tolist()
+    tests = [{"accuracy": 0.5, "macro_f1": 0.4, "pieces": right}, {"accuracy": 0.5, "macro_f1": 0.4, "pieces": right}]
+    found = score_interval(of_tests(tests, "accuracy", True), bounds=(0.0, 1.0))
+    assert found.mean == 0.5 and found.low is not None and found.high is not None
+    assert found.low < 0.4 and found.high > 0.6
+    other = of_tests(tests, "macro_f1", False)
+    assert other.scores.tolist() == [[0.4], [0.4]], "pieces are those of another score"

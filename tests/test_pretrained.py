@@ -370,3 +370,12 @@ def test_a_tokenizer_can_be_made_from_its_parts(shelf: Path, tmp_path: Path) -> 
     (tmp_path / "m" / "tokenizer.model").write_bytes(b"\n\x05")
     with pytest.raises(UserError, match="its tokenizer is a sentencepiece file only; save the fast one"):
         run_folder(f"hf:{tmp_path / 'm'}")
+
+
+def test_texts_in_another_language_are_refused_with_advice_that_can_be_followed(shelf: Path, tmp_path: Path) -> None:
+    source, _ = made(shelf, next(iter(ENCODERS)))
+    lines = [f"{'好' if n % 2 else '差'}的一部电影，{n},{n % 2}" for n in range(30)]
+    (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match="unknown to the tokenizer of the pretrained weights") as refused:
+        fit(task="classification", data=str(tmp_path / "rows.csv"), start=source, out=tmp_path / "run", quiet=True)
+    assert "tokenizer." not in str(refused.value)

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any
 
+from seqloom.compare import judging
 from seqloom.compare.defaults import SHORT
 from seqloom.compare.field import Field
 from seqloom.core.errors import UserError
@@ -103,8 +104,9 @@ class Few:
             if failed := [result for result in results if result["state"] != "done"]:
                 points.append(point | {"error": failed[0].get("error")})
                 continue
-            scores = [result["summary"]["scores"]["test"][self.jobs.score.name] for result in results]
-            interval = statistics.interval(scores, bounds=self.jobs.score.bounds)
+            tests, score = [result["summary"]["scores"]["test"] for result in results], self.jobs.score
+            sample = judging.of_tests(tests, score.name, score.name == self.field.task.metric)
+            interval = statistics.score_interval(sample, bounds=score.bounds)
             seconds = sum(result["summary"]["seconds"] for result in results) / len(results)
             points.append(point | {"score": asdict(interval), "seconds": seconds})
         return {"points": points, "scored": self._scored}

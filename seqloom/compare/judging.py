@@ -39,6 +39,11 @@ def beside(runs: Sequence[Json], name: str, fixed: bool) -> Sample | None:
     return Sample.of([_centred(pieces, score) for score, pieces in known], fixed=fixed)
 
 
+def of_tests(tests: Sequence[Json], name: str, pieces: bool) -> Sample:
+    """The scores of one entry on the test set, a run each; `pieces`: those of the test set are of this score."""
+    return Sample.of([_centred((pieces and test.get("pieces")) or [test[name]], test[name]) for test in tests])
+
+
 def verdicts(
     found: Mapping[str, Sample], higher_is_better: bool, level: float, margin: Margin, bounds: Bounds
 ) -> dict[str, Verdict]:

@@ -291,9 +291,7 @@ class _Fit:
         described = f"{self.config.model['name']}: {size}, {self.material.shape.describe(train, vocabulary)}"
         self.talk.say(f"{described}, {self.engine.device}, seed {self.config.train.seed}")
         if self.config.train.method == "probe" and not self.config.train.start:
-            self.talk.say(
-                "train.method=probe without --from: the output layer is solved on an encoder of random weights"
-            )
+            self.talk.say("train.method=probe without --from: the output layer is solved on a random encoder")
         for line in choosing.told(self.chosen.choices, model.descends and methods.descends(self.config)):
             self.talk.say(line)
 

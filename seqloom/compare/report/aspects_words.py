@@ -48,11 +48,13 @@ ASPECTS: dict[str, tuple[str, str]] = {
     "few per label": ("{count} per label", "每类 {count} 条"),
     "few all": ("all", "全部"),
     "few remark": (
-        "Draws of rows: {seeds}; means, with 95 % intervals in the table. On few rows every model has the settings "
-        "that fit would choose for so many, not those tuned here, and is selected with no more validation rows than "
+        "Draws of rows: {seeds}; means; the 95 % intervals in the table include the luck of the draws and of the test "
+        "rows. On few rows every model has the settings that fit would choose for so many, not those tuned here, and "
+        "is selected with no more validation rows than "
         "training rows; {scored} rows of the test set are scored. Tokenizers fitted to the data have seen all "
         "training texts, without labels. The last point is the final runs.",
-        "抽样 {seeds} 次取均值，95 % 区间见表。样本少时，各模型采用 fit 针对该数量选择的设置，而非本次调参的结果，"
+        "抽样 {seeds} 次取均值；表中的 95 % 区间已计入抽样和测试样本的偶然性。"
+        "样本少时，各模型采用 fit 针对该数量选择的设置，而非本次调参的结果，"
         "且挑选模型所用的验证样本不多于训练样本；对测试集的 {scored} 条样本评分。在数据上训练的分词器见过全部训练"
         "文本（不含标签）。最后一点为最终运行。",
     ),

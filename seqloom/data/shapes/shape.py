@@ -205,7 +205,13 @@ def unknown_among(counts: np.ndarray, unk: int | None) -> int:
     return 0 if unk is None else int(counts[unk])
 
 
-def mostly_unknown(what: str) -> UserError:
+def mostly_unknown(what: str, kind: str) -> UserError:
+    """`kind`: of the tokenizer; one that came with pretrained weights cannot be changed."""
+    if kind == "pretrained":
+        return UserError(
+            f"more than half of the tokens in {what} are unknown to the tokenizer of the pretrained weights, which may "
+            "be for another language; start from other weights, or leave --from out"
+        )
     return UserError(
         f"more than half of the tokens in {what} are unknown; raise tokenizer.vocabulary, lower tokenizer.min_count, "
         "or use tokenizer.kind=bpe"

@@ -70,7 +70,9 @@ def tune(start: Start, train: LabelledSource | FrameSource, given: Mapping[str, 
     steps = train.count * mean / given["task.batch_tokens"]  # per epoch
     epochs = min(_MOST_TUNED, max(_LEAST_TUNED, round(_TUNED_STEPS / steps)))
     settings = {"task.pooling": "mean", "task.smoothing": 0.0, "task.word_dropout": 0.0, "task.head_dropout": 0.1}
-    kept = [Choice(path, value, start.reason, trains=path != "task.pooling") for path, value in settings.items()]
+    kept = [Choice(path, value, start.reason, trains=True) for path, value in settings.items()]
+    if given.get("train.method") == "probe":
+        kept[0] = Choice("task.pooling", "mean", f"an encoder of {start.parameters:,} pretrained weights")
     if given.get("train.method") == "setfit":
         epochs = max(1, round(_CONTRASTED / max(1, train.count)))
         few = Choice("train.patience", 0, "a few validation rows do not tell when to stop", trains=True)

@@ -88,8 +88,8 @@ class Classification(Task[Examples]):
         most = self.config.longest
         if model.limit is not None and most > model.limit:
             raise UserError(
-                f"task.longest={most} is longer than the model's context {model.limit}; set model.context={most}, or "
-                f"task.longest={model.limit}"
+                f"task.longest={most} is longer than the model's context {model.limit}; set "
+                f"task.longest={model.limit}, or, for a model from scratch, model.context={most}"
             )
         return self._remarks(parts)
 

@@ -114,7 +114,7 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
         check_labels(vocabulary.labels)
         counts = rows["train"].counts
         if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
-            raise mostly_unknown("the training texts")
+            raise mostly_unknown("the training texts", vocabulary.kind)
 
     def describe(self, train: LabelledRows, vocabulary: LabelledTokenizer) -> str:
         left_out = f" ({train.origin.dropped:,} with an empty text left out)" if train.origin.dropped else ""

@@ -120,7 +120,7 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         source, target = rows["train"].counts
         for side, counts, own in (("source", source, vocabulary.source), ("target", target, vocabulary.target)):
             if unknown_among(counts, own.unk) > 0.5 * counts.sum():
-                raise mostly_unknown(f"the training set's {side}")
+                raise mostly_unknown(f"the training set's {side}", own.kind)
         for part, pairs in rows.items():
             if not len(pairs):
                 raise UserError(f"the {part} split has no pairs")

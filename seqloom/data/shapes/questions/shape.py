@@ -97,7 +97,7 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
     def check(self, rows: Mapping[str, QuestionRows], vocabulary: Tokenizer) -> None:
         counts = rows["train"].counts
         if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
-            raise mostly_unknown("the training set")
+            raise mostly_unknown("the training set", vocabulary.kind)
         for part, questions in rows.items():
             if not len(questions):
                 raise UserError(f"the {part} split has no questions")
