@@ -45,7 +45,7 @@ CALENDAR = frozenset(f"{_MONTHS} {_DAYS}".split())
 _UNITS = """
 km kilometre kilometres kilometer kilometers 公里 千米; m metre metres meter meters 米;
 cm centimetre centimetres centimeter centimeters 厘米; mm millimetre millimetres millimeter millimeters 毫米;
-ft foot feet 英尺; in_ inch inches 英寸; mi mile miles 英里; kg kilogram kilograms 公斤 千克;
+ft foot feet 英尺; inch inches 英寸; mi mile miles 英里; kg kilogram kilograms 公斤 千克;
 g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs;
 % percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦;
 kw kilowatt kilowatts 千瓦; mw megawatt megawatts; gb gigabyte gigabytes; mb megabyte megabytes;
@@ -58,7 +58,7 @@ cent cents 美分; 元 人民币 ¥; 毫摩尔; 亩; 公顷 hectare hectares ha;
 UNITS = {
     word.replace("_", " ").strip(): group.split()[0].strip("_") for group in _UNITS.split(";") for word in group.split()
 }
-_AFTER_NUMBERS = "m g t w s h l in am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr"  # a unit nowhere else
+_AFTER_NUMBERS = "m g t w s h l am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr"  # a unit nowhere else
 _SHORT = frozenset(_AFTER_NUMBERS.split())
 
 
