@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
-from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS
+from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
 
 _WEIGHTY = ("word", "number", "unit", "direction")
@@ -61,7 +61,8 @@ class Alignment:
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)
-        led = moved[0].kind == "condition" or moved[0].form in PREPOSITIONS or (lead == old and lead in PREPOSITIONS)
+        same = lead == old and (lead in PREPOSITIONS or lead in SUBORDINATORS)
+        led = same or moved[0].kind == "condition" or moved[0].form in PREPOSITIONS
         return ordered and (dated or led)
 
     def adjunct(self, lost: Sequence[int]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from seqloom.retrieve.checking.alignment import Alignment, align, outside
-from seqloom.retrieve.checking.numbers import quantities
+from seqloom.retrieve.checking.quantities import quantities
 from seqloom.retrieve.checking.tables import DOUBTS
 from seqloom.retrieve.checking.tokens import OPPOSITES, Token
 
@@ -96,9 +96,13 @@ def conditions(pair: Alignment) -> bool:
     """A condition or exception was left out, also one in a clause of its own."""
     ours = _cues(pair.sentence, "condition")
     theirs = _cues(pair.source, "condition")
-    kept = _cues(pair.sentence, "quantifier")
-    limits = Counter(t.form for t in pair.source if t.form in ("except", "only"))
-    return ours != theirs or bool(limits - kept)
+    return ours != theirs or any(_limits(pair, n) for n in pair.dropped(0, len(pair.source)))
+
+
+def _limits(pair: Alignment, n: int) -> bool:
+    """An exception, or a clause that begins with "only"."""
+    form, begins = pair.source[n].form, n < 2 or pair.piece[n - 2] != pair.piece[n]
+    return form == "except" or (form == "only" and begins)
 
 
 def direction(pair: Alignment) -> bool:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from seqloom.retrieve.checking.tokens import Token
 
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _TENS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
@@ -19,7 +14,7 @@ _HAN = "[零〇一二两三四五六七八九十百千万亿]+(?:点[零一二�
 _ARABIC = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*"
 PATTERN = (
     rf"百分之(?:{_HAN}|{_ARABIC})|(?:周|星期)[一二三四五六日天]|\d+\s?比\s?\d+|[一二两三四五六七八九1-9]成(?![为功员立本])|"
-    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿])?|"
+    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿](?![米克瓦]))?|"
     rf"\b[A-Za-z]{{1,4}}-?\d+[A-Za-z\d]*|(?!一[切些样起直定般旦致半]|万一|十分(?!钟)|千万别){_HAN}"
 )
 
@@ -132,25 +127,3 @@ def unit(text: str, after_number: bool) -> str:
     """The normal form of a unit; empty if it is none."""
     low = text.lower().replace("％", "%")
     return UNITS.get(low, "") if after_number or low not in _SHORT else ""
-
-
-_BETWEEN = frozenset(("to", "and", "or", "到", "至"))  # of a range, whose unit follows its second number
-
-
-def quantities(tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    """Numbers with their units. In "from 2 to 3 percent" both have the unit."""
-    found: list[tuple[str, str]] = []
-    for n, token in enumerate(tokens):
-        if token.kind == "number":
-            found.append((token.form, _unit_of(tokens, n)))
-    return found
-
-
-def _unit_of(tokens: Sequence[Token], n: int) -> str:
-    rest = tokens[n + 1 : n + 4]
-    if n and tokens[n - 1].form in ("$", "€", "£"):
-        return tokens[n - 1].form
-    if rest and rest[0].kind == "unit":
-        return rest[0].form
-    ranged = len(rest) == 3 and rest[0].form in _BETWEEN and (rest[1].kind, rest[2].kind) == ("number", "unit")
-    return rest[2].form if ranged else ""
