@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -223,4 +224,5 @@ def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, 
 
 
 def _without_password(store: str) -> str:
-    return store
+    """An address as it is written down; Postgres takes a password from PGPASSWORD or .pgpass as well."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", store)
