@@ -1,9 +1,9 @@
 """An index: the passages of a folder of documents, found by words (BM25) and by meaning (vectors of an encoder).
 
-    INDEX/index.json         what it was made with
-    INDEX/catalogue.sqlite   files, documents, chunks: the record of what is acknowledged
-    INDEX/store/             the points that are searched
-    INDEX/.lock              the process that is writing here
+INDEX/index.json         what it was made with
+INDEX/catalogue.sqlite   files, documents, chunks: the record of what is acknowledged
+INDEX/store/             the points that are searched
+INDEX/.lock              the process that is writing here
 """
 
 from __future__ import annotations
