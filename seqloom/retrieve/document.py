@@ -39,6 +39,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be read of it, such as pages without text
+    key: str = ""  # a row's own id, if its table has one: judgements name it
 
     def number(self, offset: int) -> int:
         """The page, line or row of the original that an offset lies in."""
