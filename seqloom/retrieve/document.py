@@ -38,6 +38,8 @@ class Document:
     marks: tuple[tuple[int, int], ...] = ((0, 1),)  # offsets, and the page, line or row that begins there
     headings: tuple[Heading, ...] = ()
     hidden: tuple[Hidden, ...] = ()
+    notes: tuple[str, ...] = ()  # what could not be read of it, such as pages without text
+    key: str = ""  # a row's own id, if its table has one: judgements name it
 
     def number(self, offset: int) -> int:
         """The page, line or row of the original that an offset lies in."""

@@ -1,0 +1,226 @@
+"""An index: the passages of a folder of documents, found by words (BM25) and by meaning (vectors of an encoder).
+
+    INDEX/index.json         what it was made with
+    INDEX/catalogue.sqlite   files, documents, chunks: the record of what is acknowledged
+    INDEX/store/             the points that are searched
+    INDEX/.lock              the process that is writing here
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from seqloom.core.errors import RunError, UserError
+from seqloom.core.progress import Reporter, Silent
+from seqloom.retrieve.catalogue import DOOMED, Catalogue, State
+from seqloom.retrieve.chunking import OVERLAP, SIZE
+from seqloom.retrieve.document import Document, Passage
+from seqloom.retrieve.search import DEPTH, fuse, inverse_frequencies
+from seqloom.retrieve.settings import EncoderFacts, Settings
+from seqloom.retrieve.stores import open_store
+from seqloom.retrieve.stores.store import Hit, Store
+from seqloom.retrieve.terms import question
+from seqloom.retrieve.writing import Changes, Writer
+from seqloom.runs import durable
+from seqloom.runs.durable import shown
+from seqloom.runs.lock import locked
+
+if TYPE_CHECKING:
+    from seqloom.retrieve.encoder import Encoder
+
+By = Literal["hybrid", "bm25", "dense"]
+_CATALOGUE, _STORE = "catalogue.sqlite", "store"
+
+
+class Index:
+    """An index that is open; only one process can have it open. Close it, or use it in a `with` statement."""
+
+    def __init__(self, path: Path, settings: Settings, catalogue: Catalogue, store: Store) -> None:
+        self.path, self.settings, self._catalogue, self._store = path, settings, catalogue, store
+        self._encoder: Encoder | None = None
+        self.changes = Changes()  # of the last update
+
+    @classmethod
+    def open(cls, path: str | Path) -> Index:
+        path = Path(path)
+        settings = Settings.read(path)
+        if not (path / _CATALOGUE).exists():
+            raise UserError(f"{shown(path)}: its indexing was interrupted before it began; run the same command again")
+        return cls(path, settings, *_parts(path, settings))
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """Loaded when it is first needed; None: BM25 alone."""
+        facts = self.settings.encoder
+        if facts is not None and self._encoder is None:
+            from seqloom.retrieve.encoder import load_encoder
+
+            found = load_encoder(facts.name)
+            if found.sha256 != facts.sha256:
+                raise UserError(
+                    f"{shown(self.path)}: made with other weights than those in {facts.name} (SHA-256 was "
+                    f"{facts.sha256[:12]}, is {found.sha256[:12]}); restore them, or index into a new folder"
+                )
+            self._encoder = found
+        return self._encoder
+
+    def update(self, progress: Reporter | None = None) -> Changes:
+        """Follow the folder: index what is new or changed, delete what is gone. Continues where a killed one ended."""
+        with locked(self.path):
+            self.changes = self._write(progress)
+        return self.changes
+
+    def search(self, query: str, k: int = 10, *, by: By = "hybrid") -> list[Passage]:
+        """The best `k` chunks, the best first. `by`: one of the two rankings alone."""
+        if by == "dense" and self.settings.encoder is None:
+            raise UserError(f"{shown(self.path)}: made without an encoder, so it has no vectors; search by bm25")
+        depth = max(k, DEPTH)
+        by_terms = self._by_terms(query, depth) if by != "dense" else []
+        by_vector = self._by_vector(query, depth) if by != "bm25" else []
+        ranked = fuse(by_terms, by_vector) if by == "hybrid" and by_vector else by_terms or by_vector
+        parts = {"bm25": dict(by_terms), "dense": dict(by_vector)}
+        chunks = self._catalogue.found([hit.id for hit in ranked[: k + DEPTH]])
+        return [
+            Passage(chunks[id], score, {name: part[id] for name, part in parts.items() if id in part})
+            for id, score in ranked
+            if id in chunks
+        ][:k]
+
+    def document(self, path: str) -> Document:
+        """A document as it was indexed."""
+        found = self._catalogue.document(path)
+        if found is None:
+            raise UserError(f"{shown(self.path)}: has no document {path!r}")
+        return found
+
+    def paths(self) -> list[str]:
+        """Of all documents."""
+        return self._catalogue.paths()
+
+    def keys(self) -> dict[str, str]:
+        """The id that a table gives to a row, by the path of its document."""
+        return self._catalogue.keys()
+
+    def counts(self) -> dict[str, int]:
+        documents, chunks = self._catalogue.tally([State.live, State.leaving])
+        skipped = sum(file.skipped is not None for file in self._catalogue.files().values())
+        return {"documents": documents, "chunks": chunks, "skipped": skipped}
+
+    def close(self) -> None:
+        self._store.close()
+        self._catalogue.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        counts, encoder = self.counts(), self.settings.encoder
+        how = f"BM25 and {encoder.name}" if encoder else "BM25 alone"
+        return f"{self.path}: {counts['documents']:,} documents, {counts['chunks']:,} chunks, {how}"
+
+    def _by_terms(self, query: str, depth: int) -> list[Hit]:
+        asked = question(query)
+        frequencies = self._catalogue.frequencies(asked.ids.tolist())
+        return self._store.by_terms(inverse_frequencies(asked, frequencies, self._catalogue.points), depth)
+
+    def _by_vector(self, query: str, depth: int) -> list[Hit]:
+        encoder = self.encoder
+        if encoder is None:
+            return []
+        (vector,) = encoder.encode([query])
+        return self._store.by_vector(vector, depth)
+
+    def _write(self, progress: Reporter | None) -> Changes:
+        report = progress or Silent()
+        try:
+            return Writer(self._catalogue, self._store, self.settings, self.encoder, report).update(self.path)
+        finally:
+            report.close()
+
+
+def index(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    encoder: str | Path | None = None,
+    store: str = "edge",
+    size: int = SIZE,
+    overlap: int = OVERLAP,
+    columns: Mapping[str, str] | None = None,
+    progress: Reporter | None = None,
+) -> Index:
+    """Index a folder of documents, or bring its index up to date; `Index.changes` says what was done.
+
+    `encoder`: weights:minilm, hf:PATH or a run; None: BM25 alone. `store`: edge, or the address of a server (see
+    `seqloom.retrieve.stores`). `size`, `overlap`: of chunks, in characters. `columns`: which columns of tables are
+    `text` and `title`.
+    """
+    path, loaded = Path(out), None
+    if not Path(folder).exists():
+        raise UserError(f"{shown(folder)}: no such folder")
+    wanted = Settings(
+        source=os.path.abspath(folder), store=_without_password(store), size=size, overlap=overlap,
+        columns=dict(columns or {}),
+    )  # fmt: skip
+    if encoder is not None:
+        from seqloom.retrieve.encoder import load_encoder
+
+        loaded = load_encoder(encoder)
+        wanted.encoder = EncoderFacts(name=loaded.name, sha256=loaded.sha256, width=loaded.width)
+    with locked(path):
+        durable.sweep(path)
+        _settle(path, wanted)
+        found = Index(path, wanted, *_parts(path, wanted, store))
+        found._encoder = loaded
+        try:
+            found.changes = found._write(progress)
+        except BaseException:
+            found.close()
+            raise
+    return found
+
+
+def _settle(path: Path, wanted: Settings) -> None:
+    """Write the settings of a new index, or see that an old one has the same."""
+    try:
+        made = Settings.read(path)
+    except UserError:
+        others = [name for name in os.listdir(path) if not name.startswith(".lock")]
+        if others:
+            raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder") from None
+    else:
+        made.check(path, wanted)
+        if made.source == wanted.source:
+            return
+    wanted.write(path)
+
+
+def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, Store]:
+    """`store`: with a password that is not written down."""
+    catalogue = Catalogue(path / _CATALOGUE)
+    try:
+        width = settings.encoder.width if settings.encoder else None
+        opened = open_store(store or settings.store, path / _STORE, width)
+    except BaseException:
+        catalogue.close()
+        raise
+    _, deleting = catalogue.tally(DOOMED)  # perhaps gone from the store already
+    missing = catalogue.points - deleting - opened.count()
+    if missing > 0:
+        opened.close()
+        catalogue.close()
+        raise RunError(f"{shown(path)}: its store lacks {missing:,} chunks; restore it, or index into a new folder")
+    return catalogue, opened
+
+
+def _without_password(store: str) -> str:
+    return store

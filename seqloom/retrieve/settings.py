@@ -1,0 +1,71 @@
+"""What an index was made with: index.json. It does not change; what does is in the catalogue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from seqloom.core.errors import UserError
+from seqloom.runs import durable
+from seqloom.runs.durable import shown
+
+FORMAT = 1  # raised when terms, chunk ids or the catalogue change
+NAME = "index.json"
+
+
+class EncoderFacts(BaseModel):
+    name: str
+    sha256: str
+    width: int
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: int = FORMAT
+    source: str  # the folder that was indexed; the only entry that may change, when the folder was moved
+    encoder: EncoderFacts | None = None  # None: BM25 alone
+    store: str = "edge"
+    size: int  # of a chunk, in characters
+    overlap: int
+    columns: dict[str, str] = {}  # which columns of tables are text and title
+
+    @classmethod
+    def read(cls, folder: Path) -> Settings:
+        path = folder / NAME
+        try:
+            content = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            way = f"create one: seqloom index FOLDER --out {shown(folder)}"
+            raise UserError(f"{shown(folder)}: not an index (no {NAME}); {way}") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{shown(path)}: cannot be read ({error}); restore it, or index again") from None
+        found = content.get("format") if isinstance(content, dict) else None
+        if found != FORMAT:
+            way = "index again into a new folder"
+            raise UserError(f"{shown(folder)}: an index of format {found}, this version has format {FORMAT}; {way}")
+        try:
+            return cls.model_validate(content)
+        except ValidationError:
+            raise UserError(f"{shown(path)}: not valid; restore it, or index again into a new folder") from None
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps(self.model_dump(), indent=1, ensure_ascii=False)
+        durable.write_file(folder / NAME, text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def check(self, folder: Path, wanted: Settings) -> None:
+        """Refuse to go on with other settings than those that the index was made with."""
+        mine, theirs = self.model_dump(), wanted.model_dump()
+        for name in ("encoder", "store", "size", "overlap", "columns"):
+            if mine[name] != theirs[name]:
+                was, given = _shown(mine[name]), _shown(theirs[name])
+                way = "use the same again, or another folder for the index"
+                raise UserError(f"{shown(folder)}: made with {name} {was}, not {given}; {way}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict) and "sha256" in value:
+        return f"{value['name']} (SHA-256 {str(value['sha256'])[:12]})"
+    return "none" if value is None or value == {} else str(value)

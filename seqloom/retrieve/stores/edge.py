@@ -1,0 +1,131 @@
+"""Qdrant Edge: a store inside this process, in a folder of the index. The default, and the only file that knows it.
+
+Vectors are searched exactly, without an approximate index: 100,000 of them take a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.core.errors import RunError, UserError
+from seqloom.retrieve.stores.store import Hit, Point, ordered
+from seqloom.retrieve.terms import Sparse
+from seqloom.runs import durable
+from seqloom.runs.durable import shown
+from seqloom.runs.lock import InUse
+
+_TERMS, _VECTOR = "terms", "vector"
+_THRESHOLD = 1000  # KB of vectors after which `tidy` makes a segment that opens quickly
+_PAGE = 10_000  # ids per request
+_PATIENCE = 2.0  # seconds to wait for another process, which may only have a question
+
+
+class EdgeStore:
+    def __init__(self, folder: Path, width: int | None) -> None:
+        """Opens the store in this folder, or creates it; `width`: of the vectors."""
+        self._edge, self._folder = _package(), folder
+        if not folder.exists():
+            self._create(width)
+        self._shard = self._open()
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        edge = self._edge
+        if points:
+            made = [edge.Point(id=point.id, vector=self._vectors(point), payload={}) for point in points]
+            self._shard.update(edge.UpdateOperation.upsert_points(made))
+
+    def delete(self, ids: Sequence[int]) -> None:
+        if ids:
+            self._shard.update(self._edge.UpdateOperation.delete_points(list(ids)))
+
+    def flush(self) -> None:
+        self._shard.flush()
+
+    def by_terms(self, query: Sparse, limit: int) -> list[Hit]:
+        return self._nearest(self._sparse(query), _TERMS, limit) if len(query.ids) else []
+
+    def by_vector(self, query: np.ndarray, limit: int) -> list[Hit]:
+        return self._nearest(query.tolist(), _VECTOR, limit)
+
+    def ids(self) -> Iterator[int]:
+        offset = None
+        while True:
+            request = self._edge.ScrollRequest(offset=offset, limit=_PAGE, with_payload=False, with_vector=False)
+            records, offset = self._shard.scroll(request)
+            yield from (int(record.id) for record in records)
+            if offset is None:
+                return
+
+    def count(self) -> int:
+        return int(self._shard.count(self._edge.CountRequest(exact=True)))
+
+    def tidy(self) -> None:
+        self._shard.optimize()
+
+    def close(self) -> None:
+        self._shard.close()
+
+    def _vectors(self, point: Point) -> dict[str, Any]:
+        dense = {} if point.vector is None else {_VECTOR: point.vector.tolist()}
+        return {_TERMS: self._sparse(point.terms), **dense}
+
+    def _sparse(self, terms: Sparse) -> Any:
+        return self._edge.SparseVector(indices=terms.ids.tolist(), values=terms.weights.tolist())
+
+    def _nearest(self, query: Any, using: str, limit: int) -> list[Hit]:
+        edge = self._edge
+        wanted = edge.Query.Nearest(query, using=using)
+        request = edge.QueryRequest(limit=limit, query=wanted, params=edge.SearchParams(exact=True))
+        return ordered([Hit(int(point.id), float(point.score)) for point in self._shard.query(request)])
+
+    def _create(self, width: int | None) -> None:
+        """Beside its place, and moved there when it is whole."""
+        durable.make_folder(self._folder.parent)
+        made = self._folder.with_name(self._folder.name + ".new")
+        with durable.writing(self._folder):
+            if made.exists():
+                shutil.rmtree(made)
+            self._edge.EdgeShard.create(str(made), self._config(width)).close()
+            os.rename(made, self._folder)
+            durable.sync_folder(self._folder.parent)
+
+    def _open(self) -> Any:
+        """A second process cannot open the same folder, not even for reading."""
+        started = time.monotonic()
+        while True:
+            try:
+                return self._edge.EdgeShard.load(str(self._folder))
+            except Exception as error:
+                if "WouldBlock" not in str(error):
+                    reason = " ".join(str(error).split())[:200]
+                    raise RunError(f"{shown(self._folder)}: cannot be opened ({reason}); index again") from None
+            if time.monotonic() - started > _PATIENCE:
+                place = shown(self._folder.parent)
+                raise InUse(f"{place}: in use by another process; wait for it to finish") from None
+            time.sleep(0.05)
+
+    def _config(self, width: int | None) -> Any:
+        edge = self._edge
+        dense = {_VECTOR: edge.EdgeVectorParams(size=width, distance=edge.Distance.Dot)} if width else {}
+        no_graph = edge.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10)
+        return edge.EdgeConfig(
+            vectors=dense,
+            sparse_vectors={_TERMS: edge.EdgeSparseVectorParams()},
+            hnsw_config=no_graph,
+            optimizers=edge.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=_THRESHOLD),
+        )
+
+
+def _package() -> Any:
+    try:
+        import qdrant_edge
+    except ImportError:
+        raise UserError("an index needs the qdrant-edge-py package: pip install 'seqloom[retrieve]'") from None
+    return qdrant_edge
