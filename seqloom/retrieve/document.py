@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Unit = Literal["line", "page", "row"]  # what a place in the original is counted in
+Unit = Literal["line", "page", "paragraph", "row"]  # what a place in the original is counted in
 
 
 class Heading(NamedTuple):
@@ -35,7 +35,7 @@ class Document:
     text: str
     title: str
     unit: Unit
-    marks: tuple[tuple[int, int], ...] = ((0, 1),)  # offsets, and the page, line or row that begins there
+    marks: tuple[tuple[int, int], ...] = ((0, 1),)  # offsets, and the page, line, paragraph or row that begins there
     headings: tuple[Heading, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be read of it, such as pages without text
@@ -56,7 +56,7 @@ class Chunk:
     text: str  # document.text[start:end]
     number: int  # page, line or row of its start
     unit: Unit
-    headings: tuple[str, ...] = ()  # that it stands under, the highest first
+    headings: tuple[str, ...] = ()  # that it stands under, the highest first, with one that it begins with
     hidden: bool = False  # some of it is not visible in the original
 
 

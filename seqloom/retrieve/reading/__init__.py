@@ -1,0 +1,53 @@
+"""Files as documents: one file of this folder for each format.
+
+A reader is a function from a path, and the name that the document has, to documents. What cannot be read is a
+`UserError` of one line. Nothing in a document is ever run, and nothing that it points to is opened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from seqloom.core.errors import UserError
+from seqloom.data.rows import READERS
+from seqloom.retrieve.document import Document
+from seqloom.retrieve.reading import docx, folder, html, markdown, pdf, table, text
+from seqloom.retrieve.reading.invisible import zero_width
+
+Reader = Callable[[Path, str], Iterator[Document]]
+
+KINDS: dict[str, Reader] = {
+    **dict.fromkeys(sorted(text.PROSE | text.CODE), text.read),
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), markdown.read),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), html.read),
+    **dict.fromkeys(READERS, table.read),
+    ".pdf": pdf.read,
+    ".docx": docx.read,
+}
+
+
+def files(path: Path, skipped: Counter[str] | None = None) -> Iterator[tuple[Path, str]]:
+    """The files of a folder that can be read, and their names relative to it; `skipped` counts the others by suffix."""
+    return folder.files(path, set(KINDS), text.NAMES, Counter() if skipped is None else skipped)
+
+
+def read(path: Path, name: str, columns: Mapping[str, str] | None = None) -> Iterator[Document]:
+    """The documents of a file, of a table one per row. `columns`: which columns of tables are `text` and `title`.
+
+    A table is read row by row, so an error may come after some of its documents.
+    """
+    kind = folder.kind_of(path, set(KINDS), text.NAMES)
+    if kind is None:
+        raise UserError(f"{path}: no reader for {path.suffix or 'files without a suffix'}; known: {', '.join(_MAIN)}")
+    reader = KINDS[kind]
+    for document in table.read(path, name, columns) if reader is table.read else reader(path, name):
+        if not document.text.strip():
+            raise UserError(f"{path}: no text in it")
+        hidden = sorted({*document.hidden, *zero_width(document.text)})
+        yield replace(document, hidden=tuple(hidden)) if hidden else document
+
+
+_MAIN = (".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".tsv", ".jsonl", "source code")
