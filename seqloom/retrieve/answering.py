@@ -83,11 +83,7 @@ class Asking:
         return str(getattr(self.index.encoder, "name", "encoder")) if self.index.encoder is not None else ""
 
     def ask(self, question: str) -> Reply:
-        question = " ".join(question.split())
-        if not question:
-            raise UserError('the question is empty; ask something, for example "How long is the guarantee?"')
-        if len(question) > LONGEST:
-            raise UserError(f"the question has {len(question):,} characters; ask in at most {LONGEST:,}")
+        question = clean(question)
         passages = self.index.search(question, self.k)
         documents = {path: self.index.document(path) for path in dict.fromkeys(p.chunk.path for p in passages)}
         best = self.relevance(question, passages)
@@ -109,6 +105,16 @@ class Asking:
         return measure(question, texts, near)
 
 
+def clean(question: str) -> str:
+    """On one line; refused if it is empty or no question."""
+    question = " ".join(question.split())
+    if not question:
+        raise UserError('the question is empty; ask something, for example "How long is the guarantee?"')
+    if len(question) > LONGEST:
+        raise UserError(f"the question has {len(question):,} characters; ask in at most {LONGEST:,}")
+    return question
+
+
 def ask(
     index: str | Path | Searchable,
     question: str,
@@ -122,6 +128,7 @@ def ask(
     `answerer`: `extractive`, a language model (a run, `weights:smollm2`, `hf:PATH`), or `openai:URL#MODEL`; `reader`: a
     question answering run for the extractive one; `k`: passages to search for.
     """
+    question = clean(question)
     if not isinstance(index, str | Path):
         return Asking(index, answerer=answerer, reader=str(reader) if reader else None, k=k).ask(question)
     from seqloom.retrieve.index import Index

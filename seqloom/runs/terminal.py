@@ -70,6 +70,8 @@ def reporter() -> Reporter:
 def describe(share: float, facts: Json) -> str:
     """`40%  step 1,200  loss 1.71  perplexity 5.53  2.41 bits/byte  valid loss 1.80  31,000 tokens/s  0:42 left`"""
     share = min(1.0, share)
+    if "doing" in facts:
+        return f"{share:4.0%}  {facts['doing']}"
     if "preparing" in facts:
         return f"{share:4.0%}  preparing the {facts['preparing']} text, {facts['bytes'] / 1e6:,.0f} MB done"
     parts = [f"{share:4.0%}  step {facts['step']:,}", f"loss {facts['loss']:.4f}"]
