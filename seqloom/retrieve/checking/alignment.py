@@ -1,0 +1,120 @@
+"""A sentence of an answer laid beside a sentence of a source: which of its tokens stand there, and where.
+
+First the longest common runs in order (`difflib`), then runs that were moved. Function words are used to find the runs, but need
+no partner. A single Chinese character has no partner out of order: it is too common to mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+
+from seqloom.retrieve.checking.numbers import CALENDAR
+from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS
+from seqloom.retrieve.checking.tokens import Token
+
+_WEIGHTY = ("word", "number", "unit", "direction")
+_DATED = CALENDAR | {"year", "month", "day"}
+_SPLITTING = frozenset("because but whereas although though while".split())
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """`partner[n]` is the index in `source` of the partner of `sentence[n]`, or None."""
+
+    sentence: tuple[Token, ...]  # without breaks
+    source: tuple[Token, ...]  # without breaks
+    piece: tuple[int, ...]  # of each token of the source, the clause it stands in
+    aside: frozenset[int]  # clauses in parentheses
+    partner: tuple[int | None, ...]
+
+    @cached_property
+    def missing(self) -> list[int]:
+        """Tokens of the sentence that carry meaning and have no partner."""
+        return [n for n, t in enumerate(self.sentence) if t.kind != "function" and self.partner[n] is None]
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """Clauses of the source that the sentence takes a word from."""
+        pairs = zip(self.sentence, self.partner, strict=True)
+        return frozenset(self.piece[at] for token, at in pairs if at is not None and token.kind in _WEIGHTY)
+
+    @property
+    def descents(self) -> list[int]:
+        """Where in the sentence the order of the source is left: indices into `kept`."""
+        kept = self.kept
+        return [n for n in range(1, len(kept)) if kept[n][1] < kept[n - 1][1]]
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """Tokens whose order matters, with their partners."""
+        pairs = enumerate(zip(self.sentence, self.partner, strict=True))
+        return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind != "function" or t.form in ANCHORS)]
+
+    def led(self, run: Sequence[tuple[int, int]]) -> bool:
+        """The run is a date, or follows the same preposition in both, so it may have been moved as a whole."""
+        first, partner = run[0]
+        ordered = all(one[1] < other[1] for one, other in zip(run, run[1:], strict=False))
+        lead, old = _lead(self.sentence, first), _lead(self.source, partner)
+        moved = [self.sentence[n] for n, _ in run]
+        dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)
+        return ordered and (dated or (lead == old and lead in PREPOSITIONS))
+
+    def dropped(self, start: int, end: int) -> list[int]:
+        """Tokens of the source in [start, end) that carry meaning and are no one's partner."""
+        taken = {at for at in self.partner if at is not None}
+        return [n for n in range(start, end) if n not in taken and self.source[n].kind != "function"]
+
+
+def _lead(tokens: Sequence[Token], n: int) -> str:
+    """The word before a token, articles and what stands between left out."""
+    for token in reversed(tokens[max(0, n - 3) : n]):
+        if token.form not in ("the", "a", "an", "about") and token.kind != "quantifier":
+            return token.form
+    return ""
+
+
+def clauses(tokens: Sequence[Token]) -> tuple[list[Token], list[int], frozenset[int]]:
+    """Tokens without breaks, the clause each stands in, and which clauses are in parentheses."""
+    kept: list[Token] = []
+    pieces: list[int] = []
+    aside: set[int] = set()
+    piece, depth = 0, 0
+    for token in tokens:
+        if token.kind == "break":
+            piece += 1
+            depth = max(0, depth + (token.form in "([（【") - (token.form in ")]）】"))
+            continue
+        piece += token.form in _SPLITTING
+        kept.append(token)
+        pieces.append(piece)
+        if depth:
+            aside.add(piece)
+    return kept, pieces, frozenset(aside)
+
+
+def align(sentence: Sequence[Token], source: Sequence[Token]) -> Alignment:
+    ours = [token for token in sentence if token.kind != "break"]
+    theirs, pieces, aside = clauses(source)
+    a, b = [t.form for t in ours], [t.form for t in theirs]
+    partner: list[int | None] = [None] * len(a)
+    for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+        partner[i : i + size] = range(j, j + size)
+    _match_moved(ours, a, b, partner)
+    return Alignment(tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner))
+
+
+def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:
+    """Give partners to runs that stand elsewhere in the source, the longest first."""
+    for _ in range(8):
+        taken = {at for at in partner if at is not None}
+        rest_a = [f"\0{n}" if partner[n] is not None else form for n, form in enumerate(a)]
+        rest_b = [f"\1{n}" if n in taken else form for n, form in enumerate(b)]
+        i, j, size = SequenceMatcher(None, rest_a, rest_b, autojunk=False).find_longest_match()
+        run = [t for t in ours[i : i + size] if t.kind != "function"]
+        short = len(run) < 2 and all(len(t.form) == 1 and not t.form.isascii() for t in run)
+        if not size or (size == 1 and short):
+            return
+        partner[i : i + size] = range(j, j + size)

@@ -1,0 +1,200 @@
+"""The checks of a sentence that is no quotation. Each says whether something is wrong; none can say that a sentence is true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import re
+
+from seqloom.retrieve.checking.alignment import Alignment, align
+from seqloom.retrieve.checking.numbers import quantities
+from seqloom.retrieve.checking.tables import DOUBTS
+from seqloom.retrieve.checking.tokens import CUES, OPPOSITES, Token
+
+FAR = 2  # words of a source that may be left out within a clause
+
+_SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+_PLACES = "省市县区镇乡村州国洲岛港湾山河湖海江队厂校院所局部社寺桥路街站"
+
+
+def words(pair: Alignment) -> bool:
+    """A word of the sentence does not stand in the source sentence."""
+    return any(pair.sentence[n].kind in ("word", "direction") for n in pair.missing)
+
+
+def numbers(pair: Alignment) -> bool:
+    """A number, date or unit of the sentence does not stand in the source sentence, or stands with another unit."""
+    ours, theirs = Counter(quantities(pair.sentence)), Counter(quantities(pair.source))
+    if bool(ours - theirs) or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing):
+        return True
+    both = [(n, at) for n, at in enumerate(pair.partner) if at is not None and pair.sentence[n].kind == "number"]
+    leads = [(_LEADS.get(_before(pair.sentence, n)), _LEADS.get(_before(pair.source, at))) for n, at in both]
+    return any(one and other and one != other for one, other in leads)
+
+
+# "rose by 5" and "rose to 5" differ
+_LEADS = {"by": "by", "to": "to", "from": "from", "了": "by", "到": "to", "至": "to", "从": "from", "由": "from"}
+
+
+def _before(tokens: Sequence[Token], n: int) -> str:
+    """The word that a number depends on."""
+    near = reversed(tokens[max(0, n - 4) : n])
+    return next((t.form for t in near if t.kind == "function" and t.form not in ("than", "a")), "")
+
+
+def names(pair: Alignment) -> bool:
+    """A word that looks like a name does not stand in the source sentence.
+
+    In English: a capital within the sentence, or at its start if the source sentence has a capital word that is left out. In
+    Chinese: a surname and up to two characters, or up to three characters and a word such as 市 or 队.
+    """
+    missing = set(pair.missing)
+    left_out = any(pair.source[n].capital for n in pair.dropped(0, len(pair.source)))
+    for n in missing:
+        token = pair.sentence[n]
+        if token.kind == "word" and token.capital and (n > 0 or left_out):
+            return True
+        if token.kind == "word" and not token.form.isascii():
+            around = [t.form for t in pair.sentence[max(0, n - 2) : n + 4]]
+            here = min(n, 2)
+            if set("".join(around[: here + 1])) & set(_SURNAMES) or any(form[-1] in _PLACES for form in around[here:]):
+                return True
+    return False
+
+
+def _cues(tokens: Sequence[Token], kind: str) -> Counter[str]:
+    return Counter(token.form for token in tokens if token.kind == kind)
+
+
+def _changed(pair: Alignment, kind: str) -> bool:
+    """Words of a kind were added to, or left out of, the clauses that the sentence takes up."""
+    theirs = [t for t, piece in zip(pair.source, pair.piece, strict=True) if piece in pair.used]
+    aside = [t for t, piece in zip(pair.source, pair.piece, strict=True) if piece in pair.aside]
+    ours = _cues(pair.sentence, kind)
+    return bool(ours - _cues(theirs + aside, kind)) or bool(_cues(theirs, kind) - ours)
+
+
+def negation(pair: Alignment) -> bool:
+    return _changed(pair, "negation")
+
+
+def quantifiers(pair: Alignment) -> bool:
+    return _changed(pair, "quantifier")
+
+
+def modality(pair: Alignment) -> bool:
+    return _changed(pair, "modality")
+
+
+def conditions(pair: Alignment) -> bool:
+    """A condition or exception was left out, also one in a clause of its own."""
+    ours = _cues(pair.sentence, "condition")
+    theirs = _cues(pair.source, "condition")
+    kept = _cues(pair.sentence, "quantifier")
+    limits = Counter(t.form for t in pair.source if t.form in ("except", "only"))
+    return ours != theirs or bool(limits - kept)
+
+
+def direction(pair: Alignment) -> bool:
+    """A word of direction is not in the source sentence, or its opposite is and it was left out."""
+    ours = {t.form for t in pair.sentence}
+    theirs = {t.form for t in pair.source}
+    lost = theirs - ours
+    if any(OPPOSITES.get(form, frozenset()) & lost for form in ours - theirs):
+        return True
+    return any(pair.sentence[n].kind == "direction" for n in pair.missing)
+
+
+def order(pair: Alignment) -> bool:
+    """The words stand in another order, beyond one phrase with its preposition that was moved."""
+    descents = pair.descents
+    if _voice(pair):
+        return True
+    if len(descents) != 1:
+        return bool(descents)
+    kept, at = pair.kept, descents[0]
+    low, high = kept[at][1], kept[at - 1][1]
+    before = [item for item in kept[:at] if item[1] > low]
+    after = [item for item in kept[at:] if item[1] < high]
+    return not (pair.led(before) or pair.led(after) or _genitive(pair, before, after))
+
+
+def _genitive(pair: Alignment, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]]) -> bool:
+    """The report of the committee, the committee's report."""
+    if len(before) != 1 or len(after) != 1 or before[0][1] - after[0][1] > 3 or after[0][0] - before[0][0] > 3:
+        return False
+    plain = all(pair.sentence[n].kind == "word" and not pair.sentence[n].capital for n, _ in (before[0], after[0]))
+    between = [*pair.sentence[before[0][0] : after[0][0]], *pair.source[after[0][1] : before[0][1]]]
+    return plain and any(token.form == "of" for token in between)
+
+
+_BE = frozenset("is are was were be been being".split())
+
+
+def _agents(tokens: Sequence[Token]) -> list[int]:
+    """Where a passive verb names who acts: the "by" of "was beaten by", and 被."""
+    found = [n for n, t in enumerate(tokens) if t.form == "被"]
+    for n in range(2, len(tokens)):
+        if tokens[n].form == "by" and tokens[n - 1].kind in ("word", "direction"):
+            found += [n] if _BE & {t.form for t in tokens[max(0, n - 3) : n - 1]} else []
+    return found
+
+
+def _voice(pair: Alignment) -> bool:
+    """Active was made passive or the other way round, and the words kept their order: who acts has changed."""
+    ours, theirs = _agents(pair.sentence), _agents(pair.source)
+    partners = set(pair.partner)
+    lost = [n for n in theirs if n not in partners and {n + 1, n + 2} & partners]
+    return len(ours) > len(theirs) or (not ours and bool(lost))
+
+
+def stitched(pair: Alignment) -> bool:
+    """Parts of the sentence stand apart in the source sentence, with more than an aside or a few words between them."""
+    for (_, one), (_, other) in zip(pair.kept, pair.kept[1:], strict=False):
+        lost = pair.dropped(one + 1, other)
+        halves = {pair.piece[one], pair.piece[other]} & {pair.piece[n] for n in lost}
+        if len(lost) > FAR and halves:
+            return True
+    return False
+
+
+CHECKS: dict[str, Callable[[Alignment], bool]] = {
+    "words": words,
+    "numbers": numbers,
+    "names": names,
+    "negation": negation,
+    "quantifiers": quantifiers,
+    "modality": modality,
+    "conditions": conditions,
+    "direction": direction,
+    "order": order,
+    "stitched": stitched,
+}
+
+
+def failed(sentence: Sequence[Token], source: Sequence[Token]) -> tuple[str, ...]:
+    """Names of the checks that a sentence fails beside a sentence of a source."""
+    pair = align(sentence, source)
+    found = tuple(name for name, check in CHECKS.items() if check(pair))
+    return (*found, "question") if _asked(source) and not _asked(sentence) else found
+
+
+def _asked(tokens: Sequence[Token]) -> bool:
+    return bool(tokens) and tokens[-1].form in ("?", "？")
+
+
+def cut(fragment: Sequence[Token], source: Sequence[Token]) -> tuple[str, ...]:
+    """Of a part of a source sentence, the checks it fails because of what was cut away.
+
+    A verbatim part may say the opposite of the whole: "X is safe" of "it is not true that X is safe".
+    """
+    pair = align(fragment, source)
+    names = ("negation", "quantifiers", "modality", "conditions")
+    found = [name for name in names if CHECKS[name](pair)]
+    said = {t.form for t in fragment}
+    if any(t.form in DOUBTS and t.form not in said for t in source):
+        found.append("doubt")
+    if _asked(source) and not _asked(fragment):
+        found.append("question")
+    return tuple(found)

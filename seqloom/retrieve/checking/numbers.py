@@ -1,0 +1,165 @@
+"""Numbers, dates and units in one spelling: "1,300 metres", "1300 m" and "1300米"; "two" and "2"; "20%" and "两成"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqloom.retrieve.checking.tokens import Token
+
+_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+_TENS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
+SCALES = {
+    "hundred": 2,
+    "thousand": 3,
+    "million": 6,
+    "billion": 9,
+    "trillion": 12,
+    "百": 2,
+    "千": 3,
+    "万": 4,
+    "亿": 8,
+    "万亿": 12,
+}
+_HAN = "[零〇一二两三四五六七八九十百千万亿]+(?:点[零一二三四五六七八九]+)?"
+_ARABIC = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*"
+PATTERN = (
+    rf"百分之(?:{_HAN}|{_ARABIC})|(?:周|星期)[一二三四五六日天]|\d+\s?比\s?\d+|[一二两三四五六七八九1-9]成(?![为功员立本])|"
+    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿])?|"
+    rf"\b[A-Za-z]{{1,4}}-?\d+[A-Za-z\d]*|(?!一[切些样起直定般旦致半]|万一|十分(?!钟)|千万别){_HAN}"
+)
+
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
+WORDS = {
+    **{word: str(n) for n, word in enumerate(_WORDS.split())},
+    **{word: str(10 * n) for n, word in enumerate(_ROUND.split(), 2)},
+    **{word: f"{n}." for n, word in enumerate(_ORDINALS.split(), 1)},
+    **{
+        word: word
+        for word in "hundred thousand million billion trillion dozen once twice thrice quarter double triple".split()
+    },
+}
+_TIMES_TEN = frozenset(str(10 * n) for n in range(2, 10))
+_MONTHS = "january february march april may june july august september october november december"
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+MONTHS = frozenset(_MONTHS.split())
+CALENDAR = frozenset(f"{_MONTHS} {_DAYS}".split())
+
+_UNITS = """
+km kilometre kilometres kilometer kilometers 公里 千米; m metre metres meter meters 米; cm centimetre centimetres centimeter centimeters 厘米
+mm millimetre millimetres millimeter millimeters 毫米; ft foot feet 英尺; in_ inch inches 英寸; mi mile miles 英里
+kg kilogram kilograms 公斤 千克; g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs
+% percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦; kw kilowatt kilowatts 千瓦; mw megawatt megawatts
+gb gigabyte gigabytes; mb megabyte megabytes; kb kilobyte kilobytes; tb terabyte terabytes; mmhg; l litre litres liter liters 升; ml millilitre millilitres 毫升
+h hr hour hours 小时; min minute minutes 分钟; s sec seconds 秒 秒钟; ms millisecond milliseconds 毫秒; am a.m; pm p.m; day days 天 日; week weeks 周 星期
+month months 月 个月; year years 年; night nights; century centuries 世纪; decade decades; $ dollar dollars usd 美元; € euro euros eur 欧元; £ pound pounds 英镑
+cent cents 美分; 元 人民币 ¥; 毫摩尔; 亩; 公顷 hectare hectares ha; 平方米; 平方公里; 级; 倍
+"""
+UNITS = {
+    word.replace("_", " ").strip(): line.split()[0].strip("_")
+    for line in re.split(r";|\n", _UNITS)
+    if line.strip()
+    for word in line.split()
+}
+_SHORT = frozenset(
+    "m g t w s h l in am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr".split()
+)  # a unit only after a number
+
+
+def value(text: str) -> str:
+    """A number in its normal form."""
+    text = text.replace("，", ",")
+    if text.startswith("百分之"):
+        return value(text[3:]) + "%"
+    if (percent := re.fullmatch(r"(.)成", text)) is not None:
+        return f"{_DIGITS.get(percent[1]) or percent[1]}0%"
+    if (day := re.fullmatch(r"(?:周|星期)(.)", text)) is not None:
+        return "周" + day[1].replace("天", "日")
+    if (score := re.fullmatch(r"(\d+)\s?比\s?(\d+)", text)) is not None:
+        return f"{score[1]}:{score[2]}"
+    if re.fullmatch(_HAN, text):
+        return _chinese(text)
+    match = re.fullmatch(rf"({_ARABIC})\s?(.*)", text)
+    if match is None or ":" in match[1] or match[1].count(".") > 1:
+        return text.lower().replace("-", "")
+    number, ending = Decimal(match[1].replace(",", "")), match[2].lower()
+    if ending in ("st", "nd", "rd", "th"):
+        return f"{number}."
+    if ending == "s":
+        return text.lower()
+    return _plain(number * 10 ** SCALES.get(ending, 0))
+
+
+def scaled(number: str, scale: str) -> str:
+    """Of "4" and "million", "4000000"."""
+    return (
+        _plain(Decimal(number) * 10 ** SCALES[scale]) if number.replace(".", "", 1).isdigit() else f"{number} {scale}"
+    )
+
+
+def joined(one: str, other: str, between: str) -> str:
+    """Of "20" and "5", "25"; empty if the two are no number in words."""
+    tens = one in _TIMES_TEN and len(other) == 1 and other.isdigit() and other != "0"
+    return str(int(one) + int(other)) if tens and between in ("-", " ", "") else ""
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number.normalize():f}"
+
+
+def _chinese(text: str) -> str:
+    """The value of a number in characters; one of digits alone, as in 二〇二一, is read digit by digit."""
+    if "点" in text:
+        whole, _, part = text.partition("点")
+        return _plain(Decimal(f"{_chinese(whole)}.{_chinese(part)}"))
+    if not any(c in _TENS for c in text):
+        return "".join(str(_DIGITS[c]) for c in text)
+    total = below = digit = 0
+    for c in text:
+        if c in _DIGITS:
+            digit = _DIGITS[c]
+        elif _TENS[c] >= 10_000:
+            total, below, digit = (total + below + digit or 1) * _TENS[c], 0, 0
+        else:
+            below, digit = below + (digit or 1) * _TENS[c], 0
+    return str(total + below + digit)
+
+
+def word(text: str, capital: bool) -> str:
+    """The normal form of a number in words or of a month or day; empty for any other word."""
+    if text in WORDS:
+        return WORDS[text]
+    return text if capital and text in CALENDAR else ""
+
+
+def unit(text: str, after_number: bool) -> str:
+    """The normal form of a unit; empty if it is none."""
+    low = text.lower().replace("％", "%")
+    return UNITS.get(low, "") if after_number or low not in _SHORT else ""
+
+
+_BETWEEN = frozenset(("to", "and", "or", "到", "至"))  # of a range, whose unit follows its second number
+
+
+def quantities(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+    """Numbers with their units. In "from 2 to 3 percent" both have the unit."""
+    found: list[tuple[str, str]] = []
+    for n, token in enumerate(tokens):
+        if token.kind == "number":
+            found.append((token.form, _unit_of(tokens, n)))
+    return found
+
+
+def _unit_of(tokens: Sequence[Token], n: int) -> str:
+    rest = tokens[n + 1 : n + 4]
+    if n and tokens[n - 1].form in ("$", "€", "£"):
+        return tokens[n - 1].form
+    if rest and rest[0].kind == "unit":
+        return rest[0].form
+    ranged = len(rest) == 3 and rest[0].form in _BETWEEN and (rest[1].kind, rest[2].kind) == ("number", "unit")
+    return rest[2].form if ranged else ""

@@ -1,0 +1,62 @@
+"""What answers are checked against: stretches of documents, their sentences, and the places in them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from seqloom.retrieve.checking.tokens import CJK, Token, tokens
+from seqloom.retrieve.document import Document, Quotation, Unit
+from seqloom.retrieve.sentences import sentences
+
+
+class Source(Protocol):
+    """A chunk, a document, or whatever else has these. `start` is the offset of its text in the document, 0 if absent."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def unit(self) -> Unit: ...
+
+
+class Parsed(NamedTuple):
+    """A sentence of a source."""
+
+    start: int
+    end: int
+    words: frozenset[str]  # that a sentence near to it shares
+
+
+def place(source: Source, start: int, end: int) -> Quotation:
+    """A stretch of a source as a quotation. A chunk knows the page or line of its start only, a document that of any offset."""
+    begin = getattr(source, "start", 0)
+    number = source.number(start) if isinstance(source, Document) else getattr(source, "number", 1)
+    return Quotation(source.path, begin + start, begin + end, source.text[start:end], number, source.unit)
+
+
+_LATIN, _CHINESE = re.compile(rf"[^\W_{CJK}]+"), re.compile(f"[{CJK}]+")
+
+
+def words(text: str) -> frozenset[str]:
+    """What is counted to find the nearest sentence: words without their endings, pairs of Chinese characters."""
+    found = {word[:5] for word in _LATIN.findall(text.lower())}
+    for run in _CHINESE.findall(text):
+        found.update(map("".join, zip(run, run[1:] or " ", strict=False)))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def parsed(text: str) -> tuple[Parsed, ...]:
+    """The sentences of a text."""
+    return tuple(
+        Parsed(start, end, words(text[start:end])) for start, end in sentences(text) if text[start:end].strip()
+    )
+
+
+@lru_cache(maxsize=1024)
+def read(text: str) -> tuple[Token, ...]:
+    """The tokens of a sentence of a source."""
+    return tuple(tokens(text))

@@ -1,0 +1,195 @@
+"""A sentence as tokens in a normal form, each with the part it plays: word, number, unit, negation, quantifier and so on.
+
+Words are reduced to a crude stem, contractions are expanded, numbers and units get one spelling ("1,000", "1000" and "一千").
+English is split at spaces. Of Chinese the words of `tables` are read whole and all else character by character: no dictionary of
+the language is needed, because tokens are only ever compared with those of a source.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from seqloom.retrieve.checking import numbers
+from seqloom.retrieve.checking.tables import (
+    ANTONYMS,
+    CONDITIONS,
+    DOUBTS,
+    FUNCTION,
+    MODALITIES,
+    NEGATIONS,
+    QUANTIFIERS,
+    SYNONYMS,
+    WHOLE,
+)
+
+CUES = ("negation", "quantifier", "modality", "condition")  # kinds that may be neither added nor dropped
+CJK = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+
+
+class Token(NamedTuple):
+    form: str  # normal form, which tokens are compared by
+    kind: str  # "word", "function", "number", "unit", "direction", "break" or one of CUES
+    start: int
+    end: int
+    capital: bool = False
+
+
+def _listed(text: str) -> list[str]:
+    return [word.replace("_", " ") for word in text.split()]
+
+
+def stem(word: str) -> str:
+    """A crude stem, the same for the inflections of a regular word; never shown."""
+    word = word.lower()
+    if not word.isascii() or len(word) < 4:
+        return word
+    word = re.sub(r"is(e[ds]?|ing|ation)$", r"iz\1", word)
+    word = re.sub(r"our(s|ed|ing)?$", r"or\1", word)
+    for ending, instead in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + instead
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+        word = word[:-1]
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+def _opposites() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for pair in ANTONYMS.split():
+        left, right = (_listed(side.replace("+", " ")) for side in pair.split("/"))
+        for one, other in ((left, right), (right, left)):
+            for word in one:
+                word = SYNONYMS.get(word, word)
+                found.setdefault(stem(word), set()).update(stem(SYNONYMS.get(o, o)) for o in other)
+    return {word: frozenset(others) for word, others in found.items()}
+
+
+OPPOSITES = _opposites()  # of a form: the forms that mean the opposite
+
+
+def _roles() -> dict[str, tuple[str, str]]:
+    """Of each listed word or phrase, its normal form and its kind. Later tables win."""
+    roles = dict.fromkeys([*WHOLE.split(), *DOUBTS, "per cent"], ("", "word"))
+    roles |= dict.fromkeys(FUNCTION, ("", "function"))
+    for pair in ANTONYMS.split():
+        roles |= dict.fromkeys(_listed(re.sub(r"[+/]", " ", pair)), ("", "direction"))
+    roles |= {word: ("", "direction") for word in ("fewer", "till")}
+    for kind, table in (("quantifier", QUANTIFIERS), ("modality", MODALITIES)):
+        roles |= {word: (form, kind) for form, words in table.items() for word in _listed(words)}
+    roles |= dict.fromkeys(_listed(CONDITIONS), ("", "condition"))
+    roles |= dict.fromkeys(_listed(NEGATIONS), ("not", "negation"))
+    roles |= {word: ("", "function") for word in ("on", "with", "over", "since", "up", "down", "open", "to", "from")}
+    return {word: (form or SYNONYMS.get(word, word), kind) for word, (form, kind) in roles.items()}
+
+
+ROLES = _roles()
+_CHINESE = sorted(
+    (w for w in {*ROLES, *SYNONYMS, *numbers.UNITS} if not w.isascii() and re.match(f"[{CJK}]", w)), key=len
+)
+_PHRASES = sorted((word for word in ROLES if " " in word), key=len)
+_PATTERN = re.compile(
+    "|".join(
+        (
+            rf"(?P<number>{numbers.PATTERN})",
+            r"(?P<clock>\b[ap]\.?m\b)",
+            r"(?P<phrase>\b(?:" + "|".join(map(re.escape, reversed(_PHRASES))) + r")\b)",
+            r"(?P<word>[^\W\d_" + CJK + r"]+(?:['’][^\W\d_" + CJK + r"]+)*)",
+            r"(?P<chinese>" + "|".join(map(re.escape, reversed(_CHINESE))) + rf"|[{CJK}])",
+            r"(?P<symbol>[%％$€£¥°℃]C?)",
+            r"(?P<break>[,;:()\[\]，；：（）【】。.!?！？—–、]|-{2})",
+        )
+    ),
+    re.IGNORECASE,
+)
+_CONTRACTED = {"won't": ("will", "not"), "can't": ("can", "not"), "cannot": ("can", "not"), "shan't": ("shall", "not")}
+_ENDINGS = {"re": "are", "ll": "will", "ve": "have", "m": "am", "d": "would"}
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a text, with their places in it."""
+    found: list[Token] = []
+    for match in _PATTERN.finditer(text):
+        start, end, piece = match.start(), match.end(), match.group()
+        after_number = bool(found) and found[-1].kind == "number" and not text[found[-1].end : start].strip(" -\u00a0")
+        group = match.lastgroup
+        if group == "number":
+            number = numbers.value(piece)
+            found.append(Token(number.rstrip("%"), "number", start, end))
+            if number.endswith("%"):
+                found.append(Token("%", "unit", start, end))
+        elif group == "break":
+            found.append(Token(piece, "break", start, end))
+        elif group == "clock" and after_number:
+            found.append(Token(piece.lower().replace(".", ""), "unit", start, end))
+        elif group == "symbol" or (unit := numbers.unit(piece, after_number)):
+            found.append(Token(numbers.unit(piece, True) if group == "symbol" else unit, "unit", start, end))
+        elif group in ("word", "clock"):
+            found += _word(piece, start, end)
+        else:
+            form, kind = ROLES.get(piece.lower(), (SYNONYMS.get(piece, piece), "word"))
+            found.append(Token(form, kind, start, end))
+    return _in_context(found, text)
+
+
+def _word(piece: str, start: int, end: int) -> list[Token]:
+    """An English word, its contraction expanded."""
+    capital, word = piece[0].isupper(), piece.lower().replace("’", "'")
+    head, mark, tail = word.partition("'")
+    if word in _CONTRACTED:
+        parts = _CONTRACTED[word]
+    elif word.endswith("n't"):
+        parts = (word[:-3], "not")
+    else:
+        parts = (head, _ENDINGS[tail]) if tail in _ENDINGS else (head,) if tail in ("", "s") else (head, tail)
+    return [_english(part, start, end, capital) for part in parts if part]
+
+
+def _english(word: str, start: int, end: int, capital: bool) -> Token:
+    if number := numbers.word(word, capital):
+        return Token(number, "number", start, end)
+    word = SYNONYMS.get(word, word)
+    if word in ROLES:
+        form, kind = ROLES[word]
+        return Token(stem(form) if kind == "direction" else form, kind, start, end, capital)
+    form = stem(word)
+    return Token(form, "direction" if form in OPPOSITES else "word", start, end, capital)
+
+
+def _in_context(found: list[Token], text: str) -> list[Token]:
+    """Words whose part depends on what follows: "about 40", "since 2009", "over 300"."""
+    for n, token in enumerate(found):
+        following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
+        if following is None or following.kind != "number":
+            continue
+        written = text[token.start : token.end].lower()
+        if written in ("about", "around", "some"):
+            found[n] = token._replace(form="about", kind="quantifier")
+        elif written in ("since", "over", "under"):
+            bound = {"over": "more than", "under": "less than"}.get(written)
+            found[n] = token._replace(form=bound or written, kind="quantifier" if bound else "direction")
+    return _joined(found, text)
+
+
+def _joined(found: list[Token], text: str) -> list[Token]:
+    """Numbers of several words as one: "four million", "twenty-five"; dates with the month first; "degrees Celsius"."""
+    read: list[Token] = []
+    for token in found:
+        last = read[-1] if read else Token("", "", 0, 0)
+        written = text[token.start : token.end].lower()
+        between = text[last.end : token.start]
+        if (last.kind, token.kind) == ("number", "number"):
+            spelled = text[last.start : last.end].isalpha() and numbers.joined(last.form, token.form, between)
+            if written in numbers.SCALES:
+                token = read.pop()._replace(form=numbers.scaled(last.form, written), end=token.end)
+            elif spelled:
+                token = read.pop()._replace(form=spelled, end=token.end)
+            elif token.form in numbers.MONTHS and len(last.form) < 3:
+                read[-1], token = last._replace(form=token.form), token._replace(form=last.form)
+            elif token.form == "2." and written == "second":
+                token = token._replace(form="s", kind="unit")
+        elif last.form == "°" and token.form.startswith("°"):
+            read.pop()
+        read.append(token)
+    return read
