@@ -24,7 +24,7 @@ def command(
     question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="What to ask the documents.")] = None,
     answerer: Annotated[
         str,
-        typer.Option(help="extractive (quotes sentences), a language model (RUN, weights:smollm2, hf:PATH), openai:URL#MODEL."),
+        typer.Option(help="extractive: quotes sentences; RUN, weights:smollm2, hf:PATH or openai:URL#MODEL: writes."),
     ] = "extractive",
     reader: Annotated[
         str | None, typer.Option(metavar="RUN", help="Question answering run that helps extractive to choose.")
@@ -36,7 +36,7 @@ def command(
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Ask indexed documents: sentences with file and page or line, each checked to be a quotation, or `not verified`."""
+    """Ask indexed documents: every sentence is a quotation with file and page or line, or is marked `not verified`."""
     if (question is None) == (evaluate is None):
         raise UserError("give a QUESTION, or --evaluate FILE with many")
     if evaluate is not None and out is not None:

@@ -22,7 +22,7 @@ SHOWN = 5  # files of each list; --json has all
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Documents: txt, md, html, pdf, docx, csv, code ...")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Texts, md, html, pdf, docx, tables, code.")],
     out: Annotated[Path, typer.Option(help="Folder for the index; if it exists, it is brought up to date.")],
     encoder: Annotated[
         str | None,
@@ -31,7 +31,7 @@ def command(
     store: Annotated[str, typer.Option(help="edge (files in --out), qdrant:URL or postgres:URL.")] = "edge",
     columns: ColumnNames = None,
     evaluate: Annotated[
-        Path | None, typer.Option(metavar="QUERIES", help="Score the search: JSONL with _id and text; needs --judgements.")
+        Path | None, typer.Option(metavar="QUERIES", help="Score the search: JSONL with _id and text.")
     ] = None,
     judgements: Annotated[
         Path | None, typer.Option(metavar="QRELS", help="Which documents answer which query: TSV of BEIR's form.")

@@ -1,8 +1,8 @@
 """`ask`: a question, the passages of an index that are about it, and an answer of which every citation is checked.
 
-    import seqloom
-    seqloom.index("notes", out="notes.index")
-    print(seqloom.ask("notes.index", "How long is the guarantee?"))
+import seqloom
+seqloom.index("notes", out="notes.index")
+print(seqloom.ask("notes.index", "How long is the guarantee?"))
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class Searchable(Protocol):
     def encoder(self) -> Any: ...  # texts -> unit vectors; None: BM25 alone
     def search(self, query: str, k: int) -> list[Passage]: ...
     def document(self, path: str) -> Document: ...
-
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,12 @@ class Asking:
     """An index and an answerer, for one question or many."""
 
     def __init__(
-        self, index: Searchable, *, answerer: str | Answerer = "extractive", reader: str | None = None, k: int = PASSAGES
+        self,
+        index: Searchable,
+        *,
+        answerer: str | Answerer = "extractive",
+        reader: str | None = None,
+        k: int = PASSAGES,
     ) -> None:
         if k < 1:
             raise UserError(f"k={k}: give the number of passages to search for, 1 or more")

@@ -85,5 +85,3 @@ def _plain(text: str) -> str:
 
 def _share(these: Sequence[bool]) -> float | None:
     return sum(these) / len(these) if these else None
-
-

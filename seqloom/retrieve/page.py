@@ -1,7 +1,7 @@
 """An answer as one HTML page: every citation opens its source, which is embedded, at the highlighted place.
 
-Everything that comes from a document, a question or a model is escaped where it enters the page. Characters that cannot be seen
-or that change the direction of text are shown by their code, and hidden text is marked with the reason why it is hidden.
+Everything that comes from a document, a question or a model is escaped where it enters the page. Characters that cannot
+be seen or that change the direction of text are shown by their code; hidden text is marked, with the reason.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seqloom.core.version import VERSION
@@ -178,20 +179,20 @@ def _marked(
     """A stretch of the text with places, quotations and hidden text; these may overlap."""
     places = {at: number for at, number in document.marks if _begins(document, at) and start <= at < end}
     edges = {start, end, *places}
-    for one in (*quotations, *document.hidden):
-        edges |= {min(max(at, start), end) for at in (one.start, one.end)}
+    spans = [(q.start, q.end) for q in quotations] + [(one.start, one.end) for one in document.hidden]
+    edges |= {min(max(at, start), end) for span in spans for at in span}
     cuts, html = sorted(edges), []
-    for begin, stop in zip(cuts, cuts[1:], strict=False):
+    for begin, stop in pairwise(cuts):
         if begin in places:
             html.append(_number(document.unit, places[begin]))
         text = _text(document.text[begin:stop])
-        for one in document.hidden:
-            if one.start <= begin < one.end:
-                reason = f'<span class="reason">[{_text(one.reason)}]</span>' if begin == max(one.start, start) else ""
-                text = f'{reason}<span class="unseen-text" title="{escape(one.reason)}">{text}</span>'
+        for part in document.hidden:
+            if part.start <= begin < part.end:
+                why = f'<span class="reason">[{_text(part.reason)}]</span>' if begin == max(part.start, start) else ""
+                text = f'{why}<span class="unseen-text" title="{escape(part.reason)}">{text}</span>'
         for one in quotations:
             if one.start <= begin < one.end:
-                text = f'<mark{f" id={ids[one]}" if begin == one.start else ""}>{text}</mark>'
+                text = f"<mark{f' id={ids[one]}' if begin == one.start else ''}>{text}</mark>"
         html.append(text)
     return "".join(html)
 

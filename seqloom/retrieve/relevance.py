@@ -1,11 +1,11 @@
-"""How near a text comes to a question, on a scale that means the same for every encoder; and when nothing is near enough.
+"""How near a text comes to a question, on one scale for every encoder; and when nothing is near enough.
 
-Encoders differ in what they call similar: two unrelated English sentences have a cosine of 0.02 with MiniLM, two Chinese
-ones, of which it knows few characters, one of 0.5. So the cosine of unrelated sentences is measured, once per language, and
-becomes 0; that of equal texts stays 1.
+Encoders differ in what they call similar: two unrelated English sentences have a cosine of 0.02 with MiniLM, two
+Chinese ones, of which it knows few characters, one of 0.5. So the cosine of unrelated sentences is measured, once per
+language, and becomes 0; that of equal texts stays 1.
 
-The limits were chosen on SQuAD and CMRC 2018 (docs/retrieval.md): on their own questions, and on the same questions with the
-article that answers them taken out of the index.
+The limits were chosen on SQuAD and CMRC 2018 (docs/retrieval.md): on their own questions, and on the same questions
+with the article that answers them taken out of the index.
 """
 
 from __future__ import annotations

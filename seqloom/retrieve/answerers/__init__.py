@@ -1,8 +1,8 @@
 """Who writes the answer from the passages that were found: one file of this folder for each.
 
-    extractive          the best sentences of the passages, word for word; needs no language model
-    RUN, weights:, hf:  a language model that runs here
-    openai:URL#MODEL    a chat endpoint, which is sent the question and the passages
+extractive          the best sentences of the passages, word for word; needs no language model
+RUN, weights:, hf:  a language model that runs here
+openai:URL#MODEL    a chat endpoint, which is sent the question and the passages
 """
 
 from __future__ import annotations

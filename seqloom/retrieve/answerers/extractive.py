@@ -118,5 +118,3 @@ def _quoted(one: Candidate, documents: dict[str, Document]) -> Sentence:
         one.text,
         quotation=Quotation(one.path, one.start, one.end, one.text, document.number(one.start), document.unit),
     )
-
-

@@ -1,8 +1,8 @@
 """Answers that a language model writes, here or at an endpoint. What it writes is checked sentence by sentence.
 
-Passages are data. They stand between marks that no document can contain, because the marks are a hash of everything that
-stands between them; text that a reader of the file does not see is left out. Whatever a passage says, all that can come of it
-is a sentence, which is shown as a quotation only if it is one.
+Passages are data. They stand between marks that no document can contain, because the marks are a hash of everything
+that stands between them; text that a reader of the file does not see is left out. Whatever a passage says, all that can
+come of it is a sentence, which is shown as a quotation only if it is one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ Complete = Callable[[str, Sequence[str], str], str]  # system, passages as text,
 
 
 class Written:
-    def __init__(
-        self, name: str, complete: Complete, similarity: Callable[[str, str], float] | None = None
-    ) -> None:
+    def __init__(self, name: str, complete: Complete, similarity: Callable[[str, str], float] | None = None) -> None:
         self.name, self._complete, self._similarity = name, complete, similarity
 
     def answer(self, question: str, passages: Sequence[Passage], documents: dict[str, Document]) -> list[Sentence]:
@@ -79,7 +77,7 @@ def by_run(name: str) -> Complete:
 
     run = load(run_folder(name))
     if run.task.verb != "generate":
-        raise UserError(f"--answerer {name}: a {run.task.name} run writes no text; give a language model, or extractive")
+        raise UserError(f"--answerer {name}: a {run.task.name} run writes no text; give a language model")
     chat = bool(getattr(run.tokenizer, "template", ""))
     room = (run.model.limit or 1 << 20) - MOST_NEW - len(run.tokenizer.encode(SYSTEM)) - _FRAME
 
@@ -90,7 +88,7 @@ def by_run(name: str) -> Complete:
         kept = list(passages)
         while not fits(kept, question):  # the best passages first, of the last one its beginning
             if len(kept) == 1 and len(kept[0]) < _SHORTEST:
-                raise UserError(f"--answerer {name}: reads {run.model.limit} tokens, too few for a passage; use another")
+                raise UserError(f"--answerer {name}: reads {run.model.limit} tokens, too few; use another")
             kept = kept[:-1] if len(kept) > 1 else [kept[0][: len(kept[0]) // 2]]
         text = delimited(kept, question)
         if chat:
