@@ -22,6 +22,7 @@ Vectors = Callable[[Sequence[str]], np.ndarray]
 
 LEAST = 1.4  # of the words of the question plus twice the similarity
 LIKE = 0.5  # similarity that suffices, whatever the words: the answer may have others
+MANY = 0.75  # of the words of the question: these suffice, too
 LEAST_WORDS = 0.5  # of the words of the question, where there is no encoder
 
 UNRELATED = {
@@ -92,7 +93,8 @@ def refusal(best: dict[str, float]) -> str:
     if not best:
         return "nothing was found"
     if "similarity" in best:
-        enough = best["words"] + 2 * best["similarity"] >= LEAST or best["similarity"] >= LIKE
+        near = best["words"] + 2 * best["similarity"] >= LEAST
+        enough = near or best["similarity"] >= LIKE or best["words"] >= MANY
     else:
         enough = best["words"] >= LEAST_WORDS
     return "" if enough else "nothing relevant was found"
