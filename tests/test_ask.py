@@ -61,6 +61,12 @@ def test_sentences_are_in_the_order_of_the_document() -> None:
     assert len(starts) > 1 and starts == sorted(starts)
 
 
+def test_what_two_files_say_alike_is_quoted_once() -> None:
+    reply = ask(Shelf(TERMS, text("copy.txt", TERMS.text)), QUESTION)
+    texts = [one.text for one in reply.sentences]
+    assert "The guarantee lasts three years." in texts and len(texts) == len(set(texts))
+
+
 def test_a_question_about_something_else_is_refused_with_the_best_scores() -> None:
     reply = ask(Shelf(*ALL, encoder=Words()), "Which composer wrote the opera about the flying Dutchman?")
     assert reply.refused and not reply.sentences

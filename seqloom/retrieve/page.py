@@ -46,8 +46,11 @@ WORDS: dict[str, Pair] = {
     "score": ("score", "得分"),
     "left out": ("{count} characters are not shown", "省略 {count} 个字符"),
     "unit.line": ("line {number}", "第 {number} 行"),
+    "at.line": (", line {number}", "，第 {number} 行"),
     "unit.page": ("page {number}", "第 {number} 页"),
+    "at.page": (", page {number}", "，第 {number} 页"),
     "unit.paragraph": ("paragraph {number}", "第 {number} 段"),
+    "at.paragraph": (", paragraph {number}", "，第 {number} 段"),
     "unit.row": ("row {number}", "第 {number} 行"),
     "about": ("answerer: {answerer}; search: {search}", "回答方式：{answerer}；检索：{search}"),
     "check.words": ("words", "词语"),
@@ -137,7 +140,7 @@ def _link(quotation: Quotation, ids: dict[Quotation, str]) -> str:
 
 def _place(unit: str, number: int) -> str:
     """After a path; that of a row of a table has its number already."""
-    return "" if unit == "row" else f", {_both(f'unit.{unit}', number=number)}"
+    return "" if unit == "row" else _both(f"at.{unit}", number=number)
 
 
 def _source(document: Document, quotations: Sequence[Quotation], ids: dict[Quotation, str]) -> str:

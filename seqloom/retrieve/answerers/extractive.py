@@ -48,8 +48,8 @@ class Extractive:
         span = self._reader.find(question, passages) if self._reader is not None else None
         holding = [n for n, one in enumerate(found) if span is not None and _holds(one, *span)]
         first = max(holding, key=lambda n: scores[n], default=None)
-        order = [n for n in np.argsort(-scores, kind="stable").tolist() if n != first]
-        chosen = [n for n in order if scores[n] >= ENOUGH * scores[order[0]]][: MOST - (first is not None)]
+        order = _different([n for n in np.argsort(-scores, kind="stable").tolist() if n != first], found, first)
+        chosen = [n for n in order if scores[n] >= ENOUGH * scores.max()][: MOST - (first is not None)]
         places = {path: n for n, path in enumerate(dict.fromkeys(one.path for one in found))}
         chosen.sort(key=lambda n: (places[found[n].path], found[n].start))
         return [_quoted(found[n], documents) for n in ([first] if first is not None else []) + chosen]
@@ -106,6 +106,18 @@ def _overlap(weight: dict[str, float], one: Candidate) -> float:
     inside, above = set(terms(one.text)), set(terms(" ".join(one.about)))
     got = sum(value * (1.0 if term in inside else 0.5 if term in above else 0.0) for term, value in weight.items())
     return got / (sum(weight.values()) or 1.0)
+
+
+def _different(order: Sequence[int], found: Sequence[Candidate], first: int | None) -> list[int]:
+    """Without sentences that say again, word for word, what a better one says."""
+    said = {_bare(found[first].text): first} if first is not None else {}
+    for n in order:
+        said.setdefault(_bare(found[n].text), n)
+    return [n for n in said.values() if n != first]
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _holds(one: Candidate, path: str, start: int, end: int) -> bool:
