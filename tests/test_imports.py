@@ -54,6 +54,8 @@ WITHOUT_TORCH += [
     "runs.registry",
     "runs.listing",
     "runs.guess",
+    "retrieve.reading",
+    "retrieve.chunking",
     "compare.report",
     "cli",
 ]

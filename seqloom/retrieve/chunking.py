@@ -140,7 +140,8 @@ def _paragraphs(text: str, section: Span) -> Iterator[Span]:
 def _split(text: str, span: Span, cost: float, size: int) -> list[Span]:
     """Cut between sentences, into parts of about the same size."""
     start, end = span
-    aim = cost / -(-cost // size)
+    left = cost  # of what is not in a part yet
+    aim = left / -(-left // size)
     starts = [start, *(start + first for first, _ in sentences(text[start:end])[1:]), end]
     found: list[Span] = []
     begin, used = start, 0.0
@@ -148,11 +149,15 @@ def _split(text: str, span: Span, cost: float, size: int) -> list[Span]:
         cost = tokens(text[first:after])
         if used and (used + cost > size or used + cost / 2 > aim):
             found.append((begin, first))
+            left -= used
+            aim = left / max(1, -(-left // size))
             begin, used = first, 0.0
         if cost > size:
             *whole, (begin, _) = _hard_cut(text, (first, after), size)
             found += whole
+            left -= cost
             cost = tokens(text[begin:after])
+            left += cost
         used += cost
     return [*found, (begin, end)]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from seqloom.retrieve.abbreviations import ALWAYS, BEFORE_NUMBERS, MONTHS, PERHAPS, STARTERS
 
@@ -21,7 +22,7 @@ _WORD = re.compile(r"[^\W_]")
 _BEFORE = re.compile(r"[^\s(\[“‘\"'（{]*$")
 _NEXT = re.compile(r"\s*[\"'“‘(\[«（「『{*_]*([^\W_]\S{0,40})?")
 _WIDE = frozenset("。！？；｡")
-_QUOTES_END = frozenset("”」』’\"")
+_QUOTES_END = frozenset('”」』’"')
 _SAID = re.compile(r"[^，。！？；：、\s“”]{0,8}?[说道问答喊叫想笑嚷骂叹]")
 _ITEM = re.compile(
     r"\s*(?:[-*+•·▪◦●○■□➢–—]\s|\d{1,3}(?:[.)]\s|[、．）])|[(（][\da-zA-Z一二三四五六七八九十]{1,3}[)）]"
@@ -69,7 +70,7 @@ def _stretches(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
     start = lines[0][0]
     if len(lines) > 1:
         width = max(len(line) for _, line in lines)
-        for (offset, line), (after, below) in zip(lines, lines[1:], strict=False):
+        for (offset, line), (after, below) in pairwise(lines):
             if _ends(line, below, width):
                 yield start, offset + len(line)
                 start = after
@@ -133,8 +134,9 @@ def _is_end(text: str, begin: int, mark: re.Match[str], end: int) -> bool:
         return closed and _ends_quoted(text, marks, mark.end(), end)
     if wide and stop[-1] in "!?":
         return not closed or _ends_quoted(text, marks, mark.end(), end)
-    if wide:
-        return not text[mark.start() - 1 : mark.start()].isdigit() or mark.start() - begin > 4
+    if wide:  # a full stop of English between Chinese words
+        before = text[max(begin, mark.start() - 4) : mark.start()]
+        return not ("." in before or (before.strip().isdigit() and mark.start() - begin <= 4))
     if not follows.isspace():
         return False
     found = _NEXT.match(text, mark.end(), end)
@@ -146,7 +148,7 @@ def _is_end(text: str, begin: int, mark: re.Match[str], end: int) -> bool:
 
 def _ends_quoted(text: str, marks: str, at: int, end: int) -> bool:
     """Whether a full stop inside quotes or brackets ends the sentence around them as well."""
-    if text[at].isspace() or text[at] in "“「『‘\"":
+    if text[at].isspace() or text[at] in '“「『‘"':
         return True
     if marks[-1] not in _QUOTES_END or text[at] in "，。、；：！？的）":
         return False

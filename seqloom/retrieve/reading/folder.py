@@ -71,7 +71,9 @@ def kind_of(path: Path, known: set[str], names: set[str]) -> str | None:
         return kind if kind in known - {".pdf", ".docx"} else None
     if kind in known:
         return kind
-    return ".txt" if path.stem.lower() in names and (not kind or path.stem.lower() in ("dockerfile", "makefile")) else None
+    return (
+        ".txt" if path.stem.lower() in names and (not kind or path.stem.lower() in ("dockerfile", "makefile")) else None
+    )
 
 
 def _is_text(name: str) -> bool:
