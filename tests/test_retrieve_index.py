@@ -144,6 +144,7 @@ def test_a_file_that_changes_back_during_an_interrupted_update(
 def test_two_rankings_are_fused(folder: Path, tmp_path: Path, toy: None) -> None:
     with index(folder, tmp_path / "index", encoder="toy") as found:
         both = found.search("river bank", 50)
+        assert len(both) > 5
         assert {"bm25", "dense"} == set().union(*(p.scores for p in both))
         assert [p.score for p in both] == sorted((p.score for p in both), reverse=True)
         assert found.search("river bank", 5) == both[:5]

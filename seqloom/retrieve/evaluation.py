@@ -22,7 +22,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
-from seqloom.data.files import open_text
+from seqloom.data.files import read_lines
 from seqloom.retrieve.index import By, Index
 from seqloom.runs.durable import shown
 
@@ -132,15 +132,14 @@ def _bootstrap(values: np.ndarray) -> Interval:
 def read_queries(path: str | Path) -> dict[str, str]:
     """Text by id."""
     found: dict[str, str] = {}
-    with open_text(Path(path)) as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                found[str(row["_id"])] = str(row["text"])
-            except (ValueError, TypeError, KeyError):
-                raise UserError(f"{shown(path)}:{number}: not a query; needs JSON with _id and text") from None
+    for number, line in enumerate(read_lines(Path(path)), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            found[str(row["_id"])] = str(row["text"])
+        except (ValueError, TypeError, KeyError):
+            raise UserError(f"{shown(path)}:{number}: not a query; needs JSON with _id and text") from None
     if not found:
         raise UserError(f"{shown(path)}: no queries in it")
     return found
@@ -149,16 +148,15 @@ def read_queries(path: str | Path) -> dict[str, str]:
 def read_judgements(path: str | Path) -> dict[str, dict[str, int]]:
     """Scores by query and document; a header is optional."""
     found: dict[str, dict[str, int]] = {}
-    with open_text(Path(path)) as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter="\t"), 1):
-            if not row or (number == 1 and row[0] == "query-id"):
-                continue
-            try:
-                query, document, score = row
-                found.setdefault(query, {})[document] = int(score)
-            except ValueError:
-                way = "needs query-id, corpus-id and a whole number, between tabs"
-                raise UserError(f"{shown(path)}:{number}: not a judgement; {way}") from None
+    for number, row in enumerate(csv.reader(read_lines(Path(path)), delimiter="\t"), 1):
+        if not row or (number == 1 and row[0] == "query-id"):
+            continue
+        try:
+            query, document, score = row
+            found.setdefault(query, {})[document] = int(score)
+        except ValueError:
+            way = "needs query-id, corpus-id and a whole number, between tabs"
+            raise UserError(f"{shown(path)}:{number}: not a judgement; {way}") from None
     if not found:
         raise UserError(f"{shown(path)}: no judgements in it")
     return found
