@@ -1,7 +1,7 @@
 """A sentence of an answer laid beside a sentence of a source: which of its tokens stand there, and where.
 
-First the longest common runs in order (`difflib`), then runs that were moved. Function words are used to find the runs, but need
-no partner. A single Chinese character has no partner out of order: it is too common to mean the same.
+First the longest common runs in order (`difflib`), then runs that were moved. Function words are used to find the
+runs, but need no partner. A single Chinese character has no partner out of order: it is too common to mean the same.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
 from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS
@@ -17,7 +18,7 @@ from seqloom.retrieve.checking.tokens import Token
 
 _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
-_SPLITTING = frozenset("because but whereas although though while".split())
+_SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Alignment:
     def led(self, run: Sequence[tuple[int, int]]) -> bool:
         """The run is a date, or follows the same preposition in both, so it may have been moved as a whole."""
         first, partner = run[0]
-        ordered = all(one[1] < other[1] for one, other in zip(run, run[1:], strict=False))
+        ordered = all(one[1] < other[1] for one, other in pairwise(run))
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from seqloom.retrieve.checking import checks
+from seqloom.retrieve.checking.alignment import align
 from seqloom.retrieve.checking.quotation import find
 from seqloom.retrieve.checking.sources import Source, parsed, place, read, words
 from seqloom.retrieve.checking.tokens import Token, tokens
@@ -120,7 +121,7 @@ def _unverified(
 
 def _elsewhere(ours: Sequence[Token], text: str, near: Sequence[tuple[Source, int, int]], best: int) -> bool:
     """Words that the nearest source sentence lacks stand together in another one."""
-    pair = checks.align(ours, read(text))
+    pair = align(ours, read(text))
     missing = {pair.sentence[n].form for n in pair.missing}
     for n, (source, start, end) in enumerate(near):
         there = {t.form for t in read(source.text[start:end])}

@@ -1,25 +1,29 @@
-"""The checks of a sentence that is no quotation. Each says whether something is wrong; none can say that a sentence is true."""
+"""The checks of a sentence that is no quotation. Each can say that something is wrong, none that a sentence is true."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-
-import re
+from itertools import pairwise
 
 from seqloom.retrieve.checking.alignment import Alignment, align
 from seqloom.retrieve.checking.numbers import quantities
 from seqloom.retrieve.checking.tables import DOUBTS
-from seqloom.retrieve.checking.tokens import CUES, OPPOSITES, Token
+from seqloom.retrieve.checking.tokens import OPPOSITES, Token
 
 FAR = 2  # words of a source that may be left out within a clause
 
-_SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+_SURNAMES = frozenset(
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕魏蒋田杜丁沈姜范江"
+    "傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+)
 _PLACES = "省市县区镇乡村州国洲岛港湾山河湖海江队厂校院所局部社寺桥路街站"
 
 
 def words(pair: Alignment) -> bool:
-    """A word of the sentence does not stand in the source sentence."""
+    """A word of the sentence does not stand in the source sentence, or the sentence has none that could."""
+    if all(token.kind == "function" for token in pair.sentence):
+        return True
     return any(pair.sentence[n].kind in ("word", "direction") for n in pair.missing)
 
 
@@ -46,8 +50,9 @@ def _before(tokens: Sequence[Token], n: int) -> str:
 def names(pair: Alignment) -> bool:
     """A word that looks like a name does not stand in the source sentence.
 
-    In English: a capital within the sentence, or at its start if the source sentence has a capital word that is left out. In
-    Chinese: a surname and up to two characters, or up to three characters and a word such as 市 or 队.
+    In English: a capital within the sentence, or at its start if a word with a capital was left out of the source.
+    In Chinese: a surname and up to two characters, or up to three characters and a word such as 市 or 队. A name that
+    looks otherwise is caught by `words`.
     """
     missing = set(pair.missing)
     left_out = any(pair.source[n].capital for n in pair.dropped(0, len(pair.source)))
@@ -58,7 +63,7 @@ def names(pair: Alignment) -> bool:
         if token.kind == "word" and not token.form.isascii():
             around = [t.form for t in pair.sentence[max(0, n - 2) : n + 4]]
             here = min(n, 2)
-            if set("".join(around[: here + 1])) & set(_SURNAMES) or any(form[-1] in _PLACES for form in around[here:]):
+            if set("".join(around[: here + 1])) & _SURNAMES or any(form[-1] in _PLACES for form in around[here:]):
                 return True
     return False
 
@@ -129,7 +134,7 @@ def _genitive(pair: Alignment, before: Sequence[tuple[int, int]], after: Sequenc
     return plain and any(token.form == "of" for token in between)
 
 
-_BE = frozenset("is are was were be been being".split())
+_BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
 
 
 def _agents(tokens: Sequence[Token]) -> list[int]:
@@ -151,7 +156,7 @@ def _voice(pair: Alignment) -> bool:
 
 def stitched(pair: Alignment) -> bool:
     """Parts of the sentence stand apart in the source sentence, with more than an aside or a few words between them."""
-    for (_, one), (_, other) in zip(pair.kept, pair.kept[1:], strict=False):
+    for (_, one), (_, other) in pairwise(pair.kept):
         lost = pair.dropped(one + 1, other)
         halves = {pair.piece[one], pair.piece[other]} & {pair.piece[n] for n in lost}
         if len(lost) > FAR and halves:

@@ -1,16 +1,17 @@
-"""Citation recall and precision of answers, in the manner of ALCE (Gao et al. 2023), as far as it can be had without a model.
+"""Citation recall and precision of answers, after ALCE (Gao et al. 2023), as far as they can be had without a model.
 
-ALCE asks an entailment model whether the cited passages support a sentence. Here a citation is a quotation, and it counts if the
-quoted text stands at its place in the passages of the answer and the sentence is that text. So a true paraphrase does not
-count: without a judge the figures are lower bounds of ALCE's recall, and not comparable with published ones.
+ALCE asks an entailment model whether the cited passages support a sentence. Here a citation is a quotation, and it
+counts if the quoted text stands at its place in the passages of the answer and the sentence is that text. So a true
+paraphrase does not count: without a judge the figures are lower bounds of ALCE's recall, and not comparable with
+published ones.
 
-- recall: share of the sentences of an answer that are verified quotations or, if a judge is given, that the judge finds entailed
-  by their nearest source sentence;
-- precision: share of the citations that are verified. Citations are the quotations that are shown, and the attributions to a
-  file that failed ("source"). A judge changes nothing here.
+- recall: share of the sentences of an answer that are verified quotations or, if a judge is given, that the judge
+  finds entailed by their nearest source sentence;
+- precision: share of the citations that are verified. Citations are the quotations that are shown, and the
+  attributions to a file that failed ("source"). A judge changes nothing here.
 
-Both are means over answers, as in ALCE. A refused answer has no sentences and is left out, an answer without a citation is left
-out of the precision; both are counted.
+Both are means over answers, as in ALCE. A refused answer has no sentences and is left out, an answer without a
+citation is left out of the precision; both are counted.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def evaluate_citations(answers: Sequence[Answer], judge: Judge | None = None) ->
 
 
 def _verified(sentence: Sentence, answer: Answer) -> bool:
-    """The quotation stands at its place in a passage of the answer, and is what the sentence says. Nothing is taken on trust."""
+    """The quotation stands at its place in a passage of the answer, and is what the sentence says."""
     quotation = sentence.quotation
     if quotation is None:
         return False

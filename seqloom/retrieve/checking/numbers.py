@@ -12,18 +12,9 @@ if TYPE_CHECKING:
 
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _TENS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
-SCALES = {
-    "hundred": 2,
-    "thousand": 3,
-    "million": 6,
-    "billion": 9,
-    "trillion": 12,
-    "百": 2,
-    "千": 3,
-    "万": 4,
-    "亿": 8,
-    "万亿": 12,
-}
+SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12} | {
+    "百": 2, "千": 3, "万": 4, "亿": 8, "万亿": 12,
+}  # fmt: skip
 _HAN = "[零〇一二两三四五六七八九十百千万亿]+(?:点[零一二三四五六七八九]+)?"
 _ARABIC = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*"
 PATTERN = (
@@ -32,17 +23,18 @@ PATTERN = (
     rf"\b[A-Za-z]{{1,4}}-?\d+[A-Za-z\d]*|(?!一[切些样起直定般旦致半]|万一|十分(?!钟)|千万别){_HAN}"
 )
 
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_WORDS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen
+"""
+_OTHERS = "hundred thousand million billion trillion dozen once twice thrice quarter double triple"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
 WORDS = {
     **{word: str(n) for n, word in enumerate(_WORDS.split())},
     **{word: str(10 * n) for n, word in enumerate(_ROUND.split(), 2)},
     **{word: f"{n}." for n, word in enumerate(_ORDINALS.split(), 1)},
-    **{
-        word: word
-        for word in "hundred thousand million billion trillion dozen once twice thrice quarter double triple".split()
-    },
+    **{word: word for word in _OTHERS.split()},
 }
 _TIMES_TEN = frozenset(str(10 * n) for n in range(2, 10))
 _MONTHS = "january february march april may june july august september october november december"
@@ -51,24 +43,23 @@ MONTHS = frozenset(_MONTHS.split())
 CALENDAR = frozenset(f"{_MONTHS} {_DAYS}".split())
 
 _UNITS = """
-km kilometre kilometres kilometer kilometers 公里 千米; m metre metres meter meters 米; cm centimetre centimetres centimeter centimeters 厘米
-mm millimetre millimetres millimeter millimeters 毫米; ft foot feet 英尺; in_ inch inches 英寸; mi mile miles 英里
-kg kilogram kilograms 公斤 千克; g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs
-% percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦; kw kilowatt kilowatts 千瓦; mw megawatt megawatts
-gb gigabyte gigabytes; mb megabyte megabytes; kb kilobyte kilobytes; tb terabyte terabytes; mmhg; l litre litres liter liters 升; ml millilitre millilitres 毫升
-h hr hour hours 小时; min minute minutes 分钟; s sec seconds 秒 秒钟; ms millisecond milliseconds 毫秒; am a.m; pm p.m; day days 天 日; week weeks 周 星期
-month months 月 个月; year years 年; night nights; century centuries 世纪; decade decades; $ dollar dollars usd 美元; € euro euros eur 欧元; £ pound pounds 英镑
-cent cents 美分; 元 人民币 ¥; 毫摩尔; 亩; 公顷 hectare hectares ha; 平方米; 平方公里; 级; 倍
-"""
+km kilometre kilometres kilometer kilometers 公里 千米; m metre metres meter meters 米;
+cm centimetre centimetres centimeter centimeters 厘米; mm millimetre millimetres millimeter millimeters 毫米;
+ft foot feet 英尺; in_ inch inches 英寸; mi mile miles 英里; kg kilogram kilograms 公斤 千克;
+g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs;
+% percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦;
+kw kilowatt kilowatts 千瓦; mw megawatt megawatts; gb gigabyte gigabytes; mb megabyte megabytes;
+kb kilobyte kilobytes; tb terabyte terabytes; mmhg; l litre litres liter liters 升; ml millilitre millilitres 毫升;
+h hr hour hours 小时; min minute minutes 分钟; s sec seconds 秒 秒钟; ms millisecond milliseconds 毫秒; am a.m;
+pm p.m; day days 天 日; week weeks 周 星期; month months 月 个月; year years 年; night nights;
+century centuries 世纪; decade decades; $ dollar dollars usd 美元; € euro euros eur 欧元; £ pound pounds 英镑;
+cent cents 美分; 元 人民币 ¥; 毫摩尔; 亩; 公顷 hectare hectares ha; 平方米; 平方公里; 级; 倍;
+"""  # one spelling and the others of it, up to a semicolon
 UNITS = {
-    word.replace("_", " ").strip(): line.split()[0].strip("_")
-    for line in re.split(r";|\n", _UNITS)
-    if line.strip()
-    for word in line.split()
+    word.replace("_", " ").strip(): group.split()[0].strip("_") for group in _UNITS.split(";") for word in group.split()
 }
-_SHORT = frozenset(
-    "m g t w s h l in am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr".split()
-)  # a unit only after a number
+_AFTER_NUMBERS = "m g t w s h l in am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr"  # a unit nowhere else
+_SHORT = frozenset(_AFTER_NUMBERS.split())
 
 
 def value(text: str) -> str:

@@ -1,7 +1,7 @@
 """Is a sentence a quotation: does it stand in one source, word for word and in one piece?
 
-White space, the style of quotation marks and dashes, full-width and half-width forms, the case of the first letter and the final
-full stop may differ; nothing else may. A quotation begins and ends at the borders of words.
+White space, the style of quotation marks and dashes, full-width and half-width forms, the case of the first letter
+and the final full stop may differ; nothing else may. A quotation begins and ends at the borders of words.
 """
 
 from __future__ import annotations
@@ -79,13 +79,15 @@ def _with_ending(text: str, end: int) -> int:
     return end + 1 if text[end : end + 1] in tuple(".。!！") else end
 
 
+_INSIDE = re.compile(rf"[^\W_{CJK}]{{2}}")  # the inside of a word; in Chinese a quotation may begin anywhere
+
+
 def _bordered(text: str, start: int, end: int) -> bool:
     """Neither a word nor a number is cut at either end, and a question is not cut to a statement."""
-    before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    left = bool(re.search(r"[^\W_]$", before)) and bool(re.match(rf"[^\W_{CJK}]", text[start : start + 1]))
-    left = left and not re.search(rf"[{CJK}]$", before)
-    right = bool(re.match(rf"[^\W_{CJK}]", after)) and bool(re.search(rf"[^\W_{CJK}]$", text[:end][-1:]))
-    number_before = text[start].isdigit() and bool(re.search(r"\d[.,:]$|[-−.$€£]$|\d$", before))
-    number_after = text[end - 1].isdigit() and bool(re.match(r"[.,:]\d|[%％‰°]|\d", after))
-    asked = after.lstrip()[:1] in ("?", "？")
-    return not (left or right or number_before or number_after or asked)
+    if (start and _INSIDE.match(text, start - 1)) or _INSIDE.match(text, end - 1):
+        return False
+    if text[start].isdigit() and re.search(r"(?:\d[.,:]|[-−.$€£])\Z", text[max(0, start - 2) : start]):
+        return False
+    if text[end - 1].isdigit() and re.match(r"[.,:]\d|[%％‰°]", text[end : end + 2]):
+        return False
+    return text[end : end + 2].lstrip()[:1] not in ("?", "？")

@@ -12,7 +12,7 @@ from seqloom.retrieve.sentences import sentences
 
 
 class Source(Protocol):
-    """A chunk, a document, or whatever else has these. `start` is the offset of its text in the document, 0 if absent."""
+    """A chunk, a document, or whatever else has these. With a `start`, its text begins there in its document."""
 
     @property
     def path(self) -> str: ...
@@ -31,7 +31,7 @@ class Parsed(NamedTuple):
 
 
 def place(source: Source, start: int, end: int) -> Quotation:
-    """A stretch of a source as a quotation. A chunk knows the page or line of its start only, a document that of any offset."""
+    """A stretch of a source as a quotation. Of a chunk only the page or line of its start is known."""
     begin = getattr(source, "start", 0)
     number = source.number(start) if isinstance(source, Document) else getattr(source, "number", 1)
     return Quotation(source.path, begin + start, begin + end, source.text[start:end], number, source.unit)

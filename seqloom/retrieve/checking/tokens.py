@@ -1,8 +1,8 @@
-"""A sentence as tokens in a normal form, each with the part it plays: word, number, unit, negation, quantifier and so on.
+"""A sentence as tokens in a normal form, each with the part it plays: word, number, unit, negation and so on.
 
-Words are reduced to a crude stem, contractions are expanded, numbers and units get one spelling ("1,000", "1000" and "一千").
-English is split at spaces. Of Chinese the words of `tables` are read whole and all else character by character: no dictionary of
-the language is needed, because tokens are only ever compared with those of a source.
+Words are reduced to a crude stem, contractions are expanded, numbers and units get one spelling ("1,000", "1000" and
+"一千"). English is split at spaces. Of Chinese the words of `tables` are read whole and all else character by
+character: no dictionary of the language is needed, because tokens are only ever compared with those of a source.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def _roles() -> dict[str, tuple[str, str]]:
     roles |= dict.fromkeys(FUNCTION, ("", "function"))
     for pair in ANTONYMS.split():
         roles |= dict.fromkeys(_listed(re.sub(r"[+/]", " ", pair)), ("", "direction"))
-    roles |= {word: ("", "direction") for word in ("fewer", "till")}
+    roles |= dict.fromkeys(("fewer", "till"), ("", "direction"))
     for kind, table in (("quantifier", QUANTIFIERS), ("modality", MODALITIES)):
         roles |= {word: (form, kind) for form, words in table.items() for word in _listed(words)}
     roles |= dict.fromkeys(_listed(CONDITIONS), ("", "condition"))
     roles |= dict.fromkeys(_listed(NEGATIONS), ("not", "negation"))
-    roles |= {word: ("", "function") for word in ("on", "with", "over", "since", "up", "down", "open", "to", "from")}
+    roles |= dict.fromkeys(("on", "with", "over", "since", "up", "down", "open", "to", "from"), ("", "function"))
     return {word: (form or SYNONYMS.get(word, word), kind) for word, (form, kind) in roles.items()}
 
 
@@ -137,6 +137,7 @@ def _word(piece: str, start: int, end: int) -> list[Token]:
     """An English word, its contraction expanded."""
     capital, word = piece[0].isupper(), piece.lower().replace("’", "'")
     head, mark, tail = word.partition("'")
+    parts: tuple[str, ...]
     if word in _CONTRACTED:
         parts = _CONTRACTED[word]
     elif word.endswith("n't"):
