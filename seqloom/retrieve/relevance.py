@@ -24,6 +24,7 @@ LEAST = 1.4  # of the words of the question plus twice the similarity
 LIKE = 0.5  # similarity that suffices, whatever the words: the answer may have others
 MANY = 0.75  # of the words of the question: these suffice, too
 LEAST_WORDS = 0.5  # of the words of the question, where there is no encoder
+KEPT = 20_000  # vectors of sentences
 
 UNRELATED = {
     "en": (
@@ -47,24 +48,27 @@ _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class Similarity:
-    """Of texts to each other: 1 for equal ones, 0 for unrelated ones."""
+    """Of texts to each other: 1 for equal ones, 0 for unrelated ones. Sentences are encoded once: many questions find
+    the same ones."""
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors, self._floors = vectors, dict[str, float]()
-        self._last: tuple[tuple[str, ...], np.ndarray] = ((), np.zeros(0))
+        self._known: dict[str, np.ndarray] = {}
 
     def to(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        """(texts,). The last result is kept: relevance and the choice of sentences ask for the same."""
-        if self._last[0] != (question, *texts):
-            self._last = ((question, *texts), self._computed(question, texts))
-        return self._last[1]
-
-    def _computed(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        first, *others = self._vectors([question, *texts])
+        """(texts,)"""
+        first, *others = self._encoded([question, *texts])
         cosine = np.stack(others) @ first if others else np.zeros(0)
         floor = self._floor("zh" if _CJK.search(question) else "en")
         found: np.ndarray = ((cosine - floor) / max(1e-6, 1.0 - floor)).clip(0.0, 1.0)
         return found
+
+    def _encoded(self, texts: Sequence[str]) -> list[np.ndarray]:
+        if len(self._known) > KEPT:
+            self._known.clear()
+        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
+            self._known |= zip(new, self._vectors(new), strict=True)
+        return [self._known[text] for text in texts]
 
     def __call__(self, one: str, other: str) -> float:
         return float(self.to(one, [other])[0])
