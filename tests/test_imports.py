@@ -56,6 +56,9 @@ WITHOUT_TORCH += [
     "runs.guess",
     "retrieve.reading",
     "retrieve.chunking",
+    "retrieve.index",
+    "retrieve.evaluation",
+    "retrieve.stores",
     "compare.report",
     "cli",
 ]

@@ -3,7 +3,7 @@
 It is the record of what is acknowledged. A point is in the store only if its chunk is here, because a chunk is written
 here first; and a document counts as indexed only once its points are on disk, because that is written here last:
 
-    staged      its chunks are here, its points may be in the store or not: they are written again, which changes nothing
+    staged      its chunks are here, its points perhaps in the store: they are written again, which changes nothing
     live        its points are in the store
     leaving     live, but its file is gone or changed: found until its points are deleted
     gone        no longer found, because its new version is live or because it never was: its points are to be deleted

@@ -1,8 +1,8 @@
 """Texts as unit vectors: an encoder's outputs, averaged over the real tokens.
 
-    weights:minilm   a sentence encoder in English, installed by `seqloom weights`
-    hf:PATH          an encoder that Hugging Face transformers wrote
-    RUN              a run of ours: its embedding and backbone, whatever it was trained for
+weights:minilm   a sentence encoder in English, installed by `seqloom weights`
+hf:PATH          an encoder that Hugging Face transformers wrote
+RUN              a run of ours: its embedding and backbone, whatever it was trained for
 """
 
 from __future__ import annotations

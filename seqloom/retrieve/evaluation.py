@@ -1,4 +1,4 @@
-"""How well an index finds what it should: nDCG@10, recall and reciprocal rank, with BM25 alone and vectors alone beside.
+"""How well an index finds what it should: nDCG@10, recall, reciprocal rank, beside BM25 alone and vectors alone.
 
 Queries and judgements have the form of BEIR (Thakur et al. 2021):
 

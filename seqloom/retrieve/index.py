@@ -1,9 +1,9 @@
 """An index: the passages of a folder of documents, found by words (BM25) and by meaning (vectors of an encoder).
 
-    INDEX/index.json         what it was made with
-    INDEX/catalogue.sqlite   files, documents, chunks: the record of what is acknowledged
-    INDEX/store/             the points that are searched
-    INDEX/.lock              the process that is writing here
+INDEX/index.json         what it was made with
+INDEX/catalogue.sqlite   files, documents, chunks: the record of what is acknowledged
+INDEX/store/             the points that are searched
+INDEX/.lock              the process that is writing here
 """
 
 from __future__ import annotations
@@ -84,12 +84,16 @@ class Index:
         by_vector = self._by_vector(query, depth) if by != "bm25" else []
         ranked = fuse(by_terms, by_vector) if by == "hybrid" and by_vector else by_terms or by_vector
         parts = {"bm25": dict(by_terms), "dense": dict(by_vector)}
-        chunks = self._catalogue.found([hit.id for hit in ranked[: k + DEPTH]])
-        return [
-            Passage(chunks[id], score, {name: part[id] for name, part in parts.items() if id in part})
-            for id, score in ranked
-            if id in chunks
-        ][:k]
+        found: list[Passage] = []
+        for first in range(0, len(ranked), max(1, k)):  # more than once only after an interrupted update
+            if len(found) >= k:
+                break
+            some = ranked[first : first + k]
+            chunks = self._catalogue.found([hit.id for hit in some])
+            for id, score in some:
+                if id in chunks:
+                    found.append(Passage(chunks[id], score, {name: p[id] for name, p in parts.items() if id in p}))
+        return found[:k]
 
     def document(self, path: str) -> Document:
         """A document as it was indexed."""

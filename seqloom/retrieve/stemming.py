@@ -1,4 +1,4 @@
-"""The stem of an English word (Porter 1980, "An algorithm for suffix stripping"), so that "inhibits" finds "inhibition".
+"""The stem of an English word, so that "inhibits" finds "inhibition" (Porter 1980, "An algorithm for suffix stripping").
 
 In the paper's terms: c is a consonant, v a vowel; a word is [C](VC)^m[V], and m is its measure.
 """
@@ -14,9 +14,10 @@ _FULL = {  # step 2: where m > 0
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
 }  # fmt: skip
 _SHORT = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}  # step 3
-_GONE = (  # step 4: where m > 1
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize"
-).split()
+_GONE = [  # step 4: where m > 1
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
+    "ous", "ive", "ize",
+]  # fmt: skip
 _BY_LENGTH = {id(some): sorted(some, key=len, reverse=True) for some in (_FULL, _SHORT)}
 _GONE.sort(key=len, reverse=True)
 _MEASURED = re.compile("v+c+")

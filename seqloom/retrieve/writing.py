@@ -1,7 +1,7 @@
 """How an index follows its folder: read what is new or changed, index it, delete what is gone.
 
-Every step is safe to interrupt. Whatever a killed process left behind, the next one sees in the catalogue and does again
-or undoes, so that the index becomes what it would have become without the interruption.
+Every step is safe to interrupt. Whatever a killed process left behind, the next one sees in the catalogue and does
+again or undoes, so that the index becomes what it would have become without the interruption.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Stores by name: `edge` is inside the index; a server is named by its address.
 
-    edge                                       inside the index folder
-    qdrant:http://HOST:6333/COLLECTION         a Qdrant server or cluster; its key in QDRANT_API_KEY
-    postgresql://USER@HOST/DATABASE#TABLE      Postgres with pgvector; its password in PGPASSWORD or .pgpass
+edge                                       inside the index folder
+qdrant:http://HOST:6333/COLLECTION         a Qdrant server or cluster; its key in QDRANT_API_KEY
+postgresql://USER@HOST/DATABASE#TABLE      Postgres with pgvector; its password in PGPASSWORD or .pgpass
 """
 
 from __future__ import annotations
@@ -28,4 +28,6 @@ def open_store(name: str, folder: Path, width: int | None) -> Store:
         from seqloom.retrieve.stores.postgres import PostgresStore
 
         return PostgresStore.at(name, width)
-    raise UserError(f"store {name!r}: not known; use edge, qdrant:http://HOST:6333/COLLECTION or postgresql://...#TABLE")
+    raise UserError(
+        f"store {name!r}: not known; use edge, qdrant:http://HOST:6333/COLLECTION or postgresql://...#TABLE"
+    )

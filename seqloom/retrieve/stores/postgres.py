@@ -99,7 +99,8 @@ class PostgresStore:
         kind = f"vector({width})" if width else "text"  # never filled without an encoder
         for statement in (
             f"CREATE TABLE IF NOT EXISTS {self._points} (id bigint PRIMARY KEY, vector {kind})",
-            f"CREATE TABLE IF NOT EXISTS {self._terms} (term bigint, point bigint, weight real, PRIMARY KEY (term, point))",
+            f"CREATE TABLE IF NOT EXISTS {self._terms} (term bigint, point bigint, weight real, "
+            "PRIMARY KEY (term, point))",
             f"CREATE INDEX IF NOT EXISTS {self._terms}_by_point ON {self._terms} (point)",
         ):
             self._connection.execute(statement)
@@ -122,7 +123,9 @@ class PostgresStore:
         try:
             yield
         except driver.Error as error:
-            raise RunError(f"{self._name}: Postgres failed ({_reason(error)}); see that it runs, and try again") from None
+            raise RunError(
+                f"{self._name}: Postgres failed ({_reason(error)}); see that it runs, and try again"
+            ) from None
 
 
 def _reason(error: Exception) -> str:

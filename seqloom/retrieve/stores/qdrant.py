@@ -45,9 +45,7 @@ class QdrantStore:
 
     def delete(self, ids: Sequence[int]) -> None:
         chosen = self._models.PointIdsList
-        self._in_parts(
-            list(ids), lambda some: self._client.delete(self._collection, chosen(points=some), wait=True)
-        )
+        self._in_parts(list(ids), lambda some: self._client.delete(self._collection, chosen(points=some), wait=True))
 
     def flush(self) -> None:
         """Nothing to do: what a server answered `wait` with is in its log on disk."""
@@ -111,7 +109,8 @@ class QdrantStore:
             yield
         except Exception as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise RunError(f"{self._name}: the Qdrant server failed ({reason}); see that it runs, and try again") from None
+            way = "see that it runs, and try again"
+            raise RunError(f"{self._name}: the Qdrant server failed ({reason}); {way}") from None
 
 
 def _package() -> Any:

@@ -1,7 +1,7 @@
 """A store: the points of an index, found by their terms (BM25) or by their vectors.
 
-Every store gives the same answers, which a test holds over all of them; they differ in where the points live. A score is
-a dot product: of the weights of the terms, or of the vectors.
+Every store gives the same answers, which a test holds over all of them; they differ in where the points live. A score
+is a dot product: of the weights of the terms, or of the vectors.
 
 A store knows no inverse document frequencies, though some could: theirs go on counting what was deleted or replaced
 until they reorganise, so that scores would depend on the history of an index. The catalogue counts.
