@@ -1,6 +1,13 @@
 """Checked citations: the sentences in tests/data/citations-*.jsonl were planted before any rule was written.
 
-Of each kind one half is "open", which the rules were written with, and one "kept", which was looked at once.
+Of each kind one half is "open", which the rules were written with, and one "kept", which was to be looked at once.
+At that look every altered sentence was caught, but 4 of the 35 harmless English edits raised an alarm (1 of 22 in
+Chinese), more than the 5 % aimed at. The rules were then repaired, so "kept" is a regression test since, and no
+evidence.
+
+"fresh" was planted before that repair. Its harmless edits are freer: clauses and adverbs change places. At its
+first look all altered ones were caught, and 11 of 37 harmless edits raised an alarm (4 of 19 in Chinese): the bar
+of 5 % holds for small edits only, not for reordering.
 """
 
 from __future__ import annotations
@@ -36,7 +43,7 @@ def checked(language: str, part: str) -> dict[str, list[Sentence]]:
     sources, found = documents(language), defaultdict(list)
     for line in (DATA / f"citations-{language}.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        if row.get("part") == part:
+        if "sentence" in row and row["part"] == part:
             path = sources[row["source"]].path
             found[row["kind"]].append(check_citation(row["sentence"], path, list(sources.values())))
     return found
@@ -52,7 +59,7 @@ def test_every_verbatim_sentence_is_a_quotation_at_its_exact_place(language: str
         assert not sentence.failed
 
 
-@pytest.mark.parametrize(("language", "part"), CASES)
+@pytest.mark.parametrize(("language", "part"), [*CASES, ("en", "fresh"), ("zh", "fresh")])
 def test_altered_sentences_are_caught(language: str, part: str) -> None:
     altered = [sentence for kind in ALTERED for sentence in checked(language, part)[kind]]
     caught = [sentence for sentence in altered if sentence.failed and sentence.quotation is None]
@@ -60,7 +67,7 @@ def test_altered_sentences_are_caught(language: str, part: str) -> None:
 
 
 @pytest.mark.parametrize(("language", "part"), CASES)
-def test_harmless_edits_raise_few_alarms(language: str, part: str) -> None:
+def test_small_harmless_edits_raise_few_alarms(language: str, part: str) -> None:
     near = checked(language, part)["near"]
     assert sum(bool(sentence.failed) for sentence in near) <= 0.05 * len(near)
 

@@ -6,14 +6,14 @@ runs, but need no partner. A single Chinese character has no partner out of orde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
-from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS
+from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
 
 _WEIGHTY = ("word", "number", "unit", "direction")
@@ -55,13 +55,20 @@ class Alignment:
         return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind != "function" or t.form in ANCHORS)]
 
     def led(self, run: Sequence[tuple[int, int]]) -> bool:
-        """The run is a date, or follows the same preposition in both, so it may have been moved as a whole."""
+        """The run may have been moved as a whole: a date, a condition, or what follows the same preposition in both."""
         first, partner = run[0]
         ordered = all(one[1] < other[1] for one, other in pairwise(run))
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)
-        return ordered and (dated or (lead == old and lead in PREPOSITIONS))
+        same = lead == old and (lead in PREPOSITIONS or lead in SUBORDINATORS)
+        led = same or moved[0].kind == "condition" or moved[0].form in PREPOSITIONS
+        return ordered and (dated or led)
+
+    def adjunct(self, lost: Sequence[int]) -> bool:
+        """What was left out is a phrase that a preposition begins, within one clause."""
+        begins = self.source[lost[0]].form in PREPOSITIONS or _lead(self.source, lost[0]) in PREPOSITIONS
+        return begins and len({self.piece[n] for n in lost}) == 1
 
     def dropped(self, start: int, end: int) -> list[int]:
         """Tokens of the source in [start, end) that carry meaning and are no one's partner."""
@@ -82,11 +89,10 @@ def clauses(tokens: Sequence[Token]) -> tuple[list[Token], list[int], frozenset[
     kept: list[Token] = []
     pieces: list[int] = []
     aside: set[int] = set()
-    piece, depth = 0, 0
-    for token in tokens:
+    piece = 0
+    for token, depth in _depths(tokens):
         if token.kind == "break":
             piece += 1
-            depth = max(0, depth + (token.form in "([（【") - (token.form in ")]）】"))
             continue
         piece += token.form in _SPLITTING
         kept.append(token)
@@ -94,6 +100,19 @@ def clauses(tokens: Sequence[Token]) -> tuple[list[Token], list[int], frozenset[
         if depth:
             aside.add(piece)
     return kept, pieces, frozenset(aside)
+
+
+def outside(tokens: Sequence[Token]) -> list[Token]:
+    """Tokens that are not in parentheses."""
+    return [token for token, depth in _depths(tokens) if not depth]
+
+
+def _depths(tokens: Sequence[Token]) -> Iterator[tuple[Token, int]]:
+    depth = 0
+    for token in tokens:
+        if token.kind == "break":
+            depth = max(0, depth + (token.form in "([（【") - (token.form in ")]）】"))
+        yield token, depth
 
 
 def align(sentence: Sequence[Token], source: Sequence[Token]) -> Alignment:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from seqloom.retrieve.checking.alignment import Alignment, align
-from seqloom.retrieve.checking.numbers import quantities
+from seqloom.retrieve.checking.alignment import Alignment, align, outside
+from seqloom.retrieve.checking.quantities import quantities
 from seqloom.retrieve.checking.tables import DOUBTS
 from seqloom.retrieve.checking.tokens import OPPOSITES, Token
 
@@ -73,11 +73,11 @@ def _cues(tokens: Sequence[Token], kind: str) -> Counter[str]:
 
 
 def _changed(pair: Alignment, kind: str) -> bool:
-    """Words of a kind were added to, or left out of, the clauses that the sentence takes up."""
-    theirs = [t for t, piece in zip(pair.source, pair.piece, strict=True) if piece in pair.used]
-    aside = [t for t, piece in zip(pair.source, pair.piece, strict=True) if piece in pair.aside]
-    ours = _cues(pair.sentence, kind)
-    return bool(ours - _cues(theirs + aside, kind)) or bool(_cues(theirs, kind) - ours)
+    """Words of a kind were added to the sentence, or left out of the clauses that it takes up."""
+    if any(pair.sentence[n].kind == kind for n in pair.missing):
+        return True
+    lost = pair.dropped(0, len(pair.source))
+    return any(pair.source[n].kind == kind and pair.piece[n] in pair.used for n in lost)
 
 
 def negation(pair: Alignment) -> bool:
@@ -96,9 +96,13 @@ def conditions(pair: Alignment) -> bool:
     """A condition or exception was left out, also one in a clause of its own."""
     ours = _cues(pair.sentence, "condition")
     theirs = _cues(pair.source, "condition")
-    kept = _cues(pair.sentence, "quantifier")
-    limits = Counter(t.form for t in pair.source if t.form in ("except", "only"))
-    return ours != theirs or bool(limits - kept)
+    return ours != theirs or any(_limits(pair, n) for n in pair.dropped(0, len(pair.source)))
+
+
+def _limits(pair: Alignment, n: int) -> bool:
+    """An exception, or a clause that begins with "only"."""
+    form, begins = pair.source[n].form, n < 2 or pair.piece[n - 2] != pair.piece[n]
+    return form == "except" or (form == "only" and begins)
 
 
 def direction(pair: Alignment) -> bool:
@@ -131,7 +135,7 @@ def _genitive(pair: Alignment, before: Sequence[tuple[int, int]], after: Sequenc
         return False
     plain = all(pair.sentence[n].kind == "word" and not pair.sentence[n].capital for n, _ in (before[0], after[0]))
     between = [*pair.sentence[before[0][0] : after[0][0]], *pair.source[after[0][1] : before[0][1]]]
-    return plain and any(token.form == "of" for token in between)
+    return plain and any(token.form in ("of", "with", "for", "from") for token in between)
 
 
 _BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
@@ -159,7 +163,7 @@ def stitched(pair: Alignment) -> bool:
     for (_, one), (_, other) in pairwise(pair.kept):
         lost = pair.dropped(one + 1, other)
         halves = {pair.piece[one], pair.piece[other]} & {pair.piece[n] for n in lost}
-        if len(lost) > FAR and halves:
+        if len(lost) > FAR and halves and not pair.adjunct(lost):
             return True
     return False
 
@@ -180,9 +184,16 @@ CHECKS: dict[str, Callable[[Alignment], bool]] = {
 
 def failed(sentence: Sequence[Token], source: Sequence[Token]) -> tuple[str, ...]:
     """Names of the checks that a sentence fails beside a sentence of a source."""
-    pair = align(sentence, source)
-    found = tuple(name for name, check in CHECKS.items() if check(pair))
+    whole = align(sentence, source)
+    pairs = [whole, align(sentence, outside(source))] if whole.aside else [whole]
+    found = min((_found(pair) for pair in pairs), key=len)
+    if "conditions" not in found and conditions(whole):
+        found = (*found, "conditions")
     return (*found, "question") if _asked(source) and not _asked(sentence) else found
+
+
+def _found(pair: Alignment) -> tuple[str, ...]:
+    return tuple(name for name, check in CHECKS.items() if check(pair))
 
 
 def _asked(tokens: Sequence[Token]) -> bool:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from seqloom.retrieve.checking.tokens import Token
 
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _TENS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
@@ -19,7 +14,7 @@ _HAN = "[零〇一二两三四五六七八九十百千万亿]+(?:点[零一二�
 _ARABIC = r"\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*"
 PATTERN = (
     rf"百分之(?:{_HAN}|{_ARABIC})|(?:周|星期)[一二三四五六日天]|\d+\s?比\s?\d+|[一二两三四五六七八九1-9]成(?![为功员立本])|"
-    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿])?|"
+    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿](?![米克瓦]))?|"
     rf"\b[A-Za-z]{{1,4}}-?\d+[A-Za-z\d]*|(?!一[切些样起直定般旦致半]|万一|十分(?!钟)|千万别){_HAN}"
 )
 
@@ -45,7 +40,7 @@ CALENDAR = frozenset(f"{_MONTHS} {_DAYS}".split())
 _UNITS = """
 km kilometre kilometres kilometer kilometers 公里 千米; m metre metres meter meters 米;
 cm centimetre centimetres centimeter centimeters 厘米; mm millimetre millimetres millimeter millimeters 毫米;
-ft foot feet 英尺; in_ inch inches 英寸; mi mile miles 英里; kg kilogram kilograms 公斤 千克;
+ft foot feet 英尺; inch inches 英寸; mi mile miles 英里; kg kilogram kilograms 公斤 千克;
 g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs;
 % percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦;
 kw kilowatt kilowatts 千瓦; mw megawatt megawatts; gb gigabyte gigabytes; mb megabyte megabytes;
@@ -58,7 +53,7 @@ cent cents 美分; 元 人民币 ¥; 毫摩尔; 亩; 公顷 hectare hectares ha;
 UNITS = {
     word.replace("_", " ").strip(): group.split()[0].strip("_") for group in _UNITS.split(";") for word in group.split()
 }
-_AFTER_NUMBERS = "m g t w s h l in am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr"  # a unit nowhere else
+_AFTER_NUMBERS = "m g t w s h l am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr"  # a unit nowhere else
 _SHORT = frozenset(_AFTER_NUMBERS.split())
 
 
@@ -132,25 +127,3 @@ def unit(text: str, after_number: bool) -> str:
     """The normal form of a unit; empty if it is none."""
     low = text.lower().replace("％", "%")
     return UNITS.get(low, "") if after_number or low not in _SHORT else ""
-
-
-_BETWEEN = frozenset(("to", "and", "or", "到", "至"))  # of a range, whose unit follows its second number
-
-
-def quantities(tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    """Numbers with their units. In "from 2 to 3 percent" both have the unit."""
-    found: list[tuple[str, str]] = []
-    for n, token in enumerate(tokens):
-        if token.kind == "number":
-            found.append((token.form, _unit_of(tokens, n)))
-    return found
-
-
-def _unit_of(tokens: Sequence[Token], n: int) -> str:
-    rest = tokens[n + 1 : n + 4]
-    if n and tokens[n - 1].form in ("$", "€", "£"):
-        return tokens[n - 1].form
-    if rest and rest[0].kind == "unit":
-        return rest[0].form
-    ranged = len(rest) == 3 and rest[0].form in _BETWEEN and (rest[1].kind, rest[2].kind) == ("number", "unit")
-    return rest[2].form if ranged else ""

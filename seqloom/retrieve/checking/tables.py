@@ -95,6 +95,9 @@ in on at by from to for with without after before during since until of near und
 against into 在 从 由 向 对 于 以 自
 """
 PREPOSITIONS = frozenset(_PREPOSITIONS.split())
+SUBORDINATORS = frozenset(
+    ("when", "because", "while", "although", "though", "as", "where", "unlike", "因为", "由于", "与")
+)
 
 ANCHORS = frozenset(("than", "whereas", "while", "but", "比", "却", "而", "但"))  # what stands on which side matters
 
