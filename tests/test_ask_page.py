@@ -10,6 +10,7 @@ from shelf import BOAT, CHINESE, TERMS, Shelf, text
 from seqloom.retrieve import page as pages
 from seqloom.retrieve.answerers.written import Written
 from seqloom.retrieve.answering import Asking, ask
+from seqloom.retrieve.checking.checks import CHECKS
 from seqloom.retrieve.document import Document, Hidden
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)"> tin melts & "boils" </details>'
@@ -77,6 +78,11 @@ def test_every_text_of_the_page_is_in_both_languages() -> None:
     html = ask(Shelf(TERMS, CHINESE), "保修期多久？").page()
     assert html.count('class="en"') == html.count('class="zh"') > 5
     assert "保修期为三年。" in html and "原文引用" in html
+
+
+def test_every_check_has_a_name_in_chinese() -> None:
+    others = {"similarity", "source", "length", "entailment"}
+    assert {f"check.{name}" for name in {*CHECKS, *others}} == {key for key in pages.WORDS if key.startswith("check.")}
 
 
 def test_a_refusal_has_a_page_with_the_passages_that_were_found() -> None:
