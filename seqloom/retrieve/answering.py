@@ -91,7 +91,7 @@ class Asking:
         passages = self.index.search(question, self.k)
         documents = {path: self.index.document(path) for path in dict.fromkeys(p.chunk.path for p in passages)}
         best = self.relevance(question, passages)
-        refused, sentences = refusal(best), []
+        refused, sentences = refusal(question, best), []
         if not refused:
             sentences = self.answerer.answer(question, passages, documents)
             refused = "" if sentences else "the passages that were found have no answer"

@@ -24,6 +24,7 @@ LEAST = 1.4  # of the words of the question plus twice the similarity
 LIKE = 0.5  # similarity that suffices, whatever the words: the answer may have others
 MANY = 0.75  # of the words of the question: these suffice, too
 LEAST_WORDS = 0.5  # of the words of the question, where there is no encoder
+CHINESE = 0.6  # of these limits on words: many pairs of characters of a question are no words, and no text has them
 KEPT = 20_000  # vectors of sentences
 
 UNRELATED = {
@@ -92,13 +93,14 @@ def measure(question: str, passages: Sequence[str], similarities: np.ndarray | N
     return found
 
 
-def refusal(best: dict[str, float]) -> str:
+def refusal(question: str, best: dict[str, float]) -> str:
     """Why there is no answer; empty: there may be one."""
     if not best:
         return "nothing was found"
+    words = best["words"] / (CHINESE if _CJK.search(question) else 1.0)
     if "similarity" in best:
-        near = best["words"] + 2 * best["similarity"] >= LEAST
-        enough = near or best["similarity"] >= LIKE or best["words"] >= MANY
+        near = words + 2 * best["similarity"] >= LEAST
+        enough = near or best["similarity"] >= LIKE or words >= MANY
     else:
-        enough = best["words"] >= LEAST_WORDS
+        enough = words >= LEAST_WORDS
     return "" if enough else "nothing relevant was found"
