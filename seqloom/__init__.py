@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from seqloom.estimators import Forecaster as Forecaster
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
+    from seqloom.retrieve.answering import ask as ask
+    from seqloom.retrieve.index import index as index
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
     from seqloom.runs.run import load as load
@@ -33,10 +35,12 @@ __all__ = [
     "SequenceClassifier",
     "SequenceTagger",
     "__version__",
+    "ask",
     "compare",
     "compare_all",
     "doctor",
     "fit",
+    "index",
     "load",
     "merge",
     "prompt",
@@ -45,6 +49,7 @@ __all__ = [
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
 _VERBS |= {"merge": "adapt.merge", "prompt": "adapt.prompting"}
+_VERBS |= {"ask": "retrieve.answering", "index": "retrieve.index"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 

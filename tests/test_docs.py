@@ -46,6 +46,12 @@ BRIEF += ["task.context=8", "task.scored=20", "task.features=8"]
 
 ENGLISH = "The time machine stood in the corner. It had a small brass lever, and the lever moved.\n"
 CHINESE = "天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。寒来暑往，秋收冬藏。\n"
+NOTES = {
+    "terms.md": "# Terms\n\n## Guarantee\n\nThe guarantee lasts three years from the date of purchase. It does not "
+    "cover the battery.\n",
+    "harbour.txt": "The harbour is open from May to October. A berth costs 40 euros per night.\n",
+    "说明.txt": "保修期为自购买之日起三年。电池属于消耗品，不在保修范围内。\n",
+}
 
 
 def title(page: Path) -> str:
@@ -138,6 +144,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weigh
     (tmp_path / "load.csv").write_text("\n".join(["time,town,load,wind,holiday", *load]) + "\n")
     (tmp_path / "novels").mkdir()
     (tmp_path / "novels" / "one.txt").write_text(ENGLISH * 10)
+    (tmp_path / "notes").mkdir()
+    for name, content in NOTES.items():
+        (tmp_path / "notes" / name).write_text(content, encoding="utf-8")
+    known = {"How long does the guarantee last?": ["three years"], "Who painted the Sistine Chapel?": []}
+    lines = [json.dumps({"question": question, "answers": answers}) for question, answers in known.items()]
+    (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "reviews.toml").write_text(blocks(ROOT / "docs" / "prompting.md", "toml")[0])
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])
     return tmp_path

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from seqloom.adapt import endpoint
-from seqloom.adapt.endpoint import Endpoint, match_label
+from seqloom.adapt.labels import match_label
 from seqloom.adapt.prompting import prompt
 from seqloom.core.errors import RunError, UserError
+from seqloom.decode import endpoint
+from seqloom.decode.endpoint import Endpoint
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from seqloom.adapt.endpoint import SCHEME, Endpoint, answers
+from seqloom.adapt.labels import answers
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import spread
@@ -24,6 +24,7 @@ from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
+from seqloom.decode.endpoint import SCHEME, Endpoint
 from seqloom.decode.shots import draw_shots
 from seqloom.decode.templates import Wording, find_template
 from seqloom.runs import durable, methods

@@ -12,7 +12,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -24,7 +24,7 @@ SCHEME = "openai:"
 KEY = "OPENAI_API_KEY"
 _TIMEOUT, _TRIES, _PAUSE, _LONGEST_PAUSE = 60.0, 5, 1.0, 30.0  # seconds, requests, seconds
 _MOST_BYTES = 1_000_000  # of an answer
-_MOST_TOKENS = 16  # that an answer may have
+_MOST_TOKENS = 16  # that an answer may have, unless said otherwise
 _PRINTABLE = "[!-~]+"  # ASCII without blanks: what an address and a header can hold
 
 Chat = Sequence[Mapping[str, str]]  # messages: role and content
@@ -55,10 +55,11 @@ class Endpoint:
     def shown(self) -> str:
         return f"{SCHEME}{self.url}#{self.model}"
 
-    def ask(self, messages: Chat, stop: Sequence[str] = ("\n",)) -> str:
-        """The answer to a chat: greedy, short, and up to a stop string."""
-        body = {"model": self.model, "messages": list(messages), "temperature": 0, "max_tokens": _MOST_TOKENS}
-        data = json.dumps(body | {"stop": list(stop)}).encode()
+    def ask(self, messages: Chat, stop: Sequence[str] = ("\n",), max_new: int = _MOST_TOKENS) -> str:
+        """The answer to a chat: greedy, of at most `max_new` tokens, and up to a stop string."""
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages), "temperature": 0}
+        body |= {"max_tokens": max_new} | ({"stop": list(stop)} if stop else {})
+        data = json.dumps(body).encode()
         for attempt in range(_TRIES):
             pause = min(_LONGEST_PAUSE, _PAUSE * 2**attempt)
             try:
@@ -102,25 +103,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         raise UserError(f"{SCHEME}{req.full_url}: it redirects to another address ({code}); give that one")
-
-
-def answers(
-    endpoint: Endpoint, chats: Iterable[Sequence[Mapping[str, str]]], words: Sequence[str]
-) -> Iterator[int | None]:
-    """For each chat the number of the label in the answer; None: the answer is no label."""
-    return (match_label(endpoint.ask(messages), words) for messages in chats)
-
-
-def match_label(answer: str, words: Sequence[str]) -> int | None:
-    """The label that the answer is or begins with, whatever its case; of several, the longest."""
-    said = answer.strip().strip("\"'`*").casefold()
-    same = [n for n, word in enumerate(words) if _begins(said, word.strip().casefold())]
-    return max(same, key=lambda n: len(words[n]), default=None)
-
-
-def _begins(said: str, word: str) -> bool:
-    """Whether a text begins with a word, not just with its letters."""
-    return said.startswith(word) and not said[len(word) : len(word) + 1].isalnum()
 
 
 def _key() -> str:

@@ -1,0 +1,117 @@
+"""An answer as text for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from seqloom.core.rows import Json
+from seqloom.retrieve.document import Chunk, Document, Passage, Quotation, Sentence
+
+if TYPE_CHECKING:
+    from seqloom.retrieve.answering import Reply
+
+BEST = 3  # passages that a refusal shows
+
+
+def as_text(reply: Reply) -> str:
+    return "\n".join(_lines(reply))
+
+
+def _lines(reply: Reply) -> Iterator[str]:
+    if reply.refused:
+        yield f"no answer: {reply.refused}{_best(reply)}"
+        for passage in reply.passages[:BEST]:
+            yield f"  {_scores(passage)}  {place(passage.chunk)}: {plain(short(passage.chunk.text, 80))}"
+        return
+    for sentence in reply.sentences:
+        if sentence.quotation is not None:
+            yield f"“{plain(sentence.quotation.text)}”"
+            yield f"  {place(sentence.quotation)}{_hidden(sentence.quotation, reply.documents)}"
+    unverified = [sentence for sentence in reply.sentences if sentence.quotation is None]
+    if unverified:
+        if len(unverified) < len(reply.sentences):
+            yield ""
+        yield "not verified:"
+    for sentence in unverified:
+        yield f"- {plain(sentence.text)}"
+        yield f"  {reasons(sentence)}"
+        if sentence.nearest is not None:
+            yield f"  nearest: “{plain(short(sentence.nearest.text, 200))}” ({place(sentence.nearest)})"
+
+
+def _best(reply: Reply) -> str:
+    names = {"words": "words of the question", "similarity": "similarity"}
+    said = [f"{names[name]} {value:.2f}" for name, value in reply.best.items()]
+    return f" (best passages: {', '.join(said)})" if said else ""
+
+
+def _scores(passage: Passage) -> str:
+    return "  ".join(f"{name} {value:.2f}" for name, value in passage.scores.items()) or f"{passage.score:.3f}"
+
+
+def reasons(sentence: Sentence) -> str:
+    if sentence.failed:
+        return f"failed checks: {', '.join(sentence.failed)}"
+    return "no check failed, but it is not a quotation"
+
+
+def place(one: Quotation | Chunk) -> str:
+    """`notes/terms.md, line 12`; a row of a table has its number in its path."""
+    return plain(one.path) if one.unit == "row" else f"{plain(one.path)}, {one.unit} {one.number}"
+
+
+def hidden(quotation: Quotation, document: Document) -> list[str]:
+    """Why a reader of the file does not see a quotation, or a part of it."""
+    touched = (one.reason for one in document.hidden if one.start < quotation.end and quotation.start < one.end)
+    return list(dict.fromkeys(touched))
+
+
+def _hidden(quotation: Quotation, documents: dict[str, Document]) -> str:
+    why = hidden(quotation, documents[quotation.path])
+    return f" (hidden in the file: {plain(', '.join(why))})" if why else ""
+
+
+def plain(text: str) -> str:
+    """On one line, and without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
+
+
+def short(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def as_json(reply: Reply) -> Json:
+    return {
+        "question": reply.question,
+        "answerer": reply.answerer,
+        "encoder": reply.encoder or None,
+        "refused": reply.refused or None,
+        "best": reply.best,
+        "sentences": [
+            {
+                "text": one.text,
+                "verified": one.quotation is not None,
+                "quotation": _quotation(one.quotation, reply.documents),
+                "nearest": _quotation(one.nearest, reply.documents),
+                "failed": list(one.failed),
+            }
+            for one in reply.sentences
+        ],
+        "passages": [_passage(passage) for passage in reply.passages],
+    }
+
+
+def _quotation(one: Quotation | None, documents: dict[str, Document]) -> Json | None:
+    if one is None:
+        return None
+    where = {"path": one.path, "start": one.start, "end": one.end, one.unit: one.number}
+    return {**where, "text": one.text, "hidden": hidden(one, documents[one.path])}
+
+
+def _passage(passage: Passage) -> Json:
+    chunk = passage.chunk
+    where = {"path": chunk.path, "start": chunk.start, "end": chunk.end, chunk.unit: chunk.number}
+    about = {"headings": list(chunk.headings), "hidden": chunk.hidden, "text": chunk.text}
+    return {**where, "score": passage.score, "scores": passage.scores, **about}
