@@ -52,7 +52,7 @@ def first_run(folder: Path, task: str, model: str, *options: str) -> Path:
     return out
 
 
-def second_run(folder: Path, start: Path, *options: str, **flags: Any) -> Run:
+def second_run(folder: Path, start: Path | str, *options: str, **flags: Any) -> Run:
     settings = ["train.steps=2", "train.threads=1", "task.longest=16", *options]
     return fit(None, task="classification", data=str(folder / "rows.csv"), start=str(start), out=folder / "second",
                overrides=settings, quiet=True, **flags)  # fmt: skip
@@ -116,7 +116,7 @@ def test_another_model_another_size_and_a_run_without_an_encoder_are_refused(fol
 )
 def test_weights_by_a_wrong_name_are_refused_with_the_right_one(folder: Path, name: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        second_run(folder, name)  # type: ignore[arg-type]
+        second_run(folder, name)
     assert message in str(refused.value)
 
 

@@ -133,8 +133,9 @@ def _targets(model: Network, targets: Sequence[str]) -> list[str]:
 
 
 def _shape(model: Network, path: str) -> torch.Size:
-    matrix: Any = model.get_submodule(path).weight
-    return matrix.shape
+    layer: Any = model.get_submodule(path)
+    shape: torch.Size = layer.weight.shape
+    return shape
 
 
 def _check_complete(model: Network, layers: Mapping[str, Any]) -> None:
