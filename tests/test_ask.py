@@ -212,7 +212,8 @@ def test_questions_have_their_answers_in_one_of_three_forms(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("", "no questions in it"), ("[]\n", ":1: not a"), ('{"question": ""}\n', ":1: a question and")]
+    ("content", "said"),
+    [("", "no questions in it"), ("[]\n", ":1: not a"), ('{"question": ""}\n', ":1: a question and")],
 )
 def test_a_file_of_questions_that_is_none_is_refused(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "q.jsonl").write_text(content)
@@ -252,7 +253,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", "nowhere", "Why?"], "seqloom: nowhere: not an index (no index.json); create one: seqloom index FOLDER"),
+        (
+            ["ask", "nowhere", "Why?"],
+            "seqloom: nowhere: not an index (no index.json); create one: seqloom index FOLDER",
+        ),
         (["ask", "nowhere", " "], "seqloom: the question is empty; ask something"),
         (["ask", "nowhere"], "seqloom: give a QUESTION, or --evaluate FILE with many"),
         (["ask", "nowhere", "Why?", "--out", "."], "seqloom: .: is a folder; give a file name"),

@@ -69,6 +69,8 @@ class Writer:
                 self.catalogue.set_fact("average", mean)
         self._index()
         self._delete()
+        if self.changes.added or self.changes.removed:
+            self.store.tidy()
         self.changes.seconds = time.perf_counter() - started
         return self.changes
 
@@ -122,7 +124,7 @@ class Writer:
 
     def _stage(self, path: Path, file: File) -> None:
         """Documents that did not change stay; the file is known once the last one is read."""
-        old, notes = self.catalogue.documents_of(file.name), list[str]()
+        old, notes = self.catalogue.documents_of(file.name), []
         documents = read(path, file.name, self.settings.columns or None)
         while part := list(islice(documents, _READ)):
             fresh, again = [], []
