@@ -13,8 +13,8 @@ from seqloom.retrieve.index import Index
 from seqloom.retrieve.stores.edge import EdgeStore
 
 WORDS = [
-    "river", "bank", "water", "stone", "tree", "bird", "cloud", "rain", "wind", "grass", "leaf", "root", "branch", "flower",
-    "seed", "soil", "hill", "lake", "fish", "frog",
+    "river", "bank", "water", "stone", "tree", "bird", "cloud", "rain", "wind", "grass", "leaf", "root", "branch",
+    "flower", "seed", "soil", "hill", "lake", "fish", "frog",
 ]  # fmt: skip
 
 

@@ -59,8 +59,8 @@ def test_runs_of_ours_encode_too(tmp_path: Path) -> None:
 
 
 def test_a_run_that_reads_no_texts_is_one_line(tmp_path: Path) -> None:
-    options = {"model.width": 8, "train.steps": 2, "train.threads": 1}
-    fit("sample:sine", task="forecasting", model="gru", out=tmp_path / "run", options=options)
+    short = {"steps": 2, "threads": 1}
+    fit(data="sample:sine", task="forecasting", model="gru", out=tmp_path / "run", train=short)
     with pytest.raises(UserError, match=r"^[^\n]*run: does not read texts, so it cannot encode them"):
         load_encoder(tmp_path / "run")
     with pytest.raises(UserError, match=r"^[^\n]*nowhere: [^\n]*$"):

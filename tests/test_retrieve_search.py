@@ -47,8 +47,9 @@ def test_scores_of_a_ranking_by_hand() -> None:
 def animals(tmp_path: Path) -> Any:
     folder = tmp_path / "texts"
     folder.mkdir()
-    rows = [{"_id": f"d{n}", "title": name, "text": f"The {name} eats {food} every day of the year."}
-            for n, (name, food) in enumerate([("zebra", "grass"), ("heron", "frogs"), ("panda", "bamboo")])]  # fmt: skip
+    eaten = [("zebra", "grass"), ("heron", "frogs"), ("panda", "bamboo")]
+    texts = [(name, f"The {name} eats {food} every day of the year.") for name, food in eaten]
+    rows = [{"_id": f"d{n}", "title": name, "text": text} for n, (name, text) in enumerate(texts)]
     (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "tiger.txt").write_text("The tiger eats deer.")
     with index(folder, tmp_path / "index") as found:
@@ -57,9 +58,8 @@ def animals(tmp_path: Path) -> Any:
 
 def test_judged_documents_are_named_by_row_id_or_path(animals: Index, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "queries.jsonl.gz", "wt") as out:
-        out.write(
-            '{"_id": "1", "text": "who eats bamboo?"}\n\n{"_id": "2", "text": "tiger"}\n{"_id": "3", "text": "?"}\n'
-        )
+        rows = [("1", "who eats bamboo?"), ("2", "tiger"), ("3", "?")]
+        out.write("\n\n".join(json.dumps({"_id": id, "text": text}) for id, text in rows))
     (tmp_path / "judged.tsv").write_text("query-id\tcorpus-id\tscore\n1\td2\t1\n2\ttiger.txt\t2\n2\td0\t0\n3\td0\t0\n")
     queries, judged = read_queries(tmp_path / "queries.jsonl.gz"), read_judgements(tmp_path / "judged.tsv")
     found = evaluate(animals, queries, judged)
@@ -84,7 +84,7 @@ def test_differences_are_paired(animals: Index) -> None:
         (
             '{"_id": 1, "text": "x"}',
             "1\tnowhere\t1\n",
-            "none of the judged documents is in the index, such as 'nowhere'",
+            "is in the index, such as 'nowhere'",
         ),
     ],
 )

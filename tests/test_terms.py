@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
-from support import text
 
 from seqloom.retrieve.stemming import stem
 from seqloom.retrieve.terms import K1, B, counts, fold, question, term_id, terms, weigh
@@ -47,14 +48,14 @@ def test_stems_are_those_of_the_reference() -> None:
 
     reference = PorterStemmer(mode="ORIGINAL_ALGORITHM")
     endings = ["", "s", "es", "ed", "ing", "ly", "ational", "ization", "iveness", "ement", "ability", "y", "ies", "eed"]
-    words = sorted({word + ending for word in text(3000).lower().split() if word.isalpha() for ending in endings})
-    long = [word for word in words if len(word) > 2]
+    roots = re.findall("[a-z]+", (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text().lower())
+    long = sorted({word + ending for word in roots for ending in endings if len(word + ending) > 2})
     assert len(long) > 500
     assert [(word, stem(word)) for word in long] == [(word, reference.stem(word)) for word in long]
 
 
 def test_the_id_of_a_term_is_the_same_everywhere() -> None:
-    assert [term_id("retriev"), term_id("检索")] == [2586171117, 1265834098]
+    assert [term_id("retriev"), term_id("检索")] == [2502694345, 3218957596]
 
 
 def test_weights_are_those_of_bm25() -> None:

@@ -1,4 +1,4 @@
-"""The stem of an English word, so that "inhibits" finds "inhibition" (Porter 1980, "An algorithm for suffix stripping").
+"""The stem of an English word, so that "inhibits" finds "inhibition" (Porter 1980, An algorithm for suffix stripping).
 
 In the paper's terms: c is a consonant, v a vowel; a word is [C](VC)^m[V], and m is its measure.
 """
