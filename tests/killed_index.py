@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 from retrieve_toys import ToyEncoder
 
-from seqloom.retrieve import writing
+from seqloom.retrieve import catalogue, writing
 from seqloom.retrieve.index import index
 from seqloom.retrieve.stores import edge
 
 
 def main(folder: str, out: str) -> None:
     writing._READ, writing._ENCODED, writing._DELETED = 3, 4, 4
+    catalogue._TOGETHER = 0.01
     edge._THRESHOLD = 1  # so that the store reorganises, too
     sys.modules["seqloom.retrieve.encoder"] = SimpleNamespace(load_encoder=lambda name: ToyEncoder())  # without torch
     print("begun", flush=True)

@@ -92,9 +92,8 @@ def test_a_refusal_has_a_page_with_the_passages_that_were_found() -> None:
 
 def test_of_a_long_source_what_is_around_the_quotation_is_shown() -> None:
     filler = "Rain fell on the hills. " * 8000
-    reply = ask(
-        Shelf(text("long.txt", f"{filler}\n\nThe guarantee lasts three years.\n\n{filler}")), "guarantee years lasts"
-    )
+    document = text("long.txt", f"{filler}\n\nThe guarantee lasts three years.\n\n{filler}")
+    reply = ask(Shelf(document), "guarantee years lasts")
     html = reply.page()
     assert "The guarantee lasts three years." in html and html.count("characters are not shown") == 2
     assert len(html) < 4 * (2 * pages.AROUND + 40_000)

@@ -7,8 +7,9 @@ print(seqloom.ask("notes.index", "How long is the guarantee?"))
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +17,11 @@ from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.retrieve.answerers import Answerer, find_answerer
 from seqloom.retrieve.answerers.extractive import candidates
-from seqloom.retrieve.document import Answer, Document, Passage, Quotation, Sentence
+from seqloom.retrieve.document import Document, Passage, Quotation, Sentence
+from seqloom.retrieve.page import page
 from seqloom.retrieve.relevance import Similarity, measure, refusal
+from seqloom.retrieve.reply import Reply
+from seqloom.retrieve.showing import as_json, as_text
 
 PASSAGES = 8
 LONGEST = 4000  # characters of a question
@@ -32,37 +36,23 @@ class Searchable(Protocol):
     def document(self, path: str) -> Document: ...
 
 
-@dataclass(frozen=True)
-class Reply(Answer):
-    """An answer with what it takes to show it."""
-
-    answerer: str = "extractive"
-    encoder: str = ""  # name of the encoder; empty: BM25 alone
-    best: dict[str, float] = field(default_factory=dict)  # how near the passages come to the question
-    documents: dict[str, Document] = field(default_factory=dict, repr=False)  # of the passages and quotations, by path
+class Replied(Reply):
+    """A reply that can show itself."""
 
     def __str__(self) -> str:
-        from seqloom.retrieve.showing import as_text
-
         return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     @property
     def facts(self) -> Json:
         """As `seqloom ask --json` prints it."""
-        from seqloom.retrieve.showing import as_json
-
         return as_json(self)
 
     def page(self) -> str:
         """As an HTML page."""
-        from seqloom.retrieve.page import page
-
         return page(self)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 class Asking:
@@ -86,7 +76,7 @@ class Asking:
     def encoder(self) -> str:
         return str(getattr(self.index.encoder, "name", "encoder")) if self.index.encoder is not None else ""
 
-    def ask(self, question: str) -> Reply:
+    def ask(self, question: str) -> Replied:
         question = clean(question)
         passages = self.index.search(question, self.k)
         documents = {path: self.index.document(path) for path in dict.fromkeys(p.chunk.path for p in passages)}
@@ -95,7 +85,7 @@ class Asking:
         if not refused:
             sentences = self.answerer.answer(question, passages, documents)
             refused = "" if sentences else "the passages that were found have no answer"
-        return Reply(
+        return Replied(
             question, tuple(_placed(sentence, documents) for sentence in sentences), tuple(passages), refused,
             answerer=self.answerer.name, encoder=self.encoder, best=best, documents=documents,
         )  # fmt: skip
@@ -104,7 +94,7 @@ class Asking:
         """How near the passages come to the question."""
         texts = ["\n".join([*passage.chunk.headings, passage.chunk.text]) for passage in passages]
         near = None
-        if self._similarity is not None:
+        if self._similarity is not None and self._similarity.knows(question):
             near = self._similarity.to(question, [one.text for one in candidates(passages)])
         return measure(question, texts, near)
 
@@ -126,7 +116,7 @@ def ask(
     answerer: str = "extractive",
     reader: str | Path | None = None,
     k: int = PASSAGES,
-) -> Reply:
+) -> Replied:
     """The answer to a question from the documents of an index, or a refusal if nothing relevant was found.
 
     `answerer`: `extractive`, a language model (a run, `weights:smollm2`, `hf:PATH`), or `openai:URL#MODEL`; `reader`: a

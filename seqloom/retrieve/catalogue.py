@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_of_a_document ON chunks (document);
 CREATE TABLE terms (id INTEGER PRIMARY KEY, chunks INTEGER) STRICT;
 """
+_TOGETHER = 1.0  # seconds between the commits of joined transactions
 _MANY = 500  # values in one statement
 
 
@@ -92,10 +94,12 @@ class Kept(NamedTuple):
 class Catalogue:
     def __init__(self, path: Path) -> None:
         self.path, new = path, not path.exists()
+        self._joined, self._begun = False, 0.0
         with self._explained():
             self._db = sqlite3.connect(path, isolation_level=None, timeout=10)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")  # a commit is on disk
+            self._db.execute("PRAGMA wal_autocheckpoint = 10000")
         if new or not self._rows("SELECT name FROM sqlite_schema WHERE name = 'facts'"):
             with self.transaction():
                 for statement in _SCHEMA.split(";"):
@@ -106,16 +110,35 @@ class Catalogue:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything inside is written, or nothing."""
+        """Everything inside is written, or nothing; inside `together`, a little later."""
         with self._explained():
-            self._db.execute("BEGIN IMMEDIATE")
+            if not self._db.in_transaction:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._begun = time.monotonic()
             try:
                 yield
-                self._db.execute("COMMIT")
+                if not self._joined or time.monotonic() - self._begun > _TOGETHER:
+                    self._db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._undo()
                 raise
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Transactions inside are joined to a few larger ones: each has to wait for the disk."""
+        self._joined = True
+        try:
+            yield
+            with self._explained():
+                if self._db.in_transaction:
+                    self._db.execute("COMMIT")
+        finally:
+            self._joined = False
+            self._undo()
+
+    def _undo(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
     def fact(self, name: str) -> Any:
         found = self._rows("SELECT value FROM facts WHERE name = ?", (name,))

@@ -10,16 +10,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from seqloom.core.version import VERSION
 from seqloom.pages import shell
 from seqloom.pages.words import TAGS, Pair, Speaker
 from seqloom.retrieve.document import Document, Passage, Quotation, Sentence
+from seqloom.retrieve.reply import Reply
 from seqloom.retrieve.showing import hidden, short
-
-if TYPE_CHECKING:
-    from seqloom.retrieve.answering import Reply
 
 WHOLE = 60_000  # characters of a source that is shown whole; of a longer one, what is around its quotations
 AROUND = 8_000  # characters before and after a quotation

@@ -2,7 +2,8 @@
 
 Encoders differ in what they call similar: two unrelated English sentences have a cosine of 0.02 with MiniLM, two
 Chinese ones, of which it knows few characters, one of 0.5. So the cosine of unrelated sentences is measured, once per
-language, and becomes 0; that of equal texts stays 1.
+language, and becomes 0; that of equal texts stays 1. An encoder to which unrelated sentences look alike does not know
+the language; words alone decide then.
 
 The limits were chosen on SQuAD and CMRC 2018 (docs/retrieval.md): on their own questions, and on the same questions
 with the article that answers them taken out of the index.
@@ -25,6 +26,7 @@ LIKE = 0.5  # similarity that suffices, whatever the words: the answer may have 
 MANY = 0.75  # of the words of the question: these suffice, too
 LEAST_WORDS = 0.5  # of the words of the question, where there is no encoder
 CHINESE = 0.6  # of these limits on words: many pairs of characters of a question are no words, and no text has them
+ALIKE = 0.3  # mean cosine of unrelated sentences above which an encoder does not know their language
 KEPT = 20_000  # vectors of sentences
 
 UNRELATED = {
@@ -60,7 +62,7 @@ class Similarity:
         """(texts,)"""
         first, *others = self._encoded([question, *texts])
         cosine = np.stack(others) @ first if others else np.zeros(0)
-        floor = self._floor("zh" if _CJK.search(question) else "en")
+        floor = self._floor(question)
         found: np.ndarray = ((cosine - floor) / max(1e-6, 1.0 - floor)).clip(0.0, 1.0)
         return found
 
@@ -74,7 +76,12 @@ class Similarity:
     def __call__(self, one: str, other: str) -> float:
         return float(self.to(one, [other])[0])
 
-    def _floor(self, language: str) -> float:
+    def knows(self, question: str) -> bool:
+        """Whether the encoder knows the language of the question."""
+        return self._floor(question) <= ALIKE
+
+    def _floor(self, question: str) -> float:
+        language = "zh" if _CJK.search(question) else "en"
         if language not in self._floors:
             vectors = self._vectors(UNRELATED[language])
             cosines = vectors @ vectors.T

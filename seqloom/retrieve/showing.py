@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from seqloom.core.rows import Json
 from seqloom.retrieve.document import Chunk, Document, Passage, Quotation, Sentence
-
-if TYPE_CHECKING:
-    from seqloom.retrieve.answering import Reply
+from seqloom.retrieve.reply import Reply
 
 BEST = 3  # passages that a refusal shows
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seqloom.retrieve.encoder import Encoder
 
 _READ = 500  # documents of a file that are staged in one transaction
-_CHUNKS = 2000  # that are acknowledged at once
+_CHUNKS = 4000  # that are acknowledged at once
 _ENCODED = 256  # the same, when each has to be encoded
 _DELETED = 5000
 _RACE = 2_000_000_000  # nanoseconds: a file changed this shortly before it was read may change again unnoticed
@@ -85,10 +85,11 @@ class Writer:
         if not present:
             raise UserError(f"{shown(folder)}: no files in it that can be read; choose another folder")
         self.changes.ignored = dict(sorted(ignored.items()))
-        known, facts = self.catalogue.files(), {"files": len(present)}
-        for number, (path, name) in enumerate(present):
-            self.report.update(number / len(present), {"doing": f"reading {number:,} of {facts['files']:,} files"})
-            self._read_file(path, name, known.get(name))
+        known, total = self.catalogue.files(), len(present)
+        with self.catalogue.together():
+            for number, (path, name) in enumerate(present):
+                self.report.update(number / total, {"doing": f"reading {number:,} of {total:,} files"})
+                self._read_file(path, name, known.get(name))
         gone = known.keys() - {name for _, name in present}
         with self.catalogue.transaction():
             for name in sorted(gone):

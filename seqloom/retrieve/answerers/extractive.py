@@ -60,7 +60,7 @@ class Extractive:
         weight = _rarity(wanted, found)
         words = np.array([_overlap(weight, one) for one in found])
         scores: np.ndarray = words
-        if self._similarity is not None:
+        if self._similarity is not None and self._similarity.knows(question):
             scores = 0.5 * self._similarity.to(question, [one.text for one in found]) + 0.5 * words
         return scores + RANK * np.array([one.rank for one in found])
 
