@@ -28,18 +28,15 @@ from seqloom.decode.endpoint import SCHEME, Endpoint
 from seqloom.decode.shots import draw_shots
 from seqloom.decode.templates import Wording, find_template
 from seqloom.runs import durable, methods
-from seqloom.runs.base import predicts_the_same, read_base
+from seqloom.runs.base import predicts_the_same, read_base, tokenizer_of
 from seqloom.runs.choosing import choose
 from seqloom.runs.configure import read_request
-from seqloom.runs.folder import RunFolder
 from seqloom.runs.given import place
 from seqloom.runs.lock import locked
 from seqloom.runs.material import Material
 from seqloom.runs.registry import model_config, task_config
 from seqloom.runs.settings import RunConfig
-from seqloom.runs.source import run_folder
 from seqloom.runs.terminal import reporter
-from seqloom.tokenizers import Tokenizer
 from seqloom.train.engine import choose_device
 from seqloom.train.transfer import transfer
 
@@ -207,7 +204,7 @@ class _Local(_Data):
         super().__init__(source, given, overrides, columns, rows, source)
         config = self.config
         methods.check(config)
-        vocabulary = self.material.new_vocabulary(Tokenizer.load(RunFolder(run_folder(source)).model_files()))
+        vocabulary = self.material.new_vocabulary(tokenizer_of(source, self.material.shape))
         self.options, self.vocabulary = task_config(config), vocabulary
         base, task = read_base(source), self.options.build(vocabulary)
         self.model: SequenceModel = model_config(config).assemble(task)

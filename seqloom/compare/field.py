@@ -23,6 +23,7 @@ from seqloom.lab.protocols import latency_unit
 from seqloom.lab.reading import Reading
 from seqloom.lab.rules import Budget
 from seqloom.lab.rungs import branched, scheduled
+from seqloom.runs.base import check_base
 from seqloom.runs.build import blueprint
 from seqloom.runs.choosing import told
 from seqloom.runs.folder import RunFolder
@@ -203,6 +204,8 @@ class Field:
                 raise UserError(f"{entry.name}: {error}") from None
             usable = ", ".join(name for name in names("models") if self._accepted(name))
             raise UserError(f"{entry.name}: {error}; usable models: {usable}") from None
+        if config.train.start:
+            check_base(config.train.start, sized.blueprint)
         return sized
 
     def _accepted(self, name: str) -> bool:

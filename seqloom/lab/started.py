@@ -21,7 +21,9 @@ from seqloom.core.config import parse_overrides
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.runs import durable
+from seqloom.runs.base import tokenizer_of
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.registry import shape_of
 from seqloom.runs.settings import RunConfig
 from seqloom.runs.source import HF, is_foreign, run_folder
 from seqloom.tokenizers import Tokenizer
@@ -76,10 +78,8 @@ def read(words: Sequence[str]) -> Written:
 
 
 def tokenizer(config: RunConfig) -> Tokenizer | None:
-    """The tokenizer of the weights that a run starts from; None: it is trained from scratch."""
-    if not config.train.start:
-        return None
-    return Tokenizer.load(RunFolder(run_folder(config.train.start)).model_files())
+    """The tokenizer of the weights that a run starts from; None: it is trained from scratch, or reads numbers."""
+    return tokenizer_of(config.train.start, shape_of(config)) if config.train.start else None
 
 
 def pretrained(config: RunConfig) -> str | None:

@@ -11,20 +11,23 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Vocabulary
+from seqloom.data.shapes.shape import AnyShape
 from seqloom.layers.lora import adapt
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.registry import task_config
+from seqloom.runs.registry import shape_of, task_config
 from seqloom.runs.settings import RunConfig
 from seqloom.runs.source import is_foreign, run_folder
 from seqloom.tokenizers import Tokenizer
-from seqloom.train.transfer import freeze, transfer
+from seqloom.tokenizers.options import NoTokenizer
+from seqloom.train.transfer import check_transfer, freeze, transfer
 
 _WEIGHTS = "model.safetensors"
 
@@ -61,14 +64,39 @@ def added(config: RunConfig) -> str:
 
 
 def read_base(start: str) -> Base:
+    folder, files = _whole(start)
+    return Base(start, folder.path, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
+
+
+def check_base(start: str, model: SequenceModel) -> None:
+    """Refuse weights that the model cannot start from, before they are loaded; it may be a blueprint."""
+    _, files = _whole(start)
+    with safe_open(files / _WEIGHTS, "pt") as weights:
+        shapes = {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+    check_transfer(model, shapes, start)
+
+
+def _whole(start: str) -> tuple[RunFolder, Path]:
+    """A run that holds all of its weights, and the folder of these."""
     folder = RunFolder(run_folder(start))
     if is_partial(folder):
         raise UserError(
             f"{start}: holds only {added(folder.config())}; make a plain run of it first: seqloom merge {start} "
             "--out NEW"
         )
-    files = folder.model_files()
-    return Base(start, folder.path, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
+    return folder, folder.model_files()
+
+
+def tokenizer_of(start: str, shape: AnyShape) -> Tokenizer | None:
+    """The tokenizer of the weights to start from; None: they read numbers, as data of this shape is."""
+    folder = RunFolder(run_folder(start))
+    before, now = (found.tokenizer is NoTokenizer for found in (shape_of(folder.config()), shape))
+    if before != now:
+        kinds = {True: "numbers", False: "text"}
+        raise UserError(
+            f"{start}: was trained on {kinds[before]}, but this data is {kinds[now]}; start from a run on {kinds[now]}"
+        )
+    return None if now else Tokenizer.load(folder.model_files())
 
 
 def recorded_base(base: Base, folder: RunFolder) -> Json:

@@ -148,7 +148,7 @@ def _start_from(start: str, given: dict[str, Json]) -> dict[str, Json]:
     if named and named != model["name"]:
         raise UserError(f"--from {start}: its model is {model['name']}, not {named}; leave --model out")
     task = find_config("tasks", given.get("task", {}).get("name", "language_model"))
-    known = find_shape(task.shape(given.get("task", {}))).tokenizer.model_fields
+    known = find_shape(task.shape(_read_as(task, given) | given.get("task", {}))).tokenizer.model_fields
     tokenizer = {option: value for option, value in before.tokenizer.items() if option in known}
     limit: int | None = None
     with torch.device("meta"), suppress(NotImplementedError):  # count-based models have no layers to build

@@ -25,7 +25,7 @@ from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.layers.lora import adapter_files, describe
 from seqloom.runs import choosing, methods
-from seqloom.runs.base import Base, base_of, borrows, predicts_the_same, recorded_base, restrict
+from seqloom.runs.base import Base, base_of, borrows, predicts_the_same, recorded_base, restrict, tokenizer_of
 from seqloom.runs.build import blueprint, count_parameters
 from seqloom.runs.configure import Request, read_request
 from seqloom.runs.folder import RunFolder
@@ -35,9 +35,7 @@ from seqloom.runs.record import differences, plain, versions, with_task
 from seqloom.runs.registry import current, model_config, task_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.settings import RunConfig
-from seqloom.runs.source import run_folder
 from seqloom.runs.terminal import reporter
-from seqloom.tokenizers import Tokenizer
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.clock import Clock
 from seqloom.train.engine import Engine
@@ -264,8 +262,7 @@ class _Fit:
     def _new_vocabulary(self) -> Vocabulary:
         """Fitted to this data, with the tokenizer of the run it starts from, if any."""
         start = self.config.train.start
-        known = Tokenizer.load(RunFolder(run_folder(start)).model_files()) if start else None
-        return self.material.new_vocabulary(known)
+        return self.material.new_vocabulary(tokenizer_of(start, self.material.shape) if start else None)
 
     def _model(self, task: AnyTask, vocabulary: Vocabulary) -> SequenceModel:
         config, base = self.config, base_of(self.config, self.folder, again=self.previous is not None)

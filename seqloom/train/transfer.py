@@ -25,21 +25,12 @@ def transfer(
     `head`: the output layer too, if it has the same shape: the task is the same. `blank`: what is added to the token
     embeddings and is not known there starts at zero, so that the encoder reads what it was trained on.
     """
-    mine = {n: p for n, p in model.named_parameters() if n.startswith(_PARTS)}
+    check_transfer(model, {n: tuple(t.shape) for n, t in tensors.items()}, name)
+    mine = _encoder(model)
     if head:
         outputs = {n: p for n, p in model.named_parameters() if n.startswith("head.") and n in tensors}
         mine |= outputs if all(p.shape == tensors[n].shape for n, p in outputs.items()) else {}
     taken = {n: (p, tensors[n]) for n, p in mine.items() if n in tensors}
-    missing = [n for n in mine if n not in tensors and n.startswith("backbone.")]
-    wrong = [n for n, (p, t) in taken.items() if p.shape != t.shape and not _is_embedding(n, p, t)]
-    if missing or wrong:
-        first = (missing or wrong)[0]
-        reason = f"it has no {first}"
-        if wrong and not missing:
-            reason = f"{first} has shape {tuple(tensors[first].shape)} there, {tuple(mine[first].shape)} here"
-        raise UserError(f"{name}: {reason}; use the model options of that run, or leave them out")
-    if not any(n.startswith("backbone.") for n in taken):
-        raise UserError(f"{name}: it has no encoder to start from; choose another run")
     with torch.no_grad():
         for p, t in taken.values():
             p[: len(t)].copy_(t[: len(p)])
@@ -49,6 +40,21 @@ def transfer(
     count = sum(min(p.numel(), t.numel()) for p, t in taken.values())
     new = sum(p.numel() for p in model.parameters()) - count
     return f"{count:,} weights copied from {name}, {new:,} initialised"
+
+
+def check_transfer(model: SequenceModel, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:
+    """Raise if weights of these shapes are not those of the model's embedding and backbone."""
+    mine = {n: tuple(p.shape) for n, p in _encoder(model).items()}
+    missing = [n for n in mine if n not in shapes and n.startswith("backbone.")]
+    wrong = [n for n, shape in mine.items() if n in shapes and not _fits(n, shape, shapes[n])]
+    if missing or wrong:
+        first = (missing or wrong)[0]
+        reason = f"it has no {first}" if missing else f"{first} has shape {shapes[first]} there, {mine[first]} here"
+        if not missing and all(n.startswith("embed.") for n in wrong):
+            raise UserError(f"{name}: it reads other inputs ({reason}); start from a run on data with the same columns")
+        raise UserError(f"{name}: {reason}; use the model options of that run, or leave them out")
+    if not any(n.startswith("backbone.") for n in mine if n in shapes):
+        raise UserError(f"{name}: it has no encoder to start from; choose another run")
 
 
 def freeze(model: SequenceModel, count: int) -> None:
@@ -61,6 +67,10 @@ def freeze(model: SequenceModel, count: int) -> None:
             p.requires_grad_(False)
 
 
-def _is_embedding(name: str, mine: Tensor, theirs: Tensor) -> bool:
+def _encoder(model: SequenceModel) -> dict[str, Tensor]:
+    return {n: p for n, p in model.named_parameters() if n.startswith(_PARTS)}
+
+
+def _fits(name: str, mine: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
     """Embeddings may have more rows in one task than in another: a mask token, a source vocabulary."""
-    return name == "embed.weight" and mine.shape[1:] == theirs.shape[1:]
+    return mine == theirs or (name == "embed.weight" and mine[1:] == theirs[1:])
