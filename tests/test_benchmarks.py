@@ -217,3 +217,10 @@ def test_the_chart_has_a_line_for_every_model(every_model: Figures, run: Callabl
 def test_two_forms_of_one_idea_are_raced(run: Callable[..., str]) -> None:
     printed, known = run("forms", "--quick"), names("models")
     assert printed.count(" x (median") == ("mingru" in known) + ("ttt" in known)
+
+
+def test_the_benchmark_of_retrieval_says_how_fast_it_indexes_and_answers(tmp_path: Path) -> None:
+    said = run_alone("retrieval.py", "--chunks", "30", "--json", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["chunks"] >= 30 and figures["query_ms"] > 0 and figures["peak_mb"] > 0
+    assert "chunks/s" in said and "peak memory" in said and "query" in said
