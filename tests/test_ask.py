@@ -124,6 +124,12 @@ def test_a_quotation_attributed_to_another_file_is_not_verified(said: str) -> No
     assert [one.failed for one in reply.sentences] == [("source",)]
 
 
+def test_what_a_model_repeats_is_shown_once() -> None:
+    said = "The guarantee lasts five years. " * 5 + "The guarantee"
+    reply = Asking(Shelf(*ALL), answerer=writer(said)).ask(QUESTION)
+    assert [one.text for one in reply.sentences] == ["The guarantee lasts five years."]
+
+
 def test_a_model_may_say_that_there_is_no_answer() -> None:
     reply = Asking(Shelf(*ALL), answerer=writer(f"{NONE}.")).ask(QUESTION)
     assert reply.refused == "the passages that were found have no answer"

@@ -110,12 +110,13 @@ def by_endpoint(endpoint: Endpoint) -> Complete:
 
 
 def _statements(said: str) -> list[tuple[str, int | None]]:
-    """The sentences of an answer without the numbers of passages, and the number that each claims."""
+    """The sentences of an answer without the numbers of passages, and the number that each claims. What is said again,
+    whole or up to where the answer was cut off, is left out: small models repeat themselves."""
     said = _AFTER.sub(r"\2\1", said)  # a number after the full stop belongs to the sentence before it
     found: list[tuple[str, int | None]] = []
     for start, end in sentences(said):
         numbers = set(_NUMBER.findall(said[start:end]))
         text = _NUMBER.sub("", said[start:end]).strip()
-        if re.search(r"[^\W_]", text):
+        if re.search(r"[^\W_]", text) and not any(one.startswith(text) for one, _ in found):
             found.append((text, int(numbers.pop()) if len(numbers) == 1 else None))
     return found
