@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import sys
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -228,3 +231,13 @@ def test_a_name_that_is_not_utf8_is_counted(tmp_path: Path) -> None:
         file.write("text")
     skipped: Counter[str] = Counter()
     assert list(files(tmp_path, skipped)) == [] and skipped == {"names that are not UTF-8": 1}
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.pdf", "pypdf"), ("a.docx", "docx")])
+def test_a_package_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    content = io.BytesIO()
+    zipfile.ZipFile(content, "w").close()
+    assert "pip install 'seqloom[retrieve]'" in refused(tmp_path / name, content.getvalue())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
-from seqloom.retrieve.document import Document, Heading, Hidden
+from seqloom.retrieve.document import Document, Heading, Hidden, Unit
 from seqloom.retrieve.reading.limits import check_size
 
 LARGEST_XML = 48 << 20  # bytes of all XML parts together, unpacked
@@ -41,7 +41,7 @@ def read(path: Path, name: str) -> Iterator[Document]:
     title = (whole.core_properties.title or "").strip() or next(
         (heading.text for heading in body.headings if heading.level == 1), path.name
     )
-    unit = "page" if paged else "paragraph"
+    unit: Unit = "page" if paged else "paragraph"
     yield Document(
         name, body.text, title, unit, tuple(marks) or ((0, 1),), tuple(body.headings), tuple(body.hidden)
     )  # fmt: skip
