@@ -125,7 +125,8 @@ class Writer:
 
     def _stage(self, path: Path, file: File) -> None:
         """Documents that did not change stay; the file is known once the last one is read."""
-        old, notes = self.catalogue.documents_of(file.name), []
+        old = self.catalogue.documents_of(file.name)
+        notes: list[str] = []
         documents = read(path, file.name, self.settings.columns or None)
         while part := list(islice(documents, _READ)):
             fresh, again = [], []
