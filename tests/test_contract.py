@@ -33,6 +33,7 @@ from toys import (
 from seqloom.core.backbone import Backbone
 from seqloom.core.batch import Batch, pad
 from seqloom.core.errors import UserError
+from seqloom.core.network import Network
 from seqloom.core.state import (
     State,
     describe_state,
@@ -42,7 +43,7 @@ from seqloom.core.state import (
     select_rows,
     unflatten_state,
 )
-from seqloom.core.taps import Tap, record
+from seqloom.core.taps import Tap, record, replace
 from seqloom.runs.registry import find_config, names
 from seqloom.train.loop import Objective
 
@@ -382,8 +383,7 @@ def test_watching_changes_no_output_and_no_gradient(case: Case) -> None:
         watched, seen = model(WHOLE)
         watched_more, _ = model(after, seen)
     assert all(trace.values()), "every tap was passed"
-    close(watched, outputs)
-    close(watched_more, more)
+    assert torch.equal(watched, outputs) and torch.equal(watched_more, more), "not even by rounding"
     wanted = gradients(model, surprise(outputs, WHOLE) + surprise(more, after))
     for ours, theirs in zip(
         gradients(model, surprise(watched, WHOLE) + surprise(watched_more, after)), wanted, strict=True
@@ -404,6 +404,34 @@ def test_what_is_recorded_covers_every_row_and_every_step(case: Case) -> None:
         assert [t.size(-2) for t in whole] == [LENGTH] if whole else [t.dim() for t in tensors] == [2] * LENGTH, path
     model(WHOLE)
     assert not any(module.watched for module in model.modules() if isinstance(module, Tap)), "watching has ended"
+
+
+@pytest.mark.parametrize("case", [case for case in CAUSAL if taps(network(*case))], ids=title)
+def test_what_passes_a_tap_can_be_replaced(case: Case) -> None:
+    """By itself, which changes nothing; what enters the backbone and leaves a layer also by something else."""
+    model, after = network(*case), tokens(ROWS, 3, seed=3)
+    outputs, state = model(WHOLE)
+    more, _ = model(after, state)
+    with replace(model, dict.fromkeys(taps(model), lambda x: x)):
+        same, kept = model(WHOLE)
+        close(same, outputs)
+        close(model(after, kept)[0], more)
+    layers = [path for path, module in model.named_modules() if module in model.backbone.layer_taps()]
+    for path in ["embedded", *layers]:
+        with replace(model, {path: lambda x: x + 1 + torch.arange(x.size(-1))}):
+            assert not torch.allclose(model(WHOLE)[0], outputs), path
+
+
+@pytest.mark.parametrize("case", CAUSAL, ids=title)
+def test_the_last_layer_is_followed_by_finish_and_head(case: Case) -> None:
+    model = network(*case)
+    layers = model.backbone.layer_taps() if isinstance(model, Network) else []
+    assert not isinstance(model, Network) or len(layers) == len(model.backbone.stages())
+    if layers:
+        with record(model) as trace:
+            outputs, _ = model(WHOLE)
+        last = next(trace[path] for path, module in model.named_modules() if module is layers[-1])
+        close(model.head(model.backbone.finish(torch.cat(last, 1))), outputs)
 
 
 ATTENTIVE = [case for case in CAUSAL if any(path.endswith("attention.weights") for path in taps(network(*case)))]
@@ -466,7 +494,7 @@ def test_a_model_that_sees_the_whole_can_be_watched(case: Case) -> None:
     for hidden in (None, mask):
         with record(model) as trace:
             watched = model.encode(x, hidden)
-        close(watched, model.encode(x, hidden))
+        assert torch.equal(watched, model.encode(x, hidden))
         passed = any if model.kind == "encoder-decoder" else all  # a decoder is not asked
         assert passed(trace.values())
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.state import State
+from seqloom.core.taps import Tap
 
 Kind = Literal["causal", "bidirectional", "encoder-decoder"]
 
@@ -71,6 +72,15 @@ class Backbone(nn.Module, ABC):
     def stages(self) -> list[nn.Module]:
         """The layers, from input to output."""
         return []
+
+    def layer_taps(self) -> list[Tap]:
+        """Where the output (B, T, width) of each layer passes, from input to output; in an encoder-decoder those of the
+        decoder."""
+        return []
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        """From the last layer's output to that of the backbone: a final norm, if there is one."""
+        return hidden
 
     def flops(self, length: int) -> float:
         """Floating-point operations per token in a forward pass over sequences of `length` tokens."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from seqloom.core.backbone import Backbone, Kind, matrix_flops
 from seqloom.core.errors import UserError
 from seqloom.core.state import State
+from seqloom.core.taps import Tap
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -110,6 +111,7 @@ class Network(SequenceModel):
     def __init__(self, embed: nn.Module, backbone: Backbone, head: nn.Module, tie: bool = False) -> None:
         super().__init__()
         self.embed, self.backbone, self.head = embed, backbone, head
+        self.embedded = Tap()  # (B, T, inputs): the vectors that the backbone reads
         self.kind, self.limit, self.reach = backbone.kind, backbone.limit, backbone.reach
         self.summarises = isinstance(head, Summary)
         if tie:
@@ -120,7 +122,7 @@ class Network(SequenceModel):
         return self.head(hidden), state
 
     def advance(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        found: tuple[Tensor, State] = self.backbone(self.embed(inputs), state, mask)
+        found: tuple[Tensor, State] = self.backbone(self.embedded(self.embed(inputs)), state, mask)
         return found
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -129,18 +131,18 @@ class Network(SequenceModel):
         return found
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.backbone.encode(self.embed(inputs), mask)
+        return self.backbone.encode(self.embedded(self.embed(inputs)), mask)
 
     def answer(self, hidden: Tensor) -> Tensor:
         found: Tensor = self.head(hidden)
         return found
 
     def final(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        found: Tensor = self.head(self.backbone.final(self.embed(inputs), mask))
+        found: Tensor = self.head(self.backbone.final(self.embedded(self.embed(inputs)), mask))
         return found
 
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
-        return self.backbone.begin(self.embed(context), mask)
+        return self.backbone.begin(self.embedded(self.embed(context)), mask)
 
     def flops(self, length: int) -> float:
         return matrix_flops(self.embed) + self.backbone.flops(length) + self.head_flops()

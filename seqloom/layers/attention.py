@@ -2,7 +2,7 @@
 
 softmax(q k^T / sqrt(D)) v, over H heads of width D (Vaswani et al. 2017, section 3.2). Query heads may share
 keys and values: grouped-query (Ainslie et al. 2023) or multi-query attention (Shazeer 2019).
-The fused kernel is used unless the weights are recorded; both paths agree up to rounding.
+The fused kernel is used unless the weights are replaced; both paths agree up to rounding.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class SelfAttention(nn.Module):
         if angles is not None:
             q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         keys, values = cache.extend(layer, k, v)
-        attend = self._unfused if self.weights.watched else self._fused
-        mixed = attend(q, keys, values, views)
+        mixed = (self._unfused if self.weights.edited else self._fused)(q, keys, values, views)
+        if self.weights.watched and not self.weights.edited:
+            self._materialised(q, keys, views)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
     def _fused(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
@@ -82,10 +83,14 @@ class SelfAttention(nn.Module):
 
     def _unfused(self, q: Tensor, keys: Tensor, values: Tensor, views: list[View]) -> Tensor:
         """The same, materialising the weights (B, H, T, S)."""
-        keys, values = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (keys, values))
-        weights = self.weights(torch.cat([_weights(q, keys, view) for view in views], dim=2))
-        weights = F.dropout(weights, self.dropout, self.training)
+        weights = F.dropout(self._materialised(q, keys, views), self.dropout, self.training)
+        values = values.repeat_interleave(self.heads // self.kv_heads, dim=1)
         return torch.cat([weights[:, :, new, old] @ values[:, :, old] for new, old, _ in views], dim=2)
+
+    def _materialised(self, q: Tensor, keys: Tensor, views: list[View]) -> Tensor:
+        keys = keys.repeat_interleave(self.heads // self.kv_heads, dim=1)
+        found: Tensor = self.weights(torch.cat([_weights(q, keys, view) for view in views], dim=2))
+        return found
 
 
 def _weights(q: Tensor, keys: Tensor, view: View) -> Tensor:

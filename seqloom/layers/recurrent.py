@@ -4,7 +4,8 @@ state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors of its c
 
 A cell defines one step. `project` needs no state, so it runs once for the whole sequence; `step` is
 the recurrence. The loop over `step` is the reference; `sequence` computes the same faster, and is
-used unless a tap is recorded, padding would have to be masked, or adapters drop some of their inputs.
+used unless a tap is replaced, padding would have to be masked, or adapters drop some of their inputs. If taps are
+recorded, the loop runs beside it.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Cell(nn.Module, ABC):
 
     @property
     def stepwise(self) -> bool:
-        """Whether every step must be computed by itself: to record it, or because adapters drop inputs at random."""
-        if any(tap.watched for tap in self.taps()):
+        """Whether every step must be computed by itself: to replace it, or because adapters drop inputs at random."""
+        if any(tap.edited for tap in self.taps()):
             return True
         return self.training and any(isinstance(part, nn.Dropout) for part in self.modules())
 
@@ -77,7 +78,14 @@ def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[
     if whole and x.size(1) > 1 and not cell.stepwise:
         hidden, after = cell.sequence(x.transpose(0, 1), memory)
         hidden = hidden.transpose(0, 1)
+        if any(tap.watched for tap in cell.taps()):
+            step_by_step(cell, x, memory, mask)
         return hidden, after if mask is None else (at_last_step(hidden, memory[0], mask),)
+    return step_by_step(cell, x, memory, mask)
+
+
+def step_by_step(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
+    """The reference: every step's activations pass the cell's taps."""
     outputs = []
     for t, x_t in enumerate(cell.project(x).unbind(1)):
         new = cell.step(x_t, memory)
@@ -130,6 +138,7 @@ class Recurrent(Backbone):
             for n in range(depth)
         )
         self.dropout = Dropout(dropout)
+        self.outputs = nn.ModuleList(Tap() for _ in range(depth))
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if self.kind == "bidirectional":
@@ -141,19 +150,19 @@ class Recurrent(Backbone):
             memory: Any = cells[0].start(x) if state is None else state[n]
             hidden, memory = unroll(cells[0], x, memory, mask)
             memories.append(memory)
-            x = self.dropout(hidden)
+            x = self.outputs[n](self.dropout(hidden))
         return x, tuple(memories)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Outputs only: right padding cannot affect them, so the state need not be masked."""
         x = self.dropout(x if self.scale == 1 else x * self.scale)
-        for layer in self.layers:
+        for layer, output in zip(self.layers, self.outputs, strict=True):
             cells: Any = layer
             hidden, _ = unroll(cells[0], x, cells[0].start(x), None)
             if self.kind == "bidirectional":
                 back, _ = unroll(cells[1], reverse(x, mask), cells[1].start(x), None)
                 hidden = torch.cat((hidden, reverse(back, mask)), dim=-1)
-            x = self.dropout(hidden)
+            x = output(self.dropout(hidden))
         return x
 
     def final(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -166,6 +175,9 @@ class Recurrent(Backbone):
 
     def stages(self) -> list[nn.Module]:
         return list(self.layers)
+
+    def layer_taps(self) -> list[Tap]:
+        return list(self.outputs)  # type: ignore[arg-type]
 
 
 class RecurrentConfig(ModelConfig):

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.state import State, keep_last
+from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import RMSNorm
@@ -54,7 +55,7 @@ class Block(nn.Module):
         hidden = config.feed or 8 * math.ceil(config.width / 3)
         self.feed = FeedForward(config.width, hidden, gated=True, bias=False)
         self.norm_1, self.norm_2 = RMSNorm(config.width), RMSNorm(config.width)
-        self.dropout = Dropout(config.dropout)
+        self.dropout, self.output = Dropout(config.dropout), Tap()
         self.near: nn.Parameter | None = None
         if config.kernel > 1:
             self.near, self.norm_0 = nn.Parameter(torch.zeros(config.kernel, 1, config.width)), RMSNorm(config.width)
@@ -69,7 +70,7 @@ class Block(nn.Module):
             x = x + self.dropout(convolve(read, self.near))
         mixed, remembered = self.mixer(self.norm_1(x), remembered, tokens)
         x = x + self.dropout(mixed)
-        return x + self.dropout(self.feed(self.norm_2(x))), (recent, remembered)
+        return self.output(x + self.dropout(self.feed(self.norm_2(x)))), (recent, remembered)
 
 
 class ResidualStack(Backbone):
@@ -97,10 +98,18 @@ class ResidualStack(Backbone):
             x, memory = block(x, memory, tokens, mask)
             after.append(memory)
         added = x.size(1) if mask is None else mask.sum(1).cpu()
-        return self.norm(x), (read + added, tuple(after))
+        return self.finish(x), (read + added, tuple(after))
 
     def stages(self) -> list[nn.Module]:
         return list(self.blocks)
+
+    def layer_taps(self) -> list[Tap]:
+        blocks: Any = self.blocks
+        return [block.output for block in blocks]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.norm(hidden)
+        return found
 
     def flops(self, length: int) -> float:
         mixers: list[Any] = [block.mixer for block in self.blocks]

@@ -1,7 +1,7 @@
 """Attention over a complete sequence: cross-attention to a source, or bidirectional self-attention in an encoder.
 
 softmax(q k^T / sqrt(D)) v over H heads of width D (Vaswani et al. 2017, section 3.2). Keys and values are computed
-once, by `read`, and kept during decoding. The fused kernel is used unless the weights are recorded.
+once, by `read`, and kept during decoding. The fused kernel is used unless the weights are replaced.
 """
 
 from __future__ import annotations
@@ -33,20 +33,23 @@ class SourceAttention(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
         """`visible` (B, 1, 1, S): True where not padding; None: no padding."""
         q = self._split(self.q(x))  # (B, H, T, D)
-        attend = self._unfused if self.alignment.watched else self._fused
-        return self.out(attend(q, keys, values, visible).transpose(1, 2).flatten(2))
+        if self.alignment.edited:
+            mixed = self._weights(q, keys, visible) @ values
+        else:
+            mixed = F.scaled_dot_product_attention(q, keys, values, visible)
+            if self.alignment.watched:
+                self._weights(q, keys, visible)
+        return self.out(mixed.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _fused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
-        return F.scaled_dot_product_attention(q, keys, values, visible)
-
-    def _unfused(self, q: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+    def _weights(self, q: Tensor, keys: Tensor, visible: Tensor | None) -> Tensor:
         scores = q @ keys.transpose(-1, -2) / math.sqrt(q.size(-1))  # (B, H, T, S)
         if visible is not None:
             scores = scores.masked_fill(~visible, -math.inf)
-        return self.alignment(scores.softmax(-1)) @ values
+        found: Tensor = self.alignment(scores.softmax(-1))
+        return found
 
 
 def visible_source(mask: Tensor | None) -> Tensor | None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.backbone import stack_of
+from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
@@ -68,16 +69,16 @@ class Block(nn.Module):
         super().__init__()
         self.attention, self.feed, self.pre = attention, feed, pre
         self.norm_1, self.norm_2 = norms
-        self.dropout = Dropout(dropout)
+        self.dropout, self.output = Dropout(dropout), Tap()
 
     def forward(
         self, x: Tensor, cache: Cache, layer: int, views: list[View], angles: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         if self.pre:
             x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, views, angles))
-            return x + self.dropout(self.feed(self.norm_2(x)))
+            return self.output(x + self.dropout(self.feed(self.norm_2(x))))
         x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, views, angles)))
-        return self.norm_2(x + self.dropout(self.feed(x)))
+        return self.output(self.norm_2(x + self.dropout(self.feed(x))))
 
 
 class EncoderBlock(nn.Module):
@@ -92,14 +93,14 @@ class EncoderBlock(nn.Module):
         self.attention = SourceAttention(width, heads, bias)
         self.feed = FeedForward(width, feed or 4 * width, gated=False, bias=bias, bend=bend)
         self.norm_1, self.norm_2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
-        self.dropout = Dropout(dropout)
+        self.dropout, self.output = Dropout(dropout), Tap()
 
     def forward(self, x: Tensor, visible: Tensor | None) -> Tensor:
         if self.pre:
             x = x + self.dropout(self._attend(self.norm_1(x), visible))
-            return x + self.dropout(self.feed(self.norm_2(x)))
+            return self.output(x + self.dropout(self.feed(self.norm_2(x))))
         x = self.norm_1(x + self.dropout(self._attend(x, visible)))
-        return self.norm_2(x + self.dropout(self.feed(x)))
+        return self.output(self.norm_2(x + self.dropout(self.feed(x))))
 
     def _attend(self, x: Tensor, visible: Tensor | None) -> Tensor:
         return self.attention(x, *self.attention.read(x), visible)

@@ -8,7 +8,7 @@ normalises the inputs of sublayers instead, which trains from scratch without ca
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.rows import Json
 from seqloom.core.state import State
+from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 from seqloom.layers.source_attention import visible_source
@@ -75,13 +76,21 @@ class Bert(Backbone):
         x, visible = self.dropout(self.norm(x + self.positions(places))), visible_source(mask)
         for block in self.blocks:
             x = block(x, visible)
-        return self.last_norm(x)
+        return self.finish(x)
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.encode(x, mask), None
 
     def stages(self) -> list[nn.Module]:
         return list(self.blocks)
+
+    def layer_taps(self) -> list[Tap]:
+        blocks: Any = self.blocks
+        return [block.output for block in blocks]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.last_norm(hidden)
+        return found
 
     def flops(self, length: int) -> float:
         """With the scores of every pair of tokens and the weighted sum of values."""

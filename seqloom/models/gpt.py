@@ -175,10 +175,18 @@ class GPT(Backbone):
         views = cache.views(x.device)
         for layer, block in enumerate(self.blocks):
             x = block(x, cache, layer, views, angles)
-        return self.norm(x), cache.close()
+        return self.finish(x), cache.close()
 
     def stages(self) -> list[nn.Module]:
         return list(self.blocks)
+
+    def layer_taps(self) -> list[Tap]:
+        blocks: Any = self.blocks
+        return [block.output for block in blocks]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.norm(hidden)
+        return found
 
     def flops(self, length: int) -> float:
         """With the scores of every token and the weighted sums of values, including masked scores within a block."""

@@ -94,7 +94,7 @@ class Block(nn.Module):
         self.cell, self.out = cell, Linear(cell.hidden, width, bias=False)
         self.feed = FeedForward(width, feed, gated=True, bias=False)
         self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.dropout = Dropout(dropout)
+        self.dropout, self.output = Dropout(dropout), Tap()
         nn.init.ones_(self.near.data[-1])  # initially the identity: only the current input
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.feed.out.weight)
@@ -104,7 +104,7 @@ class Block(nn.Module):
         read = torch.cat((recent, self.norm_1(x)), dim=1)  # (B, kernel-1+T, width)
         hs = self.cell(convolve(read, self.near), h, mask)
         x = x + self.dropout(self.out(hs))
-        x = x + self.dropout(self.feed(self.norm_2(x)))
+        x = self.output(x + self.dropout(self.feed(self.norm_2(x))))
         return x, (hs[:, -1].clone() if hs.size(1) else h, keep_last(read, recent.size(1), mask))
 
     def step(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
@@ -143,10 +143,18 @@ class Parallel(Backbone):
         for block, memory in zip(blocks, past, strict=True):
             x, memory = block(x, memory, mask)
             memories.append(memory)
-        return self.norm(x), tuple(memories)
+        return self.finish(x), tuple(memories)
 
     def stages(self) -> list[nn.Module]:
         return list(self.blocks)
+
+    def layer_taps(self) -> list[Tap]:
+        blocks: Any = self.blocks
+        return [block.output for block in blocks]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.norm(hidden)
+        return found
 
     def _learning_or_watched(self) -> bool:
         return self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)

@@ -11,6 +11,7 @@ many tokens are continued together, without padding, so the law of the state hol
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -40,6 +41,9 @@ _TINY = {"n_layer": 2, "n_head": 4, "n_positions": 256}
 _BERT = {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32, "max_position_embeddings": 64}
 _BART = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
 _BART |= {"encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 128, "scale_embedding": True}
+
+
+_NORMS = ("ln_f", "final_layer_norm", "final_layernorm", "norm", "layer_norm")
 
 
 class Config(ModelConfig):
@@ -80,6 +84,9 @@ class Wrapped(Backbone):
         self.body: Any = make_body(config)
         self.limit = self.reach = limit_of(config, self.body)
         self.vectors = Tap()
+        self.outputs = nn.ModuleList(Tap() for _ in self.stages())
+        for layer, tap in zip(self.stages(), self.outputs, strict=True):
+            layer.register_forward_hook(partial(_passed, tap))
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if self.kind == "causal":
@@ -133,6 +140,18 @@ class Wrapped(Backbone):
         outer = [part for name, part in lists if not any(name.startswith(f"{other}.") for other, _ in lists)]
         return [layer for part in outer for layer in part]
 
+    def layer_taps(self) -> list[Tap]:
+        own = set(self.body.get_decoder().modules()) if self.kind == "encoder-decoder" else set(self.body.modules())
+        taps: Any = self.outputs
+        return [tap for layer, tap in zip(self.stages(), taps, strict=True) if layer in own]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        """By the usual names of the last norm; whether that is all, an architecture does not tell."""
+        body = self.body.get_decoder() if self.kind == "encoder-decoder" else self.body
+        norm = next((getattr(body, name) for name in _NORMS if hasattr(body, name)), None)
+        found: Tensor = hidden if norm is None else norm(hidden)
+        return found if self.scale == 1 else found * self.scale
+
     def _continue(
         self, x: Tensor, past: Any, source: Any, *, mask: Tensor | None, length: int
     ) -> tuple[Tensor, State, State]:
@@ -178,6 +197,11 @@ class Wrapped(Backbone):
             return model(input_ids=some_ids(x, mask, self.pad), return_dict=False, **how)
         finally:
             take_back(model)
+
+
+def _passed(tap: Tap, layer: nn.Module, given: Any, output: Any) -> Any:
+    """A layer's output, alone or first of several, passes its tap."""
+    return (tap(output[0]), *output[1:]) if isinstance(output, tuple) else tap(output)
 
 
 def _layers(cache: Any) -> State:

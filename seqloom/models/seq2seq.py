@@ -25,6 +25,7 @@ from seqloom.core.choice import Choice, Demand
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.state import State
+from seqloom.core.taps import Tap
 from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.general_attention import GeneralAttention
@@ -208,6 +209,9 @@ class Seq2Seq(Backbone):
 
     def stages(self) -> list[nn.Module]:
         return self.encoder.stages()
+
+    def layer_taps(self) -> list[Tap]:
+        return (self.decoder if isinstance(self.decoder, Recurrent) else self.encoder).layer_taps()
 
     def flops(self, length: int) -> float:
         """Per target token, for a source of the same length; the initial state is computed once."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from seqloom.core.backbone import Backbone, matrix_flops
 from seqloom.core.rows import Json
 from seqloom.core.state import State
+from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
 from seqloom.layers.dropout import Dropout
@@ -66,7 +67,7 @@ class DecoderBlock(nn.Module):
         self.source = SourceAttention(c.width, c.heads, c.bias)
         self.feed = FeedForward(c.width, c.feed or 4 * c.width, gated=False, bias=c.bias, bend=c.bend)
         self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(c.width) for _ in range(3))
-        self.dropout = Dropout(c.dropout)
+        self.dropout, self.output = Dropout(c.dropout), Tap()
 
     def forward(
         self, x: Tensor, cache: Cache, layer: int, views: list[View], source: Source | None, visible: Tensor | None
@@ -76,10 +77,10 @@ class DecoderBlock(nn.Module):
             x = x + self.dropout(self.attention(self.norm_1(x), cache, layer, views, None))
             if source is not None:
                 x = x + self.dropout(self.source(self.norm_2(x), *source, visible))
-            return x + self.dropout(self.feed(self.norm_3(x)))
+            return self.output(x + self.dropout(self.feed(self.norm_3(x))))
         x = self.norm_1(x + self.dropout(self.attention(x, cache, layer, views, None)))
         x = self.norm_2(x if source is None else x + self.dropout(self.source(x, *source, visible)))
-        return self.norm_3(x + self.dropout(self.feed(x)))
+        return self.output(self.norm_3(x + self.dropout(self.feed(x))))
 
 
 class Transformer(Backbone):
@@ -124,10 +125,18 @@ class Transformer(Backbone):
         views = cache.views(x.device)
         for layer, block in enumerate(self.decoder):
             x = block(x, cache, layer, views, sources and sources[layer], visible)
-        return self.decoder_norm(x), (cache.close(), real, sources)
+        return self.finish(x), (cache.close(), real, sources)
 
     def stages(self) -> list[nn.Module]:
         return [*self.encoder, *self.decoder]
+
+    def layer_taps(self) -> list[Tap]:
+        blocks: Any = self.decoder if len(self.decoder) else self.encoder
+        return [block.output for block in blocks]
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        found: Tensor = (self.decoder_norm if len(self.decoder) else self.encoder_norm)(hidden)
+        return found
 
     def flops(self, length: int) -> float:
         """Per target token, for a source of the same length."""

@@ -20,6 +20,7 @@ from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
 from seqloom.core.rows import Facts, Json, Row
@@ -30,6 +31,7 @@ from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.tasks.classification import showing
 from seqloom.tasks.classification.inputs import Examples, inputs_of
+from seqloom.tasks.classification.instance import instance
 from seqloom.tasks.classification.options import Options
 from seqloom.tasks.classification.phrases import PHRASES
 from seqloom.tasks.classification.pooling import PooledHead
@@ -197,6 +199,11 @@ class Classification(Task[Examples]):
     def _predicted(self, model: SequenceModel, rows: Sequence[Row]) -> Tensor:
         sequences = [self.sequence(self.inputs.parts(row)) for row in rows]
         return self._logits(model, np.array(list(map(len, sequences)), int), sequences.__getitem__)
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
+        own = None if self.tokenizer is None else self.tokenizer.tokenizer
+        sequence = self.sequence(self.inputs.parts(row))
+        return instance(model, sequence, own, target, labels=self.labels, multi=self.multi)
 
     def epoch_tokens(self, rows: Examples) -> int:
         return int(np.minimum(rows.lengths, self.config.longest).sum())

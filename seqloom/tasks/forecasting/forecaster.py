@@ -103,6 +103,10 @@ class Forecaster:
             outputs = run_on(model, batch, windows.layout, lambda outputs, _: self.output.guess(outputs))
         return outputs.float().flatten(1, 2)[:, : windows.horizon]
 
+    def point(self, model: SequenceModel, batch: Windows, windows: SeriesWindows) -> Tensor:
+        """Point forecasts (B, H, n), scaled as the window is; differentiable."""
+        return self.output.guess(self._outputs(model, batch, windows))  # type: ignore[no-any-return]
+
     def _path_quantiles(self, model: SequenceModel, windows: SeriesWindows, origins: Origins) -> np.ndarray:
         batch = self.cut(windows, origins).to(model.device)
         layout, sampled = windows.layout, []

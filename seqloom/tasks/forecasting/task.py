@@ -20,6 +20,7 @@ from seqloom.core.backbone import Kind
 from seqloom.core.batch import Batch
 from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled_batches
 from seqloom.core.rows import Facts, Json, Row
@@ -30,18 +31,11 @@ from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
 from seqloom.tasks.forecasting import choices, showing
-from seqloom.tasks.forecasting.backtests import (
-    extra_scores,
-    factors,
-    first_step,
-    gaps,
-    margins,
-    rolling,
-    short_series,
-    too_short,
-)
+from seqloom.tasks.forecasting.backtests import extra_scores, factors, first_step, gaps, margins, rolling
+from seqloom.tasks.forecasting.backtests import short_series, too_short
 from seqloom.tasks.forecasting.baselines import fit_autoregression, seasonal_name
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
+from seqloom.tasks.forecasting.instance import instance
 from seqloom.tasks.forecasting.leakage import Leak, probe
 from seqloom.tasks.forecasting.options import ForecastOptions
 from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
@@ -293,6 +287,9 @@ class Forecasting(Task[SeriesRows]):
 
     def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]:
         return self._answers(model, options).each(rows)
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
+        return instance(self, model, row, target)
 
     def epoch_tokens(self, rows: SeriesRows) -> int:
         windows = len(self._windows(rows).trained()) * (len(self.scale.targets) if self.apart else 1)

@@ -17,15 +17,17 @@ from torch import Tensor, nn
 
 from seqloom.core.batch import Batch
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
-from seqloom.core.rows import Facts, Json
+from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State, scale_gradient
 from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit
 from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
+from seqloom.tasks.language_model.instance import instance
 from seqloom.tasks.language_model.perplexity import baselines, perplexity
 from seqloom.tasks.language_model.phrases import PHRASES
 from seqloom.tasks.language_model.positions import loss_by_position
@@ -210,6 +212,9 @@ class LanguageModel(Task[TokenStream]):
     def naive(self, rows: TokenStream) -> Facts:
         """Token counts of the training set, for the unigram baseline."""
         return {"unigram": rows.counts.tolist()}
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Tokenizer, target: str | None = None) -> Instance:
+        return instance(model, row, vocabulary, target)
 
     def stream(self, rows: TokenStream) -> TokenStream:
         """The tokens that a count-based model learns from."""

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import shuffled
@@ -29,6 +30,7 @@ from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit, refuse
 from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.masked_lm import showing
+from seqloom.tasks.masked_lm.instance import instance
 from seqloom.tasks.masked_lm.masking import Joints, hide
 from seqloom.tasks.masked_lm.phrases import PHRASES
 from seqloom.tokenizers import Tokenizer
@@ -179,6 +181,10 @@ class MaskedLM(Task[TokenStream]):
             for (before, after), token, guessed in zip(texts, tokens, guesses, strict=True)
         ]
         return {"kind": "gaps", "of": len(rows), "rows": found}
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Tokenizer, target: str | None = None) -> Instance:
+        most = min(self.config.length, model.limit or self.config.length)
+        return instance(model, row, vocabulary, target, gap=GAP, mask=self.mask, most=most)
 
     def naive(self, rows: TokenStream) -> Facts:
         return {"counts": rows.counts.tolist()}

@@ -49,6 +49,15 @@ def text_of(one: Any, found: Found) -> str:
     return result
 
 
+def answer_tokens(one: Any, text: str) -> tuple[int, int]:
+    """The first and last token of an answer, where it first stands in the passage."""
+    start = one.context.find(text) if text.strip() else -1
+    if start < 0:
+        raise UserError(f"--target {text!r}: the passage does not contain it; copy it from there")
+    inside = [n for n, (a, b) in enumerate(one.places.tolist()) if a < start + len(text) and b > start]
+    return inside[0], inside[-1]
+
+
 def as_json(one: Any, found: Found) -> Json:
     start, end = int(one.places[found.first, 0]), int(one.places[found.last, 1])
     return {"answer": text_of(one, found), "start": start, "end": end, "score": found.score}

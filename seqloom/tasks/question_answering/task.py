@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
 from seqloom.core.rows import Facts, Json, Row
@@ -31,7 +32,8 @@ from seqloom.data.shapes.questions.rows import Asked, QuestionRows
 from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
 from seqloom.layers.linear import Linear
 from seqloom.tasks.question_answering import showing
-from seqloom.tasks.question_answering.answers import Found, Given, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.answers import Found, Given, answer_tokens, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.instance import instance
 from seqloom.tasks.question_answering.phrases import PHRASES
 from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
 from seqloom.tasks.question_answering.spans import best_spans
@@ -259,6 +261,25 @@ class QuestionAnswering(Task[QuestionRows]):
         model.train(training)
         best = [sorted((Found(s, *span) for span, s in spans.items()), key=lambda f: -f.score) for spans in found]
         return Reading([answers[: max(1, n_best)] for answers in best], losses[~np.isnan(losses)])
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
+        """`target`: the answer to explain, as it stands in the passage; default: the model's own."""
+        one = Given.of(with_passage(row, row.get("passage")), self.tokenizer)
+        first, last = answer_tokens(one, target) if target is not None else self._best(model, one)
+        windows = self.windows(np.array([(len(one.asked), len(one.passage))], np.int64))
+        whole = next((w for w in windows.tolist() if w[1] <= first and last < w[2]), windows[0].tolist())
+        batch = self.collate([one], np.array([whole], np.int64), np.full((1, 2), IGNORE))
+        shift = self._shift(len(one.asked)) - whole[1]
+        allowed = torch.zeros(batch.inputs.size(1), dtype=torch.bool)
+        allowed[shift + whole[1] : shift + whole[2]] = True
+        span, given = (first + shift, last + shift), target is not None
+        return instance(model, batch.inputs, allowed, span, self.tokenizer, given=given, cut=len(windows) > 1)
+
+    def _best(self, model: SequenceModel, one: Given) -> tuple[int, int]:
+        (found,) = self.read(model, [one]).answers
+        if not found:
+            raise UserError("--text: the model finds no answer in the passage; give one with --target")
+        return found[0].first, found[0].last
 
     def typical_length(self, rows: QuestionRows) -> int:
         return max(1, round(float(self._sizes(rows.lengths, self.windows(rows.lengths)).mean())))

@@ -20,6 +20,7 @@ from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length
@@ -35,6 +36,7 @@ from seqloom.tasks.tagging.baseline import count_tags, frequent_tags
 from seqloom.tasks.tagging.crf import CRF
 from seqloom.tasks.tagging.features import SpelledEmbedding
 from seqloom.tasks.tagging.head import TagHead, words_only
+from seqloom.tasks.tagging.instance import instance
 from seqloom.tasks.tagging.phrases import PHRASES
 from seqloom.tasks.tagging.scores import count_names, f1_pieces, f1_score, score_names, told_names
 
@@ -234,6 +236,15 @@ class Tagging(Task[TaggedRows]):
             encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])
             tags = encoded.named(self.tag(model, encoded, len(encoded))[0])
             yield from (self._answer(row, found) for row, found in zip(chunk, tags, strict=True))
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
+        words = self._cut_text(row)["words"]
+        rows = self.tokens.rows([Sentence(words, [])])
+        pieces = rows.pieces(self._max_tokens(model))
+        if len(pieces.first) > 1:
+            raise UserError(f"--text is longer than the {self._max_tokens(model):,} tokens read at once; shorten it")
+        batch = self.collate(rows, pieces, np.zeros(1, np.int64))
+        return instance(model, batch, words, vocabulary, target, tags=self.tags)
 
     def epoch_tokens(self, rows: TaggedRows) -> int:
         return rows.words

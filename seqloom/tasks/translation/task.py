@@ -25,6 +25,7 @@ from seqloom.core.batch import IGNORE, Batch, pad
 from seqloom.core.batching import batches_by_length
 from seqloom.core.choice import Choice, Demand
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import cut_by_length, spread
@@ -264,6 +265,9 @@ class Translation(Task[PairRows]):
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:
         return self.writer.align(model, source, target)
+
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
+        return self.writer.instance(model, row["source"], target)
 
     def epoch_tokens(self, rows: PairRows) -> int:
         return int(rows.lengths[self._short(rows), 1].sum())

@@ -12,11 +12,13 @@ import numpy as np
 import torch
 
 from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Row
 from seqloom.decode.alignment import Alignment, check_attention, read_maps
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
+from seqloom.tasks.translation.instance import instance
 from seqloom.tasks.translation.sources import Frame, find, fit_source, room
 
 _CHUNK = 1000  # rows predicted together: enough to sort by length, few enough for memory
@@ -87,12 +89,21 @@ class Writer:
         if target is None:
             found = best(find(model, [ids], self.how, self._frame)[0])
             return replace(self._aligned(model, source, ids, found.tokens), score=found.score, cut=cut)
-        tokens = self.tokenizers.target.encode(target).tolist()
-        if len(tokens) >= room(model, len(ids)):
+        return replace(self._aligned(model, source, ids, self._given(model, ids, target)), target=target, cut=cut)
+
+    def instance(self, model: SequenceModel, source: str, target: str | None = None) -> Instance:
+        (ids,), (cut,) = self._read(model, [source])
+        own = target is None
+        tokens = best(find(model, [ids], self.how, self._frame)[0]).tokens if own else self._given(model, ids, target)
+        return instance(model, ids.tolist(), tokens, self.tokenizers, given=not own, cut=cut)
+
+    def _given(self, model: SequenceModel, source: np.ndarray, target: str | None) -> list[int]:
+        tokens: list[int] = self.tokenizers.target.encode(target or "").tolist()
+        if len(tokens) >= room(model, len(source)):
             raise UserError(
                 f"a target of {len(tokens)} tokens is too long for the model's context {model.limit}; shorten it"
             )
-        return replace(self._aligned(model, source, ids, tokens), target=target, cut=cut)
+        return tokens
 
     def _predicted(
         self, model: SequenceModel, rows: Iterator[Row], n_best: int, alignments: bool, seed: int | None

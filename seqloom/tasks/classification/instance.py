@@ -1,0 +1,62 @@
+"""A row and its labels, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqloom.core.errors import UserError, unknown
+from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.network import SequenceModel
+
+
+def instance(
+    model: SequenceModel,
+    sequence: np.ndarray,
+    tokenizer: Any,
+    target: str | None,
+    *,
+    labels: Sequence[str],
+    multi: bool,
+) -> Instance:
+    """`target`: the label to explain; default: the predicted one, or all of several. Where a row may have several
+    labels, each is an output with the classes no and yes."""
+    inputs = torch.as_tensor(sequence, device=model.device)[None]
+    if not inputs.size(1):
+        raise UserError("--text: empty; there is nothing to explain")
+    real = torch.ones(inputs.shape[:2], dtype=torch.bool, device=model.device)
+
+    def read(model: SequenceModel, copies: int) -> Tensor:
+        logits = model.encode(repeat(inputs, copies), repeat(real, copies)).float()
+        if multi:
+            return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), dim=-1)
+        return logits.log_softmax(-1)[:, None]
+
+    def kinds(text: str) -> int:
+        if text not in labels:
+            raise unknown("label", text, labels)
+        return list(labels).index(text)
+
+    with torch.no_grad():
+        found = read(model, 1)[0]
+    if multi:
+        wanted = range(len(labels)) if target is None else [kinds(target)]
+        outputs = tuple(Output(labels[n], 1, target is not None) for n in wanted)
+        pick = list(wanted)
+        some = lambda model, copies: read(model, copies)[:, pick]  # noqa: E731
+        return Instance("classification", names(sequence, tokenizer), outputs, some, ("no", "yes").__getitem__)
+    chosen = int(found[0].argmax()) if target is None else kinds(target)
+    outputs = (Output(labels[chosen], chosen, target is not None),)
+    return Instance("classification", names(sequence, tokenizer), outputs, read, labels.__getitem__, kinds=kinds)
+
+
+def names(sequence: np.ndarray, tokenizer: Any) -> tuple[str, ...]:
+    """Tokens, or the numbers of the steps of a measurement."""
+    if sequence.ndim > 1:
+        return tuple(str(n) for n in range(1, len(sequence) + 1))
+    return tuple(tokenizer.name(int(id)) for id in sequence)

@@ -1,0 +1,48 @@
+"""A text and the next token after each of its tokens, for `explain`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.core.errors import UserError
+from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Row
+
+
+def instance(model: SequenceModel, row: Row, tokenizer: Any, target: str | None = None) -> Instance:
+    """Every next token of the text, and the one after it: `target`, or what the model predicts."""
+    ids = [*tokenizer.opening, *tokenizer.encode(row["source"]).tolist()]
+    if not ids:
+        raise UserError("--text: empty; there is nothing to explain")
+    most = model.reach or model.limit
+    if most is not None and len(ids) > most:
+        raise UserError(f"--text has {len(ids):,} tokens, more than the {most:,} that the model reads; shorten it")
+    inputs = torch.tensor([ids], device=model.device)
+
+    def read(model: SequenceModel, copies: int) -> Tensor:
+        logits: Tensor = model(repeat(inputs, copies))[0]
+        return logits.float().log_softmax(-1)
+
+    with torch.no_grad():
+        last = int(read(model, 1)[0, -1].argmax())
+    if target is not None:
+        last = first_token(tokenizer, target)
+    outputs = [Output(tokenizer.name(id), id, True, at) for at, id in enumerate(ids[1:])]
+    outputs.append(Output(tokenizer.name(last), last, target is not None, len(ids) - 1))
+    names = tuple(tokenizer.name(id) for id in ids)
+
+    def kinds(text: str) -> int:
+        return first_token(tokenizer, text)
+
+    return Instance("language_model", names, tuple(outputs), read, tokenizer.name, kinds=kinds)
+
+
+def first_token(tokenizer: Any, text: str) -> int:
+    ids = tokenizer.encode(text).tolist()
+    if not ids or ids[0] == tokenizer.unk:
+        raise UserError(f"{text!r}: the model's vocabulary has no such token; choose another")
+    return int(ids[0])
