@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
 from seqloom.tasks.forecasting.windows import WindowScale
@@ -105,3 +106,11 @@ class ForecastOptions(TaskConfig):
         return self.asked == "all" or (
             self.asked == "auto" and self.window_scale == "none" and self.strategy != "direct"
         )
+
+
+def check_columns(c: ForecastOptions, scale: Any) -> None:
+    if c.output == "bins" and scale.method == "none":
+        raise UserError("task.output=bins: the intervals assume scaled values; set data.scale=standard or robust")
+    columns = [name + end for name in scale.targets for end in ("", "_actual", *(f"_{level:g}" for level in c.levels))]
+    if twice := [name for name in columns if columns.count(name) > 1]:
+        raise UserError(f"two columns of the forecasts would be named {twice[0]!r}; rename a column of the data")

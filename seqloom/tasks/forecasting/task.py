@@ -31,13 +31,21 @@ from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
 from seqloom.tasks.forecasting import choices, showing
-from seqloom.tasks.forecasting.backtests import extra_scores, factors, first_step, gaps, margins, rolling
-from seqloom.tasks.forecasting.backtests import short_series, too_short
+from seqloom.tasks.forecasting.backtests import (
+    extra_scores,
+    factors,
+    first_step,
+    gaps,
+    margins,
+    rolling,
+    short_series,
+    too_short,
+)
 from seqloom.tasks.forecasting.baselines import fit_autoregression, seasonal_name
 from seqloom.tasks.forecasting.forecaster import Forecaster, Origins
 from seqloom.tasks.forecasting.instance import instance
 from seqloom.tasks.forecasting.leakage import Leak, probe
-from seqloom.tasks.forecasting.options import ForecastOptions
+from seqloom.tasks.forecasting.options import ForecastOptions, check_columns
 from seqloom.tasks.forecasting.outputs import Bins, ForecastHead, make_output
 from seqloom.tasks.forecasting.phrases import PHRASES
 from seqloom.tasks.forecasting.predictions import ForecastRows
@@ -86,7 +94,7 @@ class Forecasting(Task[SeriesRows]):
         self.accepts = _ONE_WAY | {"bidirectional"} if config.by_head else _ONE_WAY
         self.encodes = config.by_head
         self.latency_unit = "row" if config.by_head else "token"
-        _refuse(config, scale)
+        check_columns(config, scale)
         self.baseline_titles = type(self).baseline_titles | {  # type: ignore[misc]
             seasonal_name(points): (seasonal_name(points), f"季节性朴素预测（{points}）")
             for points in scale.seasons
@@ -383,11 +391,3 @@ class Forecasting(Task[SeriesRows]):
         if self.conformal:
             parts.append("intervals calibrated on the validation set")
         return "; ".join(parts)
-
-
-def _refuse(c: Config, scale: Any) -> None:
-    if c.output == "bins" and scale.method == "none":
-        raise UserError("task.output=bins: the intervals assume scaled values; set data.scale=standard or robust")
-    columns = [name + end for name in scale.targets for end in ("", "_actual", *(f"_{level:g}" for level in c.levels))]
-    if twice := [name for name in columns if columns.count(name) > 1]:
-        raise UserError(f"two columns of the forecasts would be named {twice[0]!r}; rename a column of the data")
