@@ -85,7 +85,8 @@ class Wrapped(Backbone):
         self.limit = self.reach = limit_of(config, self.body)
         self.vectors = Tap()
         self.outputs = nn.ModuleList(Tap() for _ in self.stages())
-        for layer, tap in zip(self.stages(), self.outputs, strict=True):
+        taps: Any = self.outputs
+        for layer, tap in zip(self.stages(), taps, strict=True):
             layer.register_forward_hook(partial(_passed, tap))
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
