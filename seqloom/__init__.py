@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seqloom.estimators import Forecaster as Forecaster
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
+    from seqloom.explain.explaining import explain as explain
     from seqloom.retrieve.answering import ask as ask
     from seqloom.retrieve.index import index as index
     from seqloom.runs.doctor import doctor as doctor
@@ -39,6 +40,7 @@ __all__ = [
     "compare",
     "compare_all",
     "doctor",
+    "explain",
     "fit",
     "index",
     "load",
@@ -64,8 +66,8 @@ _avoid_unusable_amx()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compare":
-        return import_module("seqloom.compare")  # callable: the package and the function share a name
+    if name in ("compare", "explain"):
+        return import_module(f"seqloom.{name}")  # callable: the package and the function share a name
     if name not in _PLACES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     return getattr(import_module(f"seqloom.{_PLACES[name]}"), name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -34,6 +35,11 @@ def find_config(kind: str, name: object) -> Any:
     if not isinstance(name, str) or name not in names(kind):
         raise unknown(kind.removesuffix("s"), str(name), names(kind))
     return import_module(f"seqloom.{kind}.{name}").Config
+
+
+def feature(module: str) -> ModuleType:
+    """A part of the product that stands above runs and may be missing, by name: nothing here depends on it."""
+    return import_module(f"seqloom.{module}")
 
 
 def task_config(config: RunConfig) -> TaskConfig:

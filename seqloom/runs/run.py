@@ -30,7 +30,7 @@ from seqloom.runs.base import attach, find_base, is_partial
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.material import Material
 from seqloom.runs.predicting import Predictions, Sources, beside
-from seqloom.runs.registry import model_config
+from seqloom.runs.registry import feature, model_config
 from seqloom.runs.seen import WARNINGS, seen_in
 from seqloom.runs.settings import RunConfig, Say
 from seqloom.runs.shown import as_html, as_text
@@ -175,8 +175,19 @@ class Run:
         """Chart data for each prediction: for a forecast, its history, prediction intervals and actual values."""
         if not isinstance(self.task, DrawnTask):
             raise UserError(f"a {self.task.name} run has no charts; leave --chart out")
+        return self.task.pictures(self.model, self.sources(data, columns=columns, settings=settings), **options)
+
+    def sources(
+        self, data: str, *, columns: Columns | None = None, settings: Mapping[str, object] | None = None
+    ) -> Iterator[Row]:
+        """The rows of a file as `predict` reads them."""
         how = self._options(data, columns, settings or {}, predict=True)
-        return self.task.pictures(self.model, self.material.shape.sources(data, how), **options)
+        found: Iterator[Row] = self.material.shape.sources(data, how)
+        return found
+
+    def explain(self, text: str | Row | None = None, **options: Any) -> Any:
+        """Look inside the model on a text, a row, or a row of a file: `seqloom.explain(run, text, ...)`."""
+        return feature("explain.explaining").explain(self, text, **options)
 
     def generate(self, prompt: str = "", *, count: int = 1, stop: Sequence[str] = (), **how: Any) -> Any:
         """The continuation of a prompt: a string, or a list of `count` strings.

@@ -1,0 +1,88 @@
+"""`seqloom.explain(run, text)` and `run.explain(text)`: look inside one run, or put two of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, overload
+
+from seqloom.core.errors import UserError
+from seqloom.core.rows import Row
+from seqloom.explain.explanation import Explanation, explain_one
+from seqloom.explain.sides import SideBySide
+from seqloom.runs.run import Run, load
+from seqloom.tokenizers.options import NoTokenizer
+
+Source = Run | str | Path
+
+
+@overload
+def explain(run: Source, text: str | Row | None = None, **options: Any) -> Explanation: ...
+
+
+@overload
+def explain(run: Sequence[Source], text: str | Row | None = None, **options: Any) -> SideBySide: ...
+
+
+def explain(
+    run: Source | Sequence[Source],
+    text: str | Row | None = None,
+    *,
+    second: str | None = None,
+    passage: str | None = None,
+    data: str | Path | None = None,
+    row: int = 1,
+    patch_with: str | Row | None = None,
+    **options: Any,
+) -> Explanation | SideBySide:
+    """Everything that can be seen of a run, or of two side by side, on one input.
+
+    The input: a text (with `second`, or the `passage` of a question), a row as in `run.predict`, or row number `row` of
+    a file `data`. Options: `target`, the output to explain instead of the predicted one; `against`, an alternative
+    (why this and not that); `views`, some of them by name; `patch_with`, a text whose states are put into this one;
+    `layer` and `head` of a walk; `gold`, links of a reference alignment.
+    """
+    many = isinstance(run, Sequence) and not isinstance(run, str)
+    runs = [_loaded(one) for one in (run if many else [run])]  # type: ignore[union-attr,list-item]
+    if many and len(runs) != 2:
+        raise UserError(f"explain puts two runs side by side; {len(runs)} were given")
+    found = []
+    for one in runs:
+        asked = find_row(one, text, second, passage, data, row)
+        other = patch_with if patch_with is None or isinstance(patch_with, dict) else {**asked, "source": patch_with}
+        found.append(explain_one(one, asked, patch_with=other, **options))
+    return SideBySide(found) if many else found[0]
+
+
+def find_row(
+    run: Run,
+    text: str | Row | None,
+    second: str | None = None,
+    passage: str | None = None,
+    data: str | Path | None = None,
+    row: int = 1,
+) -> Row:
+    if (text is None) == (data is None):
+        raise UserError("give --text TEXT, or --data FILE with --row N: exactly one input to explain")
+    if isinstance(text, dict):
+        return text
+    if text is not None:
+        if not text.strip():
+            raise UserError("--text: empty; there is nothing to explain")
+        _check_text(run)
+        given = {"second": second, "passage": passage}
+        return {"line": 1, "source": text} | {key: value for key, value in given.items() if value is not None}
+    found = next(islice(run.sources(str(data)), row - 1, None), None) if row > 0 else None
+    if found is None:
+        raise UserError(f"--row {row}: {data} has no such row; they are counted from 1")
+    return found
+
+
+def _check_text(run: Run) -> None:
+    if run.material.shape.tokenizer is NoTokenizer:
+        raise UserError(f"--text: this {run.task.name} run reads numbers, not text; give --data FILE with --row N")
+
+
+def _loaded(run: Source) -> Run:
+    return run if isinstance(run, Run) else load(run)

@@ -1,0 +1,185 @@
+"""`explain`: all views of a run on one input, as tensors, tables, a page and data.
+
+A view that does not exist for a model is listed with the reason; one that was asked for by name is refused with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.core.errors import UserError, unknown
+from seqloom.core.instance import Instance, Output
+from seqloom.core.network import SequenceModel
+from seqloom.core.rows import Json, Row
+from seqloom.explain.alignments import AlignedTask, Gold, explain_alignment
+from seqloom.explain.showing import Shown
+from seqloom.explain.view import View
+from seqloom.runs.run import Run
+
+USUAL = ("predictions", "influence", "attention", "memory", "lens")  # shown unless views are named
+ASKED = ("patching", "gradients", "walk")  # only where asked for
+VIEWS = (*USUAL, "alignment", *ASKED)
+
+
+@runtime_checkable
+class InstanceTask(Protocol):
+    """A task that says what one of its inputs and its outputs are."""
+
+    def instance(
+        self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None
+    ) -> Instance: ...
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """One run on one input: `views` by name, `frame(name)` as a table, `tensors`, and `save(path)`."""
+
+    run: Run
+    row: Row
+    instance: Instance
+    views: dict[str, View]
+    missing: dict[str, str] = field(default_factory=dict)  # views that there are not, with the reason
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.instance.inputs
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.instance.outputs
+
+    @property
+    def name(self) -> str:
+        return self.run.folder.path.name
+
+    @property
+    def tensors(self) -> dict[str, np.ndarray]:
+        """All numbers, as `view.tensor`."""
+        return {f"{view.name}.{name}": values for view in self.views.values() for name, values in view.tensors.items()}
+
+    def about(self) -> Json:
+        """What was explained, without the views."""
+        shown = {key: value for key, value in self.row.items() if key != "line" and isinstance(value, str)}
+        return {
+            "run": str(self.run.folder.path),
+            "model": str(self.run.config.model["name"]),
+            "task": self.instance.task,
+            **({"text": shown} if shown else {"line": self.row.get("line", 1)}),
+            "unit": self.instance.unit,
+            "inputs": list(self.inputs),
+            "outputs": [{"label": o.label, "at": o.at, "given": o.given} for o in self.outputs],
+            "parts": [list(part) for part in self.instance.parts],
+            "notes": list(self.instance.notes),
+            "missing": self.missing,
+        }
+
+    def facts(self) -> Json:
+        views = {
+            name: {"facts": view.facts, "tensors": {key: values.tolist() for key, values in view.tensors.items()}}
+            for name, view in self.views.items()
+        }
+        return self.about() | {"views": views}
+
+    def explanations(self) -> list[Explanation]:
+        return [self]
+
+    def __repr__(self) -> str:
+        made = f"{len(self.outputs)} outputs from {len(self.inputs)} inputs"
+        return f"Explanation({self.name}: {self.instance.task}, {made}; views: {', '.join(self.views)})"
+
+
+def explain_one(
+    run: Run,
+    row: Row,
+    *,
+    target: str | None = None,
+    against: str | None = None,
+    views: Sequence[str] | None = None,
+    patch_with: Row | None = None,
+    gold: Gold | None = None,
+    **options: Any,
+) -> Explanation:
+    """`options`: of single views, such as `layer` and `head` of a walk."""
+    instance = find_instance(run, row, target)
+    wanted = _wanted(run, views, patch_with is not None)
+    other = _against(instance, against)
+    found: dict[str, View] = {}
+    missing: dict[str, str] = {}
+    for name in wanted:
+        try:
+            if name == "alignment":
+                found[name] = _alignment(run, row, target, gold)
+            elif name == "patching":
+                found[name] = _patching(run, instance, patch_with, target)
+            else:
+                found[name] = _view(name)(run.model, instance, **_options(name, found, other, options))
+        except UserError as error:
+            missing[name] = str(error)
+    if views is not None and missing:
+        raise _refusal(run, row, target, missing)
+    return Explanation(run, row, instance, found, missing)
+
+
+def find_instance(run: Run, row: Row, target: str | None = None) -> Instance:
+    if not isinstance(run.task, InstanceTask):
+        raise UserError(f"a {run.task.name} run cannot be explained")
+    return run.task.instance(run.model, row, run.tokenizer, target)
+
+
+def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:
+    for name in views or ():
+        if name not in VIEWS:
+            raise unknown("view", name, VIEWS)
+    usual = [*USUAL, *(["alignment"] if isinstance(run.task, AlignedTask) else [])]
+    chosen = [name for name in VIEWS if name in (usual if views is None else views)]
+    return chosen if not patched or "patching" in chosen else [*chosen, "patching"]
+
+
+def _view(name: str) -> Any:
+    return getattr(import_module(f"seqloom.explain.views.{name}"), name)
+
+
+def _options(name: str, found: dict[str, View], against: Tensor | None, options: Json) -> Json:
+    """What a view is given beside model and instance."""
+    if name == "influence":
+        return {"against": against} if against is not None else {}
+    if name == "attention" and "influence" in found:
+        return {"influence": found["influence"].tensors["occlusion"]}
+    return {key: value for key, value in options.items() if value is not None} if name == "walk" else {}
+
+
+def _against(instance: Instance, against: str | None) -> Tensor | None:
+    """(O,): the class that every output is compared with."""
+    if against is None:
+        return None
+    if instance.kinds is None:
+        raise UserError(f"--against: the outputs of a {instance.task} run have no named alternatives; leave it out")
+    return torch.full((len(instance.outputs),), instance.kinds(against))
+
+
+def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> View:
+    found = explain_alignment(run, str(row["source"]), target, gold)
+    maps = {part["name"]: np.array(part["weights"], np.float32) for part in found["maps"]}
+    rows = [{key: part.get(key) for key in ("name", "forward", "error_rate")} for part in found["maps"]]
+    return View("alignment", maps, rows, found)
+
+
+def _patching(run: Run, instance: Instance, other: Row | None, target: str | None) -> View:
+    if other is None:
+        raise UserError("patching needs a second text to take states from; give --with TEXT")
+    view: View = _view("patching")(run.model, instance, find_instance(run, other, target))
+    return view
+
+
+def _refusal(run: Run, row: Row, target: str | None, missing: dict[str, str]) -> UserError:
+    """One line with what there is instead."""
+    name, reason = next(iter(missing.items()))
+    others = explain_one(run, row, target=target)
+    return UserError(f"{name}: {reason.removeprefix(f'{name}: ')}; there is: {', '.join(others.views)}")

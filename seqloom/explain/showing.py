@@ -1,0 +1,93 @@
+"""What every result of `explain` can do: show itself as a page, as a figure and as data, and be saved as any of them."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqloom.core.errors import UserError
+from seqloom.core.rows import Json
+from seqloom.explain.view import View
+from seqloom.runs.durable import make_folder, to_json, write_file
+
+if TYPE_CHECKING:
+    import pandas
+
+SUFFIXES = (".html", ".svg", ".json", ".npz")
+_NOTEBOOK = "width:100%;height:760px;border:1px solid #8884;border-radius:8px"
+
+
+class Shown(ABC):
+    """Views by name, of one run or of several."""
+
+    views: dict[str, View]
+
+    @property
+    @abstractmethod
+    def tensors(self) -> dict[str, np.ndarray]: ...
+
+    @abstractmethod
+    def facts(self) -> Json:
+        """All of it as JSON."""
+
+    @abstractmethod
+    def explanations(self) -> list[Any]:
+        """One per run and input, in the order in which the page shows them."""
+
+    def extras(self) -> Json:
+        """What the page shows beside the explanations."""
+        return {}
+
+    def frame(self, name: str) -> pandas.DataFrame:
+        """A view as a table."""
+        if name not in self.views:
+            raise UserError(f"no view {name!r}; there is: {', '.join(self.views)}")
+        try:
+            import pandas
+        except ImportError:
+            raise UserError("frame() needs pandas, which is not installed; .views[name].rows holds the rows") from None
+        return pandas.DataFrame(self.views[name].rows)
+
+    def page(self, language: str = "en") -> str:
+        """One self-contained HTML page."""
+        from seqloom.explain.page import page
+
+        return page(self, language)
+
+    def figure(self) -> str:
+        """The main figure as SVG."""
+        from seqloom.explain.figure import figure
+
+        return figure(self)
+
+    def save(self, path: str | Path, language: str = "en") -> Path:
+        """As page (.html), figure (.svg), or data (.json, .npz), by the end of the name."""
+        path = check_suffix(Path(path))
+        make_folder(path.parent)
+        write_file(path, self._content(path.suffix.lower(), language))
+        return path
+
+    def _content(self, suffix: str, language: str) -> bytes:
+        if suffix == ".html":
+            return self.page(language).encode("utf-8", "replace")
+        if suffix == ".svg":
+            return self.figure().encode("utf-8", "replace")
+        if suffix == ".json":
+            return to_json(self.facts()) + b"\n"
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **self.tensors)  # type: ignore[arg-type]  # names of arrays, not options
+        return packed.getvalue()
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.page())}" sandbox="allow-scripts" style="{_NOTEBOOK}"></iframe>'
+
+
+def check_suffix(path: Path) -> Path:
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{path}: unknown format; let the name end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    return path

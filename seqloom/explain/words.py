@@ -1,0 +1,197 @@
+"""Texts of the explanation page, in English and Chinese."""
+
+from __future__ import annotations
+
+from seqloom.pages.words import WORDS as SHARED
+from seqloom.pages.words import Pair
+
+WORDS: dict[str, Pair] = {
+    "made by": SHARED["made by"],
+    "title": ("Inside {name}", "模型内部：{name}"),
+    "model": ("model", "模型"),
+    "task": ("task", "任务"),
+    "run": ("run", "运行目录"),
+    "text": ("text", "文本"),
+    "second": ("second text", "第二段文本"),
+    "passage": ("passage", "段落"),
+    "question": ("question", "问题"),
+    "context": ("passage", "段落"),
+    "source": ("text", "文本"),
+    "row": ("row of the file", "文件中的行"),
+    "input": ("input", "输入"),
+    "output": ("output", "输出"),
+    "colon": SHARED["colon"],
+    "blocks": (
+        "The input is long: each cell stands for {step} × {step} tokens and shows the strongest value among them.",
+        "输入较长：每个单元格代表 {step} × {step} 个词元，显示其中最强的值。",
+    ),
+    "many tokens": (
+        "Only the first {shown} of {count} tokens are shown; the data file has all of them.",
+        "仅显示 {count} 个词元中的前 {shown} 个；数据文件包含全部词元。",
+    ),
+    # predictions
+    "predictions": ("Predictions", "预测"),
+    "predictions.about": (
+        "The stronger the colour, the less probable the model found the token. Point at a token, tap it or move with "
+        "the arrow keys to see its probability, rank and loss, and the alternatives.",
+        "颜色越深，模型认为该词元的概率越低。将指针移到词元上、点按它或用方向键移动，可查看其概率、排名、损失以及备选项。",
+    ),
+    "predictions.label": (
+        "What the model predicts from this input.",
+        "模型对该输入的预测。",
+    ),
+    "predictions.value": ("The forecast, in scaled units.", "预测值（缩放后的单位）。"),
+    "probability": ("probability", "概率"),
+    "rank": ("rank", "排名"),
+    "loss": ("loss (nats)", "损失（nat）"),
+    "value": ("value", "数值"),
+    "alternatives": ("most probable", "概率最高"),
+    "mean loss": ("mean loss: {loss} nats per token, perplexity {perplexity}", "平均损失：每词元 {loss} nat，困惑度 {perplexity}"),
+    "predicted": ("predicted", "模型预测"),
+    "given": ("given", "给定"),
+    "not predicted": ("the first token is not predicted", "第一个词元不作预测"),
+    # influence
+    "influence": ("Influence", "影响"),
+    "influence.about": (
+        "How much each input token contributed to each output: blue speaks for it, orange against it. Occlusion: how far "
+        "the score falls when the token is blanked out. Integrated gradients: the same by following the gradient from "
+        "a blank input. Choose an output to colour the text by its influences.",
+        "每个输入词元对每个输出的贡献：蓝色表示支持，橙色表示反对。遮挡法：遮住该词元后得分下降多少。积分梯度：沿梯度从空白输入累积得到的"
+        "同一量。选择一个输出，文本将按其影响着色。",
+    ),
+    "against.about": (
+        "Scores are differences: why “{label}” and not “{against}”.",
+        "得分为差值：为什么是“{label}”而不是“{against}”。",
+    ),
+    "method": ("method", "方法"),
+    "occlusion": ("occlusion", "遮挡法"),
+    "gradients.method": ("integrated gradients", "积分梯度"),
+    "influence of": ("influence on", "对其影响："),
+    "strongest": ("strongest", "最强"),
+    "accounted": (
+        "Integrated gradients account for {share} of the score difference to the baseline ({baseline}).",
+        "积分梯度解释了与基线（{baseline}）之间得分差的 {share}。",
+    ),
+    "not integrated": (
+        "Integrated gradients were computed for {count} of {all} outputs: the others keep their row empty.",
+        "仅对 {all} 个输出中的 {count} 个计算了积分梯度，其余行为空。",
+    ),
+    "rows and columns": ("rows: outputs; columns: inputs", "行：输出；列：输入"),
+    "map": ("map of all outputs", "全部输出的影响图"),
+    # attention
+    "attention": ("Attention", "注意力"),
+    "attention.about": (
+        "Attention shows where a layer takes information from, not why the model decided as it did: attention is not "
+        "attribution. Choose a head to enlarge it.",
+        "注意力显示某一层从哪里获取信息，而不是模型为何如此决定：注意力不等于归因。点击某个头可放大。",
+    ),
+    "correlation": (
+        "On this input, the correlation of attention (rollout) with the influence map is {value}.",
+        "在该输入上，注意力（rollout）与影响图的相关系数为 {value}。",
+    ),
+    "head": ("head", "头"),
+    "layer": ("layer", "层"),
+    "rollout": ("rollout: attention multiplied through all layers", "rollout：逐层相乘的注意力"),
+    "heads": ("layers and heads", "层与头"),
+    "heads.table": ("Numbers of each head", "每个头的数值"),
+    "entropy": ("entropy (nats)", "熵（nat）"),
+    "distance": ("mean distance", "平均距离"),
+    "largest": ("largest weight", "最大权重"),
+    "weight": ("weight", "权重"),
+    # memory
+    "memory": ("Memory", "记忆"),
+    "memory.about": (
+        "What the state does while the model reads: how far gates are open at each token, on average over their units, "
+        "and the units that vary most over the text.",
+        "模型阅读时状态的变化：每个词元处门的平均开度，以及在文本上变化最大的单元。",
+    ),
+    "units": ("Most selective units", "最具选择性的单元"),
+    "unit": ("unit", "单元"),
+    "position": ("position", "位置"),
+    "mean": ("mean", "均值"),
+    # lens
+    "lens": ("Lens", "逐层透镜"),
+    "lens.about": (
+        "What each layer would predict if it were the last one: its best token, coloured by the probability of the "
+        "token that is explained.",
+        "如果该层是最后一层，它会预测什么：显示其最佳词元，颜色表示被解释词元的概率。",
+    ),
+    "best": ("best", "最佳"),
+    # patching
+    "patching": ("Patching", "状态替换"),
+    "patching.about": (
+        "The state of each layer at each token is replaced by that of the other text; a cell shows how far the score "
+        "then moves from this text's (0) to the other's (1).",
+        "将每一层在每个词元处的状态替换为另一段文本的状态；单元格显示得分从本文本（0）向另一文本（1）移动的比例。",
+    ),
+    "effect": ("effect", "效果"),
+    # alignment
+    "alignment": ("Alignment", "对齐"),
+    "alignment.about": (
+        "The mean attention to the source while each output token was written.",
+        "写出每个输出词元时对源文本的平均注意力。",
+    ),
+    "alignment.maps": ("Numbers of each map", "每张图的数值"),
+    "forward": ("steps that do not move back", "不向后移动的步骤"),
+    "error rate": ("alignment error rate", "对齐错误率"),
+    # gradients
+    "gradients": ("Gradient microscope", "梯度显微镜"),
+    "gradients.about": (
+        "The norm of the gradient of the last losses with respect to the state, by how many tokens it lies back.",
+        "最后的损失对状态的梯度范数，按其距离的词元数排列。",
+    ),
+    "lag": ("tokens back", "向前的词元数"),
+    "norm": ("gradient norm", "梯度范数"),
+    # walk
+    "walk": ("Number by number", "逐个数字"),
+    "walk.about": (
+        "Attention computed step by step on this input: queries, keys and values, scores, weights, context.",
+        "在该输入上逐步计算注意力：查询、键和值、得分、权重、上下文。",
+    ),
+    # two runs
+    "difference": ("Difference", "差异"),
+    "difference.about": (
+        "{second} minus {first}, output by output: blue is where {second} is better, orange where {first} is.",
+        "{second} 减 {first}，逐个输出：蓝色表示 {second} 更好，橙色表示 {first} 更好。",
+    ),
+    "difference.stretch": (
+        "The two read different tokens, so they are compared over stretches of text that end at a boundary of both; "
+        "losses and influences are summed over each.",
+        "两者的词元不同，因此按两者共有边界之间的文本段进行比较；损失与影响在每段内求和。",
+    ),
+    "difference.none": (
+        "The two explain different outputs, so their numbers cannot be subtracted; --target explains the same output "
+        "for both.",
+        "两者解释的输出不同，数值无法相减；使用 --target 可让两者解释同一输出。",
+    ),
+    "difference.mean": ("mean difference of the loss: {loss} nats", "损失的平均差异：{loss} nat"),
+    "difference.bits": (
+        "bits per byte: {first} and {second}",
+        "每字节比特数：{first} 与 {second}",
+    ),
+    "difference.map": ("Difference of the influence maps", "影响图的差异"),
+    # a file
+    "worst": ("Worst errors", "最大的错误"),
+    "worst.about": (
+        "The rows with the highest loss on what is true, of {count} rows; the text is coloured by its influence on the "
+        "predicted output.",
+        "在 {count} 行中，对真实答案损失最高的行；文本按其对预测输出的影响着色。",
+    ),
+    "truth": ("true", "真实值"),
+    "prediction": ("predicted", "预测"),
+    "calibration": ("Calibration", "校准"),
+    "calibration.about": (
+        "How often predictions of a given confidence are right. Expected calibration error: {error}; accuracy {accuracy} "
+        "over {count} predictions.",
+        "给定置信度的预测有多大比例是正确的。期望校准误差：{error}；在 {count} 个预测上的准确率为 {accuracy}。",
+    ),
+    "confidence": ("confidence", "置信度"),
+    "accuracy": ("accuracy", "准确率"),
+    "count": ("predictions", "预测数"),
+    # the rest
+    "missing": ("What cannot be shown for this model", "该模型无法显示的内容"),
+    "notes": ("Remarks", "说明"),
+    "data table": ("Data table", "数据表"),
+}  # fmt: skip
+
+SENTENCES: dict[str, str] = {}  # remarks of views and tasks in English: in Chinese

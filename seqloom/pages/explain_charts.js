@@ -1,0 +1,96 @@
+// Line charts as SVG, with a legend and the values under the pointer.
+"use strict";
+(() => {
+  const { el, svg, number } = Loom;
+  const [WIDE, TALL, LEFT, RIGHT, TOP, BOTTOM] = [900, 260, 62, 12, 10, 38];
+
+  // `series`: [{ name, y, x, dots, quiet }]; `options`: titles x and y, `log`, `labels` of the places, `low`, `high`.
+  Loom.chart = (series, options = {}) => {
+    const log = options.log && series.some((one) => one.y.some((value) => value > 0));
+    const usable = (value) => value !== null && Number.isFinite(value) && (!log || value > 0);
+    const scale = (value) => (log ? Math.log10(value) : value);
+    const values = series.flatMap((one) => one.y.filter(usable).map(scale));
+    const places = series.flatMap((one) => one.y.map((_, n) => (one.x ? one.x[n] : n)));
+    if (!values.length) return el("p", { class: "muted" }, "–");
+    let [low, high] = [options.low ?? Math.min(...values), options.high ?? Math.max(...values)];
+    if (low === high) [low, high] = [low - 0.5, high + 0.5];
+    const [first, last] = [Math.min(...places), Math.max(...places)];
+    const x = (place) => LEFT + ((WIDE - LEFT - RIGHT) * (place - first)) / Math.max(1e-9, last - first);
+    const y = (value) => TOP + ((TALL - TOP - BOTTOM) * (high - scale(value))) / (high - low);
+    const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDE} ${TALL}`, role: "img", "aria-label": options.title || options.y || "" });
+    for (const tick of ticks(low, high, log)) {
+      const at = TOP + ((TALL - TOP - BOTTOM) * (high - tick)) / (high - low);
+      picture.append(svg("path", { class: "grid", d: `M${LEFT} ${at.toFixed(1)}H${WIDE - RIGHT}` }));
+      picture.append(svg("text", { class: "end", x: LEFT - 7, y: (at + 4).toFixed(1) }, log ? power(tick) : number(tick)));
+    }
+    horizontal(picture, options, first, last, x);
+    if (options.diagonal) picture.append(svg("path", { class: "grid strong", d: `M${x(first)} ${y(first)}L${x(last)} ${y(last)}` }));
+    series.forEach((one, n) => {
+      let [path, pen] = ["", "M"];
+      one.y.forEach((value, k) => {
+        if (!usable(value)) { pen = "M"; return; }
+        path += `${pen}${x(one.x ? one.x[k] : k).toFixed(1)} ${y(value).toFixed(1)}`;
+        pen = "L";
+        if (one.dots) picture.append(svg("circle", { class: `dot hue-${n % 7}`, cx: x(one.x ? one.x[k] : k), cy: y(value), r: 4 }));
+      });
+      picture.append(svg("path", { class: `line hue-${n % 7}`, d: path }));
+    });
+    const rule = svg("path", { class: "rule", visibility: "hidden" });
+    picture.append(rule);
+    follow(picture, rule, series, options, first, last, x);
+    const legend = series.length > 1 || options.legend ? el("div", { class: "legend" }, series.map((one, n) => el("span", { class: `hue-${n % 7}` }, one.name))) : null;
+    return el("div", { class: "plot" }, legend, picture);
+  };
+
+  function horizontal(picture, options, first, last, x) {
+    const labels = options.labels;
+    const step = Math.max(1, Math.ceil((last - first + 1) / (labels ? 14 : 9)));
+    if (labels) {
+      for (let n = Math.ceil(first); n <= last; n += step) {
+        picture.append(svg("text", { class: "middle", x: x(n).toFixed(1), y: TALL - 20 }, Loom.short(labels[n] ?? "", 8)));
+      }
+    } else {
+      for (const tick of ticks(first, last, false)) picture.append(svg("text", { class: "middle", x: x(tick).toFixed(1), y: TALL - 20 }, number(tick)));
+    }
+    if (options.x) picture.append(svg("text", { class: "end soft", x: WIDE - RIGHT, y: TALL - 4 }, options.x));
+    if (options.y) picture.append(svg("text", { class: "soft", x: LEFT, y: TALL - 4 }, `↑ ${options.y}`));
+  }
+
+  function follow(picture, rule, series, options, first, last, x) {
+    const at = (event) => {
+      const box = picture.getBoundingClientRect();
+      const share = ((event.clientX - box.left) / box.width) * WIDE;
+      return Math.round(first + ((share - LEFT) / (WIDE - LEFT - RIGHT)) * (last - first));
+    };
+    const look = (event) => {
+      if (options.diagonal) return;
+      const place = at(event);
+      if (place < first || place > last) { leave(); return; }
+      rule.setAttribute("visibility", "visible");
+      rule.setAttribute("d", `M${x(place)} ${TOP}V${TALL - BOTTOM}`);
+      const box = picture.getBoundingClientRect();
+      const label = options.labels ? Loom.visible(options.labels[place] ?? "") : `${options.x || ""} ${place}`;
+      const rows = series.map((one) => {
+        const n = one.x ? one.x.indexOf(place) : place;
+        return n >= 0 && one.y[n] !== undefined ? Loom.line(`${one.name}: ${number(one.y[n])}`) : null;
+      });
+      Loom.show([Loom.strong(label), ...rows.filter(Boolean).slice(0, 12)], event.clientX, box.top + 20);
+    };
+    const leave = () => { rule.setAttribute("visibility", "hidden"); Loom.hide(); };
+    picture.addEventListener("mousemove", look);
+    picture.addEventListener("click", look);
+    picture.addEventListener("mouseleave", leave);
+  }
+
+  const power = (tick) => (Number.isInteger(tick) ? `1e${tick}` : number(10 ** tick, 2));
+
+  function ticks(low, high, log) {
+    const rough = (high - low) / 5;
+    const base = 10 ** Math.floor(Math.log10(rough));
+    let step = [1, 2, 5, 10].map((k) => k * base).find((size) => size >= rough);
+    if (log) step = Math.max(1, Math.round(step));
+    const found = [];
+    for (let tick = Math.ceil(low / step) * step; tick <= high + 1e-9 * step; tick += step) found.push(Math.abs(tick) < 1e-12 * step ? 0 : tick);
+    return found;
+  }
+})();
