@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from seqloom.core.errors import UserError, unknown
 from seqloom.core.instance import Instance, Output
@@ -109,7 +108,6 @@ def explain_one(
     """`options`: of single views, such as `layer` and `head` of a walk."""
     instance = find_instance(run, row, target)
     wanted = _wanted(run, views, patch_with is not None)
-    other = _against(instance, against)
     found: dict[str, View] = {}
     missing: dict[str, str] = {}
     for name in wanted:
@@ -119,7 +117,7 @@ def explain_one(
             elif name == "patching":
                 found[name] = _patching(run, instance, patch_with, target)
             else:
-                found[name] = _view(name)(run.model, instance, **_options(name, found, other, options))
+                found[name] = _view(name)(run.model, instance, **_options(name, found, against, options))
         except UserError as error:
             missing[name] = str(error)
     if views is not None and missing:
@@ -137,7 +135,8 @@ def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:
     for name in views or ():
         if name not in VIEWS:
             raise unknown("view", name, VIEWS)
-    usual = [*USUAL, *(["alignment"] if isinstance(run.task, AlignedTask) else [])]
+    there = {found.name for found in iter_modules(import_module("seqloom.explain.views").__path__)}  # TODO remove
+    usual = [*(n for n in USUAL if n in there), *(["alignment"] if isinstance(run.task, AlignedTask) else [])]
     chosen = [name for name in VIEWS if name in (usual if views is None else views)]
     return chosen if not patched or "patching" in chosen else [*chosen, "patching"]
 
@@ -146,22 +145,13 @@ def _view(name: str) -> Any:
     return getattr(import_module(f"seqloom.explain.views.{name}"), name)
 
 
-def _options(name: str, found: dict[str, View], against: Tensor | None, options: Json) -> Json:
+def _options(name: str, found: dict[str, View], against: str | None, options: Json) -> Json:
     """What a view is given beside model and instance."""
     if name == "influence":
         return {"against": against} if against is not None else {}
     if name == "attention" and "influence" in found:
-        return {"influence": found["influence"].tensors["occlusion"]}
+        return {"influence": found["influence"].tensors.get("occlusion")}
     return {key: value for key, value in options.items() if value is not None} if name == "walk" else {}
-
-
-def _against(instance: Instance, against: str | None) -> Tensor | None:
-    """(O,): the class that every output is compared with."""
-    if against is None:
-        return None
-    if instance.kinds is None:
-        raise UserError(f"--against: the outputs of a {instance.task} run have no named alternatives; leave it out")
-    return torch.full((len(instance.outputs),), instance.kinds(against))
 
 
 def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> View:

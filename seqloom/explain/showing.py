@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,12 @@ class Shown(ABC):
     @abstractmethod
     def explanations(self) -> list[Any]:
         """One per run and input, in the order in which the page shows them."""
+
+    def told(self) -> Iterator[str]:
+        """Lines for a terminal."""
+        from seqloom.explain.telling import told
+
+        return told(self)
 
     def extras(self) -> Json:
         """What the page shows beside the explanations."""

@@ -127,7 +127,7 @@ const Loom = (() => {
     const paint = () => chips.forEach((chip, n) => {
       const [kind, strength] = colour(n) || ["", 0];
       chip.dataset.kind = kind;
-      chip.style.setProperty("--strength", `${Math.round(100 * Math.min(1, strength || 0))}%`);
+      chip.style.setProperty("--strength", `${Math.round(100 * Math.min(1, strength || 0) ** 0.7)}%`);
     });
     paint();
     const mark = (n) => chips.forEach((chip, k) => chip.classList.toggle("picked", k === n));

@@ -54,7 +54,7 @@
       for (let c = 0; c < across; c += 1) {
         const value = map.values[r * across + c];
         const strength = Math.min(1, Math.abs(value) / settings.largest);
-        if (strength >= FAINT) picture.append(svg("rect", { class: settings.signed ? (value > 0 ? "cell for" : "cell against") : "cell", x: left + CELL * c, y: top + CELL * r, width: CELL, height: CELL, "fill-opacity": strength.toFixed(3) }));
+        if (strength >= FAINT) picture.append(svg("rect", { class: settings.signed ? (value > 0 ? "cell for" : "cell against") : "cell", x: left + CELL * c, y: top + CELL * r, width: CELL, height: CELL, "fill-opacity": (strength ** 0.7).toFixed(3) }));
       }
     }
     const frame = svg("rect", { class: "cursor", width: CELL, height: CELL, visibility: "hidden" });

@@ -1,0 +1,106 @@
+"""An explanation as lines for a terminal: each output with its probability and the inputs that influenced it most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from seqloom.core.rows import Json
+from seqloom.explain.explanation import Explanation
+from seqloom.explain.figure import label, width_of
+from seqloom.explain.sides import SideBySide
+
+MOST = 40  # outputs
+STRONGEST = 3  # inputs of each
+FAINT = 0.02  # influences below this share of the strongest are not told
+
+
+def told(found: Explanation | SideBySide) -> Iterator[str]:
+    if isinstance(found, SideBySide):
+        for side in found.sides:
+            yield from told(side)
+            yield ""
+        yield from _difference(found)
+        return
+    yield f"{found.name}: {found.run.config.model['name']}, {found.instance.task}"
+    yield from found.instance.notes
+    if "alignment" in found.views:
+        yield f"output: {found.views['alignment'].facts['target']}"
+    yield from _outputs(found)
+    for name in ("alignment", "attention", "patching"):
+        if name in found.views:
+            yield from _TOLD[name](found.views[name].facts)
+    for name, reason in found.missing.items():
+        yield f"no {name}: {reason.removeprefix(f'{name}: ')}"
+
+
+def _outputs(found: Explanation) -> Iterator[str]:
+    """One line each, the last ones if there are many."""
+    if "predictions" not in found.views:
+        return
+    rows = found.views["predictions"].rows
+    first = max(0, len(rows) - MOST)
+    if first:
+        yield f"  ... {first:,} outputs before these; --out FILE.html shows all"
+    names = [label(output.label) for output in found.outputs]
+    wide = max(map(width_of, names[first:]))
+    for n, row in enumerate(rows[first:], first):
+        numbers = f"{row['value']:9.3f}" if "value" in row else f"{row['probability']:7.1%}  rank {row['rank']:<5,}"
+        yield f"  {' ' * (wide - width_of(names[n]))}{names[n]}  {numbers}  {_influences(found, n)}".rstrip()
+    losses = [row["loss"] for row, output in zip(rows, found.outputs, strict=True) if output.given and "loss" in row]
+    if len(losses) > 1:
+        yield f"mean loss {np.mean(losses):.3f} nats per output, perplexity {np.exp(np.mean(losses)):,.1f}"
+
+
+def _influences(found: Explanation, output: int) -> str:
+    if "influence" not in found.views:
+        return ""
+    view = found.views["influence"]
+    explained = view.facts.get("explained", [])
+    if "occlusion" in view.tensors:
+        values = view.tensors["occlusion"][output]
+    elif output in explained:
+        values = view.tensors["gradients"][explained.index(output)]
+    else:
+        return ""
+    order = np.argsort(-np.abs(values))[:STRONGEST]
+    least = FAINT * float(np.abs(values).max())
+    shown = [f"{label(found.inputs[at])} {values[at]:+.2f}" for at in order if abs(values[at]) > least]
+    return "← " + ", ".join(shown) if shown else ""
+
+
+def _alignment(facts: Json) -> Iterator[str]:
+    for part in facts["maps"]:
+        forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
+        error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
+        yield f"{part['name']}: {forward} of the steps do not move back{error}"
+
+
+def _attention(facts: Json) -> Iterator[str]:
+    if facts.get("correlation") is not None:
+        yield f"attention: correlation of its rollout with the influence map {facts['correlation']:.2f}"
+
+
+def _patching(facts: Json) -> Iterator[str]:
+    yield from (str(facts[name]) for name in ("remark",) if facts.get(name))
+
+
+_TOLD = {"alignment": _alignment, "attention": _attention, "patching": _patching}
+
+
+def _difference(found: SideBySide) -> Iterator[str]:
+    view = found.difference
+    first, second = (side.name for side in found.sides)
+    if view is None:
+        yield f"{first} and {second} explain different outputs; --target explains the same one for both"
+        return
+    unit = "loss" if "loss" in view.tensors else "value"
+    if view.facts["aligned"] == "stretch":
+        yield "their tokens differ: compared over stretches of text that end at a boundary of both"
+    yield f"{second} minus {first}: mean {unit} {view.facts[f'mean_{unit}']:+.3f}"
+    values, names = view.tensors[unit], view.facts["outputs"]
+    for title, order in (("lower", np.argsort(values)), ("higher", np.argsort(-values))):
+        some = [n for n in order[:5].tolist() if (values[n] < 0) == (title == "lower") and values[n]]
+        if some:
+            yield f"  {unit} {title}: " + ", ".join(f"{label(names[n])} {values[n]:+.2f}" for n in some)
