@@ -117,7 +117,7 @@ def explain_one(
             elif name == "patching":
                 found[name] = _patching(run, instance, patch_with, target)
             else:
-                found[name] = _view(name)(run.model, instance, **_options(name, found, against, options))
+                found[name] = look(name, run, instance, **_options(name, found, against, options))
         except UserError as error:
             missing[name] = str(error)
     if views is not None and missing:
@@ -141,8 +141,10 @@ def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:
     return chosen if not patched or "patching" in chosen else [*chosen, "patching"]
 
 
-def _view(name: str) -> Any:
-    return getattr(import_module(f"seqloom.explain.views.{name}"), name)
+def look(name: str, run: Run, *instances: Instance, **options: Any) -> View:
+    """One view, found by the name of its file."""
+    found: View = getattr(import_module(f"seqloom.explain.views.{name}"), name)(run.model, *instances, **options)
+    return found
 
 
 def _options(name: str, found: dict[str, View], against: str | None, options: Json) -> Json:
@@ -164,12 +166,13 @@ def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> Vie
 def _patching(run: Run, instance: Instance, other: Row | None, target: str | None) -> View:
     if other is None:
         raise UserError("patching needs a second text to take states from; give --with TEXT")
-    view: View = _view("patching")(run.model, instance, find_instance(run, other, target))
-    return view
+    return look("patching", run, instance, find_instance(run, other, target))
 
 
 def _refusal(run: Run, row: Row, target: str | None, missing: dict[str, str]) -> UserError:
     """One line with what there is instead."""
     name, reason = next(iter(missing.items()))
-    others = explain_one(run, row, target=target)
-    return UserError(f"{name}: {reason.removeprefix(f'{name}: ')}; there is: {', '.join(others.views)}")
+    told = f"{name}: {reason.removeprefix(f'{name}: ')}"
+    if "can be shown" in reason:
+        return UserError(told)
+    return UserError(f"{told}; what can be shown: {', '.join(explain_one(run, row, target=target).views)}")

@@ -38,7 +38,7 @@
     const rule = svg("path", { class: "rule", visibility: "hidden" });
     picture.append(rule);
     follow(picture, rule, series, options, first, last, x);
-    const legend = series.length > 1 || options.legend ? el("div", { class: "legend" }, series.map((one, n) => el("span", { class: `hue-${n % 7}` }, one.name))) : null;
+    const legend = series.length > 1 && !options.single ? el("div", { class: "legend" }, series.map((one, n) => el("span", { class: `hue-${n % 7}` }, one.name))) : null;
     return el("div", { class: "plot" }, legend, picture);
   };
 

@@ -62,6 +62,28 @@
     return found;
   }
 
+  function reliability() {
+    const { rows, facts } = data.calibration;
+    const points = { name: say("accuracy"), x: rows.map((row) => row.confidence), y: rows.map((row) => row.accuracy), dots: true };
+    const ends = { name: "", x: [0, 1], y: [null, null] };
+    const told = say("calibration.about", { error: number(facts.error), accuracy: `${(100 * facts.accuracy).toFixed(1)} %`, count: facts.predictions });
+    const body = rows.map((row) => [`${number(row.from)}–${number(row.to)}`, number(row.confidence), number(row.accuracy), String(row.count)]);
+    return section("calibration", [el("p", {}, told), Loom.chart([points, ends], { x: say("confidence"), y: say("accuracy"), low: 0, high: 1, diagonal: true, single: true }),
+      Loom.folded(say("data table"), () => Loom.table([say("confidence"), say("mean"), say("accuracy"), say("count")], body, [1, 2, 3]))]);
+  }
+
+  function mistakes() {
+    const items = data.worst.map((one, n) => {
+      const side = data.runs[n];
+      const texts = Object.values(side.text || {});
+      const parts = [`${say("loss")} ${number(one.loss)}`, ...(one.truth ? [`${say("truth")}${say("colon")}${one.truth.slice(0, 60)}`, `${say("prediction")}${say("colon")}${one.predicted.slice(0, 60)}`] : []), (texts[0] || `${say("row")} ${one.line}`).slice(0, 80)];
+      return Loom.folded(`${n + 1}. ${parts.join(" · ")}`, () => el("div", {}, ...["influence", "predictions"].filter((name) => side.views[name]).flatMap((name) => [el("h3", {}, say(name)), ...panel(side, name)])), n === 0);
+    });
+    return section("worst", [el("p", {}, say("worst.about", { count: data.about.rows })), ...items]);
+  }
+
+  Loom.worst = () => [about({ ...data.runs[0], text: {}, line: null, run: data.about.run }), mistakes(), reliability(), ...rest(data.runs.slice(0, 1))];
+
   function title() {
     const names = [...new Set(data.runs.map((side) => side.name))].join(" / ");
     return say("title", { name: names });

@@ -185,6 +185,13 @@ class Run:
         found: Iterator[Row] = self.material.shape.sources(data, how)
         return found
 
+    def answered(
+        self, data: str, *, columns: Columns | None = None, settings: Mapping[str, object] | None = None
+    ) -> Iterator[Row]:
+        """The rows of a file with their true answers, as "truth"."""
+        found: Iterator[Row] = self.material.shape.answered(data, self._options(data, columns, settings or {}))
+        return found
+
     def explain(self, text: str | Row | None = None, **options: Any) -> Any:
         """Look inside the model on a text, a row, or a row of a file: `seqloom.explain(run, text, ...)`."""
         return feature("explain.explaining").explain(self, text, **options)

@@ -54,6 +54,11 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
         found = open_frames(spec, None, options.row, options.column)
         return ({"line": n, "frames": frames} for n, frames in enumerate(found.frames, 1))
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        part = self.open(spec, options)
+        for n, (frames, labels) in enumerate(zip(part.frames, part.row_labels, strict=True), 1):
+            yield {"line": n, "frames": frames, "truth": set(labels) if part.multi else labels[0]}
+
     def examine(self, options: Options) -> list[Finding]:
         return examine_frames(options.train, options.label, options.row, options.separator, options.valid)
 

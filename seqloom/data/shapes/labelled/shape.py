@@ -76,6 +76,12 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
         for line, texts in open_unlabelled(spec, options.column, options.second):
             yield {"line": line, "source": texts[0]} | ({"second": texts[1]} if len(texts) > 1 else {})
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        part = self.open(spec, options)
+        for row in part.rows():
+            texts = {"source": row.texts[0]} | ({"second": row.texts[1]} if len(row.texts) > 1 else {})
+            yield {"line": row.line, **texts, "truth": set(row.labels) if part.multi else row.labels[0]}
+
     def table(self, spec: str, options: Options) -> TableRows | None:
         columns = [options.column, options.second] if options.second else [options.column]
         return None if spec.startswith("sample:") else whole_rows(Path(spec), columns)

@@ -65,6 +65,9 @@ class Pairs(RowShape[Options, PairTokenizerOptions, PairSource, PairRows, Tokeni
         rows = open_sources(spec, options.source, options.target).with_targets()
         return ({"line": n, "source": source} | ({"target": target} if target else {}) for n, source, target in rows)
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        return (row | {"truth": row["target"]} for row in self.sources(spec, options) if "target" in row)
+
     def table(self, spec: str, options: Options) -> TableRows | None:
         return open_rows(spec, options.source)
 

@@ -63,6 +63,12 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         return open_asked(spec, options.names)
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        for row in self.open(spec, options).rows():
+            if row.answers:
+                asked = {"line": row.line, "question": row.question, "context": row.context}
+                yield asked | {"truth": row.answers[0][1]}
+
     def table(self, spec: str, options: Options) -> TableRows | None:
         return read_jsonl(Path(spec)) if suffix(Path(spec)) in LINES and not spec.startswith("sample:") else None
 

@@ -80,6 +80,9 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         return (row._asdict() for row in open_untagged(spec, options.word, options.tag, options.column, options.fields))
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        return (row._asdict() | {"truth": row.tags} for row in self.open(spec, options).rows() if row.tags)
+
     def examine(self, options: Options) -> list[Finding]:
         return examine_tagged(options.train, options.word, options.tag, options.column, options.valid, options.fields)
 

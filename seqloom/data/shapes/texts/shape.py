@@ -45,6 +45,9 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
         lines = (line for piece in open_text(spec, options.column).pieces() for line in piece.splitlines())
         return ({"line": n, "source": line.strip()} for n, line in enumerate(lines, 1) if line.strip())
 
+    def answered(self, spec: str, options: Options) -> Iterator[Row]:
+        return (row | {"truth": None} for row in self.sources(spec, options))
+
     def examine(self, options: Options) -> list[Finding]:
         return examine_text(options.train, options.column, options.valid_fraction)
 
