@@ -78,6 +78,15 @@ class Backbone(nn.Module, ABC):
         decoder."""
         return []
 
+    def encoder_taps(self) -> list[Tap]:
+        """The same of an encoder-decoder's encoder."""
+        return []
+
+    def memory_taps(self) -> list[list[Tap]]:
+        """Per layer, where its recurrent memory passes at every step; what is put in there is what the next step reads.
+        Empty: the memory is not one vector per step."""
+        return []
+
     def finish(self, hidden: Tensor) -> Tensor:
         """From the last layer's output to that of the backbone: a final norm, if there is one."""
         return hidden

@@ -66,7 +66,8 @@ class Path:
             worst = sorted(worst, key=lambda p: -float((pieces[p][1] / allowed).max()))[:room]
             middles = [(low + high) / 2 for low, high in worst]
             at_edge |= dict(zip(middles, self._scores(np.array(middles)), strict=True))
-            waiting = [half for p, middle in zip(worst, middles, strict=True) for half in ((p[0], middle), (middle, p[1]))]
+            halves = [((p[0], at), (at, p[1])) for p, at in zip(worst, middles, strict=True)]
+            waiting = [half for both in halves for half in both]
             for piece in worst:
                 del pieces[piece]
         total = np.sum([parts for parts, _ in pieces.values()], axis=0)

@@ -60,6 +60,10 @@ class Cell(nn.Module, ABC):
     def taps(self) -> Iterator[Tap]:
         return (child for child in self.children() if isinstance(child, Tap))
 
+    def held(self) -> list[Tap]:
+        """Where its memory passes at every step, in the order of the step."""
+        return [self.state]
+
     @property
     def stepwise(self) -> bool:
         """Whether every step must be computed by itself: to replace it, or because adapters drop inputs at random."""
@@ -92,8 +96,8 @@ def step_by_step(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> 
         if mask is not None:
             real = mask[:, t, None]
             new = tuple(torch.where(real, after, before) for after, before in zip(new, memory, strict=True))
-        memory = new
-        outputs.append(cell.state(memory[0]))
+        memory = cell.state(new[0]), *new[1:]
+        outputs.append(memory[0])
     if not outputs:
         return x.new_zeros(x.size(0), 0, cell.hidden), memory
     return torch.stack(outputs, dim=1), memory
@@ -178,6 +182,11 @@ class Recurrent(Backbone):
 
     def layer_taps(self) -> list[Tap]:
         return list(self.outputs)  # type: ignore[arg-type]
+
+    def memory_taps(self) -> list[list[Tap]]:
+        if self.kind == "bidirectional":
+            return []
+        return [cells[0].held() for cells in self.layers]  # type: ignore[index]
 
 
 class RecurrentConfig(ModelConfig):

@@ -30,6 +30,9 @@ class LSTMCell(Cell):
         c = self.carry(f * c + i * g.tanh())
         return o * c.tanh(), c
 
+    def held(self) -> list[Tap]:
+        return [self.carry, self.state]
+
     def sequence(self, x: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         # torch's fused kernel (oneDNN, cuDNN), which measured faster than a hand-written one.
         # Under CPU autocast it runs in the dtype of the weights: its bfloat16 version fails without AVX-512.

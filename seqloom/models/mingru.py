@@ -55,12 +55,22 @@ class ParallelCell(nn.Module, ABC):
         z, c = self._split(self.into(x), h)
         if mask is not None:
             z = z * mask[..., None]  # padding leaves h unchanged
+        if self.state.edited:
+            return self._replaced(1 - z, z * c, h)
         return self.state(scan(1 - z, z * c, h))
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
         """(B, inputs) -> (B, H)"""
         z, c = self._split(self.into(x), h)
         return torch.lerp(h, c, z)
+
+    def _replaced(self, keep: Tensor, write: Tensor, h: Tensor) -> Tensor:
+        """One step after the other: what takes the place of a state is what the next step starts from."""
+        states = [h[:, None][:, :0]]
+        for a, b in zip(keep.unbind(1), write.unbind(1), strict=True):
+            states.append(self.state((a * h + b)[:, None]))
+            h = states[-1][:, 0]
+        return torch.cat(states, dim=1)
 
     def _split(self, projected: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         # Autocast may run the product in low precision; the memory keeps the dtype of the weights.
@@ -151,6 +161,10 @@ class Parallel(Backbone):
     def layer_taps(self) -> list[Tap]:
         blocks: Any = self.blocks
         return [block.output for block in blocks]
+
+    def memory_taps(self) -> list[list[Tap]]:
+        blocks: Any = self.blocks
+        return [[block.cell.state] for block in blocks]
 
     def finish(self, hidden: Tensor) -> Tensor:
         found: Tensor = self.norm(hidden)

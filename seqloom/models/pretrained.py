@@ -146,6 +146,11 @@ class Wrapped(Backbone):
         taps: Any = self.outputs
         return [tap for layer, tap in zip(self.stages(), taps, strict=True) if layer in own]
 
+    def encoder_taps(self) -> list[Tap]:
+        decoder = set(self.layer_taps())
+        taps: Any = self.outputs
+        return [tap for tap in taps if tap not in decoder] if self.kind == "encoder-decoder" else []
+
     def finish(self, hidden: Tensor) -> Tensor:
         """By the usual names of the last norm; whether that is all, an architecture does not tell."""
         body = self.body.get_decoder() if self.kind == "encoder-decoder" else self.body

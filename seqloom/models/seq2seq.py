@@ -211,7 +211,17 @@ class Seq2Seq(Backbone):
         return self.encoder.stages()
 
     def layer_taps(self) -> list[Tap]:
-        return (self.decoder if isinstance(self.decoder, Recurrent) else self.encoder).layer_taps()
+        return self._written().layer_taps()
+
+    def encoder_taps(self) -> list[Tap]:
+        return self.encoder.layer_taps() if self._written() is self.decoder else []
+
+    def memory_taps(self) -> list[list[Tap]]:
+        return self._written().memory_taps()
+
+    def _written(self) -> Recurrent:
+        """The decoder; the encoder if there is nothing else."""
+        return self.decoder if isinstance(self.decoder, Recurrent) else self.encoder
 
     def flops(self, length: int) -> float:
         """Per target token, for a source of the same length; the initial state is computed once."""

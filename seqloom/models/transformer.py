@@ -134,6 +134,10 @@ class Transformer(Backbone):
         blocks: Any = self.decoder if len(self.decoder) else self.encoder
         return [block.output for block in blocks]
 
+    def encoder_taps(self) -> list[Tap]:
+        blocks: Any = self.encoder if len(self.decoder) else []
+        return [block.output for block in blocks]
+
     def finish(self, hidden: Tensor) -> Tensor:
         found: Tensor = (self.decoder_norm if len(self.decoder) else self.encoder_norm)(hidden)
         return found

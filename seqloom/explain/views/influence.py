@@ -3,7 +3,7 @@
 occlusion   the score of an output minus its score when one position is replaced by the baseline
 gradients   integrated gradients from the baseline to the input, which add up to the difference of their scores
 
-O outputs, P input positions, E the size of an embedding. Of two classes, "why A and not B", the score is the difference.
+O outputs, P input positions. Of two classes, "why A and not B", the score is the difference.
 """
 
 from __future__ import annotations
