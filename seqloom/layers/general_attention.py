@@ -27,6 +27,8 @@ from seqloom.layers.alignments import ALIGNMENTS, softmax
 from seqloom.layers.linear import Linear
 from seqloom.layers.scores import SCORES
 
+ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # for models: no task passes the loss to it
+
 Source = tuple[tuple[tuple[Tensor, Tensor], ...], Tensor | None]  # (prepared keys, values) per head; mask
 
 
@@ -82,11 +84,17 @@ class GeneralAttention(nn.Module):
 
     def flops(self, length: int) -> float:
         """Floating-point operations per query, plus those of reading one feature, for a source of this length."""
-        heads = self._heads
-        once = sum(head.flops_to_read() for head in heads)
-        per_hop = sum(head.flops(length) for head in heads) + (0.0 if self.out is None else matrix_flops(self.out))
+        return self.flops_to_read() + self.flops_per_query(length)
+
+    def flops_to_read(self) -> float:
+        """Per feature."""
+        return sum(head.flops_to_read() for head in self._heads)
+
+    def flops_per_query(self, length: int) -> float:
+        heads = sum(head.flops(length) for head in self._heads)
+        per_hop = heads + (0.0 if self.out is None else matrix_flops(self.out))
         again = 0.0 if self.again is None else matrix_flops(self.again)
-        return once + self.hops * per_hop + (self.hops - 1) * again
+        return self.hops * per_hop + (self.hops - 1) * again
 
     @property
     def _heads(self) -> list[Head]:
@@ -127,6 +135,18 @@ class Head(nn.Module):
         """Per query."""
         average = 2.0 * length * self.values.out_features
         return matrix_flops(self.ask) + matrix_flops(self.align) + self.score.flops(length) + average
+
+
+def check_choices(width: int, score: str, align: str, heads: int, multi: bool) -> None:
+    """Options of a model; raises ValueError, with the option that is wrong."""
+    for option, given, known in (("score", score, list(SCORES)), ("align", align, ALIGNED)):
+        if given not in known:
+            raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
+    if width % heads:
+        raise ValueError(f"width={width} must be a multiple of heads={heads}")
+    if multi and not SCORES[score].multi:
+        able = ", ".join(name for name, kind in SCORES.items() if kind.multi)
+        raise ValueError(f"multi=true needs score={able}, not {score}")
 
 
 def plain_self_attention(x: Tensor, mask: Tensor | None = None) -> Tensor:
