@@ -44,7 +44,7 @@ class Descent:
 
     `start`: initial weights; `learned`: the update accumulated over finished mini-batches, which the next one scales
     by `keep`; `sums`: summed gradients of the unfinished mini-batch, None if all rows are at a boundary; `last`: tau of
-    a mini-batch's last token.
+    a mini-batch's last token; `lesson`: the latest tokens.
 
     Both forms read queries and keys (M, N, K, D + 1) of M mini-batches, where `ends` marks the rows that complete each
     of them, and return the model's outputs for the queries and for the keys, (M * N, K, D).
@@ -54,13 +54,14 @@ class Descent:
         self, start: Weights, learned: Weights, sums: Weights | None, last: Tensor, keep: Tensor | None = None
     ) -> None:
         self.start, self.learned, self.sums, self.last, self.keep = start, learned, sums, last, keep
+        self.lesson: Lesson | None = None
 
     def primal(
         self, queries: Tensor, keys: Tensor, gradients: list[Gradient], tau: Tensor, ends: list[list[bool]]
     ) -> tuple[Tensor, Tensor]:
         """For a single token: M = K = 1."""
         kept, weights = self._begin()
-        lesson = learn(weights, keys[0], gradients[0])
+        self.lesson = lesson = learn(weights, keys[0], gradients[0])
         sums = _sum(self.sums, lesson)
         self._end(kept, sums, ends[0])
         return recall(_move(weights, tau, sums), queries[0]), lesson.given
@@ -78,12 +79,19 @@ class Descent:
                 self.learned = _move_at_once(kept, self.last, lessons[-1])
             else:
                 self._end(kept, _sum(self.sums, lessons[-1]), end)
-        lesson = Lesson(
+        self.lesson = lesson = Lesson(
             _join([each.inputs for each in lessons]),
             _join([each.gradients for each in lessons]),
             torch.cat([each.given for each in lessons]),
         )
         return recall_all(_join(begun), first, queries.flatten(0, 1), lesson, tau), lesson.given
+
+    def changes(self) -> Tensor:
+        """How far each of the latest tokens moves the weights in the end, |tau x^T G| over all layers: (M * N, K)"""
+        assert self.lesson is not None
+        pairs = zip(self.lesson.inputs, self.lesson.gradients, strict=True)
+        squares = [x.square().sum(-1) * g.square().sum(-1) for x, g in pairs]
+        return self.last[..., 0] * torch.stack(squares).sum(0).sqrt()
 
     def _begin(self) -> tuple[Weights, Weights]:
         """The decayed update, and the weights that the mini-batch starts from."""

@@ -10,7 +10,7 @@ The others use the features directly if these have the size of the query, and pr
 *Heads* attend in parallel, each with its own projections of query, keys and values; their contexts are concatenated
 and projected. *Hops* attend in sequence with shared weights: after each hop, the new query is a linear map of the query
 and its context (memory networks with layer-wise tying, Sukhbaatar et al. 2015). With *multi-dimensional* weights, every
-dimension of the context has its own.
+dimension of the context has its own; taps show the mean over the dimensions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from seqloom.core.taps import Tap
 from seqloom.layers.alignments import ALIGNMENTS, softmax
 from seqloom.layers.linear import Linear
 from seqloom.layers.scores import SCORES
+
+ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # for models: no task passes the loss to it
 
 Source = tuple[tuple[tuple[Tensor, Tensor], ...], Tensor | None]  # (prepared keys, values) per head; mask
 
@@ -60,11 +62,17 @@ class GeneralAttention(nn.Module):
         )
         self.out = Linear(width, width) if heads > 1 else None
         self.again = Linear(query + width, query) if hops > 1 else None
-        self.alignment = Tap()  # (B, heads, T, S), once per hop
+        self.keys, self.values = Tap(), Tap()  # (B, heads, S, size)
+        self.query, self.scores = Tap(), Tap()  # (B, heads, T, size), (B, heads, T, S); from here on once per hop
+        self.alignment, self.context = Tap(), Tap()  # (B, heads, T, S), (B, heads, T, size)
 
     def read(self, features: Tensor, mask: Tensor | None = None) -> Source:
         """The work done once per source (B, S, F); returns a state whose rows can be selected. No mask: no padding."""
-        return tuple(head.read(features) for head in self.heads), mask  # type: ignore[operator]
+        heads = self._heads
+        keys = _pass(self.keys, [head.keys(features) for head in heads])
+        values = _pass(self.values, [head.values(features) for head in heads])
+        prepared = [head.score.prepare(k) for head, k in zip(heads, keys, strict=True)]
+        return tuple(zip(prepared, values, strict=True)), mask
 
     def forward(self, query: Tensor, source: Source, start: Tensor | int = 0) -> Tensor:
         """(B, T, Q) -> (B, T, width); `start`: index of the first query, for alignments that depend on it."""
@@ -76,24 +84,37 @@ class GeneralAttention(nn.Module):
 
     def flops(self, length: int) -> float:
         """Floating-point operations per query, plus those of reading one feature, for a source of this length."""
-        heads: list[Head] = list(self.heads)  # type: ignore[arg-type]
-        once = sum(head.flops_to_read() for head in heads)
-        per_hop = sum(head.flops(length) for head in heads) + (0.0 if self.out is None else matrix_flops(self.out))
+        return self.flops_to_read() + self.flops_per_query(length)
+
+    def flops_to_read(self) -> float:
+        """Per feature."""
+        return sum(head.flops_to_read() for head in self._heads)
+
+    def flops_per_query(self, length: int) -> float:
+        heads = sum(head.flops(length) for head in self._heads)
+        per_hop = heads + (0.0 if self.out is None else matrix_flops(self.out))
         again = 0.0 if self.again is None else matrix_flops(self.again)
-        return once + self.hops * per_hop + (self.hops - 1) * again
+        return self.hops * per_hop + (self.hops - 1) * again
+
+    @property
+    def _heads(self) -> list[Head]:
+        return list(self.heads)  # type: ignore[arg-type]
 
     def _attend(self, query: Tensor, source: Source, start: Tensor | int) -> Tensor:
         parts, mask = source
-        found = [head(query, *part, mask, start) for head, part in zip(self.heads, parts, strict=True)]
-        if self.alignment.watched:
-            self.alignment(torch.stack([_average(weights) for _, weights in found], dim=1))
-        if self.out is None:
-            return found[0][0]
-        return self.out(torch.cat([context for context, _ in found], dim=-1))
+        prepared, values = [part[0] for part in parts], [part[1] for part in parts]
+        heads = self._heads
+        queries = _pass(self.query, [head.ask(query) for head in heads])
+        scores = [head.score.compare(q, k) for head, q, k in zip(heads, queries, prepared, strict=True)]
+        scores = _pass_weights(self.scores, scores)
+        weights = [head.align(e, mask, q, start) for head, e, q in zip(heads, scores, queries, strict=True)]
+        weights = _pass_weights(self.alignment, weights)
+        contexts = _pass(self.context, [_mix(a, v) for a, v in zip(weights, values, strict=True)])
+        return contexts[0] if self.out is None else self.out(torch.cat(contexts, dim=-1))
 
 
 class Head(nn.Module):
-    """One score, one alignment, contexts of size `size`. A single head (`alone`) does not project the query."""
+    """The parts of one head: a score, an alignment, projections. A single head (`alone`) does not project the query."""
 
     def __init__(
         self, query: int, features: int, size: int, score: str, align: str, *, alone: bool, multi: bool, window: int
@@ -107,19 +128,6 @@ class Head(nn.Module):
         self.score = kind(projected, projected if kind.alike else features, size, size if multi else 1)
         self.align = ALIGNMENTS[align](projected, size, window)
 
-    def read(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        return self.score.prepare(self.keys(features)), self.values(features)
-
-    def forward(
-        self, query: Tensor, prepared: Tensor, values: Tensor, mask: Tensor | None, start: Tensor | int
-    ) -> tuple[Tensor, Tensor]:
-        """The contexts (B, T, size), and the attention weights."""
-        query = self.ask(query)
-        weights = self.align(self.score.compare(query, prepared), mask, query, start)
-        if weights.dim() == 3:
-            return weights @ values, weights
-        return torch.einsum("btsd,bsd->btd", weights, values), weights
-
     def flops_to_read(self) -> float:
         return matrix_flops(self.keys) + matrix_flops(self.values) + self.score.flops_to_prepare()
 
@@ -129,12 +137,48 @@ class Head(nn.Module):
         return matrix_flops(self.ask) + matrix_flops(self.align) + self.score.flops(length) + average
 
 
+def check_choices(width: int, score: str, align: str, heads: int, multi: bool) -> None:
+    """Options of a model; raises ValueError, with the option that is wrong."""
+    for option, given, known in (("score", score, list(SCORES)), ("align", align, ALIGNED)):
+        if given not in known:
+            raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
+    if width % heads:
+        raise ValueError(f"width={width} must be a multiple of heads={heads}")
+    if multi and not SCORES[score].multi:
+        able = ", ".join(name for name, kind in SCORES.items() if kind.multi)
+        raise ValueError(f"multi=true needs score={able}, not {score}")
+
+
 def plain_self_attention(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(x x^T / sqrt(W)) x, (B, T, W) -> (B, T, W): self-attention without learned weights."""
     scores = x @ x.mT / math.sqrt(x.size(-1))  # (B, T, T)
     return softmax(scores, None if mask is None else mask[:, None]) @ x
 
 
-def _average(weights: Tensor) -> Tensor:
-    """(B, T, S) for display: the mean over the dimensions of multi-dimensional weights."""
-    return weights if weights.dim() == 3 else weights.mean(-1)
+def _mix(weights: Tensor, values: Tensor) -> Tensor:
+    """The contexts (B, T, size)."""
+    return weights @ values if weights.dim() == 3 else torch.einsum("btsd,bsd->btd", weights, values)
+
+
+def _pass(tap: Tap, parts: list[Tensor]) -> list[Tensor]:
+    """What the heads have, each (B, ...), through a tap of all, (B, heads, ...)."""
+    if not tap.watched:
+        return parts
+    passed = tap(torch.stack(parts, dim=1))
+    return list(passed.unbind(1)) if tap.edited else parts
+
+
+def _pass_weights(tap: Tap, parts: list[Tensor]) -> list[Tensor]:
+    """The same for scores or weights (B, T, S). Of multi-dimensional ones the mean passes, and what replaces it shifts
+    all dimensions; a zero leaves nothing of them."""
+    if not tap.watched or parts[0].dim() == 3:
+        return _pass(tap, parts)
+    means = [part.mean(-1) for part in parts]
+    after = _pass(tap, means)
+    if not tap.edited:
+        return parts
+    moved = []
+    for part, old, new in zip(parts, means, after, strict=True):
+        gone = (new == 0) & (old != 0)
+        moved.append((part + (new - old)[..., None]).masked_fill(gone[..., None], 0.0))
+    return moved

@@ -34,6 +34,10 @@ Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
 class Cell(nn.Module, ABC):
     gates: ClassVar[int]  # number of blocks of H rows in the weights
     memories: ClassVar[int] = 1  # number of tensors in its memory; the first is h
+    blocks: ClassVar[tuple[str, ...]] = ()  # names of the blocks of the weights
+    flow: ClassVar[dict[str, str]] = {}  # taps of gates that say how much of the memory a step keeps, or writes
+    carries: ClassVar[tuple[str, str]] = ("state", "state")  # taps: memory at a step, what becomes of it at a later one
+    backwards = False  # reads from the end to the beginning
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -141,6 +145,9 @@ class Recurrent(Backbone):
             nn.ModuleList(cell(width if n else inputs, width // directions) for _ in range(directions))
             for n in range(depth)
         )
+        for _, *others in self.layers:  # type: ignore[misc]
+            for other in others:
+                other.backwards = True
         self.dropout = Dropout(dropout)
         self.outputs = nn.ModuleList(Tap() for _ in range(depth))
 

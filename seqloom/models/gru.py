@@ -17,6 +17,8 @@ from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 class GRUCell(Cell):
     gates = 3  # r, z, n
+    blocks = ("reset", "update", "new")
+    flow = {"update_gate": "keeps"}
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)

@@ -46,6 +46,8 @@ class LinearAttention(ResidualStack):
 
 
 class MatrixMemory(Mixer):
+    flow: ClassVar[dict[str, str]] = {"write": "writes"}
+
     def __init__(self, config: Config) -> None:
         super().__init__()
         width, self.heads, self.chunk = config.width, config.heads, config.chunk
@@ -55,6 +57,7 @@ class MatrixMemory(Mixer):
         self.norm = nn.Identity() if config.average else RMSNorm(self.size)
         self.out = Linear(width, width, bias=False)
         self.answers = Tap()
+        self.write = Tap()  # (B, T, H): |k_t^T v_t|, how much a token adds to the memory
 
     def forward(self, x: Tensor, memory: State, mask: Tensor | None) -> tuple[Tensor, State]:
         # Autocast may run this product in low precision; the memory keeps the dtype of the weights.
@@ -64,6 +67,8 @@ class MatrixMemory(Mixer):
             q, k, v = F.elu(q) + 1, F.elu(k) + 1, F.pad(v, (0, 1), value=1.0)
         if mask is not None:
             k = k * mask[:, None, :, None]  # padding is not stored
+        if self.write.watched:
+            self.write((k.norm(dim=-1) * v[..., : self.size].norm(dim=-1)).transpose(1, 2))
         past = k.new_zeros(*k.shape[:2], self.size, v.size(-1)) if memory is None else memory
         assert isinstance(past, Tensor)
         with torch.autocast(x.device.type, enabled=False):

@@ -17,6 +17,9 @@ from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 class LSTMCell(Cell):
     gates = 4  # i, f, g, o
     memories = 2
+    blocks = ("input", "forget", "candidate", "output")
+    flow = {"input_gate": "writes", "forget_gate": "keeps"}
+    carries = ("carry", "carry")
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)

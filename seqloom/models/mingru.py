@@ -37,13 +37,14 @@ class ParallelCell(nn.Module, ABC):
     """A memory that is a running average, h_t = (1 - z_t) * h_{t-1} + z_t * c_t; z and c do not depend on h."""
 
     signs: ClassVar[tuple[int, ...]]  # per block of H rows in the weight: 1 opens z, -1 closes it, 0 is c
+    carries: ClassVar[tuple[str, str]] = ("added", "state")  # what is added to h also has the gradient of h
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
         self.hidden = hidden
         self.into = Linear(inputs, len(self.signs) * hidden)
         stack_of(len(self.signs), self.into.weight)
-        self.state = Tap()
+        self.added, self.state = Tap(), Tap()  # z_t * c_t and h_t, (B, T, H)
         self._spread_time_constants()
 
     @abstractmethod
@@ -55,9 +56,10 @@ class ParallelCell(nn.Module, ABC):
         z, c = self._split(self.into(x), h)
         if mask is not None:
             z = z * mask[..., None]  # padding leaves h unchanged
+        added = self.added(z * c)
         if self.state.edited:
-            return self._replaced(1 - z, z * c, h)
-        return self.state(scan(1 - z, z * c, h))
+            return self._replaced(1 - z, added, h)
+        return self.state(scan(1 - z, added, h))
 
     def step(self, x: Tensor, h: Tensor) -> Tensor:
         """(B, inputs) -> (B, H)"""
@@ -86,6 +88,7 @@ class ParallelCell(nn.Module, ABC):
 
 class MinGRUCell(ParallelCell):
     signs = (1, 0)
+    flow: ClassVar[dict[str, str]] = {"update_gate": "writes"}
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)

@@ -8,6 +8,7 @@ state = (h, last kernel-1 inputs) per layer; same blocks as minGRU
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -18,6 +19,7 @@ from seqloom.models import mingru
 
 class MinLSTMCell(mingru.ParallelCell):
     signs = (-1, 1, 0)
+    flow: ClassVar[dict[str, str]] = {"input_gate": "writes"}  # divided by the sum of both gates
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__(inputs, hidden)

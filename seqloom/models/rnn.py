@@ -20,6 +20,7 @@ from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 class RNNCell(Cell):
     gates = 1
+    blocks = ("hidden",)
 
     def __init__(self, inputs: int, hidden: int, activation: str = "tanh") -> None:
         super().__init__(inputs, hidden)

@@ -26,9 +26,8 @@ from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
-from seqloom.layers.alignments import ALIGNMENTS
 from seqloom.layers.dropout import Dropout
-from seqloom.layers.general_attention import GeneralAttention
+from seqloom.layers.general_attention import ALIGNED, GeneralAttention, check_choices
 from seqloom.layers.linear import Linear
 from seqloom.layers.recurrent import Cell, Recurrent, at_last_step, check_tie, tied_pairs
 from seqloom.layers.scores import SCORES
@@ -36,7 +35,6 @@ from seqloom.models.gru import GRUCell
 from seqloom.models.lstm import LSTMCell
 from seqloom.models.rnn import RNNCell
 
-ALIGNED = [name for name in ALIGNMENTS if name != "hard_reinforce"]  # needs the loss, which no task passes to it
 CELLS: dict[str, Callable[[int, int], Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
 
 
@@ -76,19 +74,13 @@ class Config(ModelConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Config:
-        for option, known in (("score", list(SCORES)), ("align", ALIGNED)):
-            if (given := getattr(self, option)) not in known:
-                raise ValueError(f"{option}={given!r}: choose {', '.join(known)}")
+        heads = self.heads if self.context == "attention" else 1
+        check_choices(self.width, self.score, self.align, heads, self.multi)
         if self.feeding and (self.context != "attention" or self.query == "before"):
             raise ValueError("feeding=true requires context=attention and query=after")
         if self.bidirectional and self.width % 2:
             raise ValueError(f"width={self.width} must be even: each direction gets half of it")
-        if self.context == "attention" and self.width % self.heads:
-            raise ValueError(f"width={self.width} must be a multiple of heads={self.heads}")
         check_tie(self.tie, self.inputs, self.width)
-        if self.multi and not SCORES[self.score].multi:
-            able = ", ".join(name for name, score in SCORES.items() if score.multi)
-            raise ValueError(f"multi=true needs score={able}, not {self.score}")
         return self
 
     def build(self) -> Backbone:

@@ -110,7 +110,9 @@ class InnerModel(nn.Module):
         self.offset = nn.Parameter(torch.zeros(config.mini_batch))
         self.keep = nn.Parameter(self._initial_keep()) if config.forget else None
         self.rotary = Rotary(size)
-        self.error = Tap()
+        # Per token and head (B, T, H): |f(k) - v|^2 / 2 before the token's own step and after it, and how far the token
+        # moves the weights (norm).
+        self.error, self.error_after, self.change = Tap(), Tap(), Tap()
 
     def forward(self, qkv: Tensor, rate: Tensor, memory: State, tokens: MiniBatches) -> tuple[Tensor, State]:
         """(B, T, 3 * H * D) and (B, T, H) -> (B, T, H * D)"""
@@ -119,11 +121,15 @@ class InnerModel(nn.Module):
         q, k = Rotary.turn(q, angles), Rotary.turn(k, angles)
         target = v - k
         gradients = self._gradients(target, tokens.split(rate, self.heads))
-        outputs, given, memory = self._descend(with_one(q), with_one(k), gradients, memory, tokens)
+        q_1, k_1 = with_one(q), with_one(k)
+        descent, outputs, given, after = self._descend(q_1, k_1, gradients, memory, tokens)
         if self.error.watched:
-            error = self._output(given.view_as(q)) - target
-            self.error(tokens.merge(error.square().sum(-1, keepdim=True) / 2))
-        return tokens.merge(q + self._output(outputs.view_as(q))), memory
+            self.error(tokens.merge(self._loss(given, target)))
+        if self.error_after.watched:
+            self.error_after(tokens.merge(self._loss(self._descend(k_1, k_1, gradients, memory, tokens)[1], target)))
+        if self.change.watched:
+            self.change(tokens.merge(descent.changes().view(*q.shape[:-1], 1)))
+        return tokens.merge(q + self._output(outputs.view_as(q))), after
 
     def flops(self, length: int) -> float:
         """Products of keys and queries with the weights, each other and the gradients, including empty last slots."""
@@ -140,8 +146,8 @@ class InnerModel(nn.Module):
 
     def _descend(
         self, q: Tensor, k: Tensor, gradients: list[Gradient], memory: State, tokens: MiniBatches
-    ) -> tuple[Tensor, Tensor, State]:
-        """The outputs for queries and for keys, and the updated memory."""
+    ) -> tuple[Descent, Tensor, Tensor, State]:
+        """The inner model after it, its outputs for queries and for keys, and the updated memory."""
         past: Any = memory or (self._zeros(q.size(1)), self._zeros(q.size(1)))
         learned, sums = (tuple(x.flatten(0, 1) for x in part) for part in past)
         start = tuple(w.repeat(q.size(1), 1, 1) for w in self.start)  # (B * H, D + 1, D)
@@ -151,12 +157,16 @@ class InnerModel(nn.Module):
         form = descent.primal if tokens.single else descent.dual
         outputs, given = form(q.flatten(1, 2), k.flatten(1, 2), gradients, self._tau(tokens.places()), tokens.ends)
         unfinished = self._zeros(q.size(1)) if descent.sums is None else self._by_row(descent.sums)
-        return outputs, given, (self._by_row(descent.learned), unfinished)
+        return descent, outputs, given, (self._by_row(descent.learned), unfinished)
 
     def _initial_keep(self) -> Tensor:
         """Logits of the factor by which each mini-batch decays the update: time constants of 64 to 2048 tokens."""
         tokens = torch.logspace(math.log10(64), math.log10(2048), self.heads)
         return torch.exp(-self.mini_batch / tokens).clamp_min(1e-6).logit()[:, None, None]
+
+    def _loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """(M * B * H, K, D) -> (M, B, H, K, 1)"""
+        return (self._output(outputs.view_as(target)) - target).square().sum(-1, keepdim=True) / 2
 
     def _output(self, z: Tensor) -> Tensor:
         return torch.addcmul(self.bias, self.gain, normalise(z))
