@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from seqloom.runs.run import Run
 
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN [RUN]", help="Run folder; two are shown side by side, with their difference.")
+    list[Path],
+    typer.Argument(metavar="RUN [RUN]", help="Run folder; two are shown side by side, with their difference."),
 ]
 OneText = Annotated[str | None, typer.Option(help="Text to explain the model on; in question answering, the question.")]
 Second = Annotated[str | None, typer.Option(help="Second text, where the model reads two.")]
 Passage = Annotated[str | None, typer.Option(help="Question answering: passage for the question in --text.")]
 DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME with the input, instead of --text.")]
-RowNumber = Annotated[int | None, typer.Option(min=1, help="Which row of --data to explain, from 1; default: the first.")]
+RowNumber = Annotated[
+    int | None, typer.Option(min=1, help="Which row of --data to explain, from 1; default: the first.")
+]
 Worst = Annotated[int | None, typer.Option(min=1, help="Explain the N rows of --data with the highest loss.")]
 Target = Annotated[
-    str | None, typer.Option(help="Output to explain, such as a label or a translation; default: what the model predicts.")
+    str | None,
+    typer.Option(help="Output to explain, such as a label or a translation; default: what the model predicts."),
 ]
 Against = Annotated[str | None, typer.Option(help="Alternative to compare with: why the output, and not this?")]
 With = Annotated[str | None, typer.Option("--with", help="Patching: text whose states are put into that of --text.")]
@@ -74,11 +78,11 @@ def command(
     language: Language = "en",
     as_json: JsonOutput = False,
 ) -> None:
-    """Look inside a model of any kind: what it predicts, which inputs influence it, its attention, memory and layers."""
+    """Look inside a model of any kind: what it predicts, which inputs influence that, attention, memory, layers."""
     _check_input(text, data, row, worst)
     for path in out or ():
         check_out(path, data)
-    from seqloom.explain.showing import check_suffix
+    from seqloom.explain.suffixes import check_suffix
 
     for path in out or ():
         check_suffix(path)

@@ -43,8 +43,8 @@ def explain(
     (why this and not that); `views`, some of them by name; `patch_with`, a text whose states are put into this one;
     `layer` and `head` of a walk; `gold`, links of a reference alignment.
     """
-    many = isinstance(run, Sequence) and not isinstance(run, str)
-    runs = [_loaded(one) for one in (run if many else [run])]  # type: ignore[union-attr,list-item]
+    many = not isinstance(run, Run | str | Path)
+    runs = [_loaded(run)] if isinstance(run, Run | str | Path) else [_loaded(one) for one in run]
     if many and len(runs) != 2:
         raise UserError(f"explain puts two runs side by side; {len(runs)} were given")
     found = []

@@ -5,7 +5,7 @@ A view that does not exist for a model is listed with the reason; one that was a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
@@ -19,6 +19,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.explain.alignments import AlignedTask, Gold, explain_alignment
 from seqloom.explain.showing import Shown
+from seqloom.explain.telling import told
 from seqloom.explain.view import View
 from seqloom.runs.run import Run
 
@@ -31,9 +32,7 @@ VIEWS = (*USUAL, "alignment", *ASKED)
 class InstanceTask(Protocol):
     """A task that says what one of its inputs and its outputs are."""
 
-    def instance(
-        self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None
-    ) -> Instance: ...
+    def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance: ...
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,9 @@ class Explanation(Shown):
 
     def explanations(self) -> list[Explanation]:
         return [self]
+
+    def told(self) -> Iterator[str]:
+        return told(self)
 
     def __repr__(self) -> str:
         made = f"{len(self.outputs)} outputs from {len(self.inputs)} inputs"

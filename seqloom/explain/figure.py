@@ -13,7 +13,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.explain.packing import in_blocks
-from seqloom.explain.showing import Shown
+from seqloom.explain.side import Result, Side
 
 CELL, SMALL = 20, 6  # pixels
 CHARACTER = 7.3  # pixels, width of a character in a label
@@ -30,10 +30,12 @@ text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 .field { fill: #ffffff; stroke: #b9bdc2; } .for { fill: #0072b2; } .against { fill: #d55e00; }
 """
 
+_METHODS = {"occlusion": "occlusion", "gradients": "integrated gradients"}
+
 Drawing = tuple[float, float, list[str]]  # width, height, elements
 
 
-def figure(shown: Shown) -> str:
+def figure(shown: Result) -> str:
     """The influence map of each run; the difference of two stands below them."""
     drawings = [_influence(one) for one in shown.explanations() if "influence" in one.views]
     if not drawings:
@@ -52,13 +54,12 @@ def figure(shown: Shown) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _influence(one: "object") -> Drawing:
-    from seqloom.explain.explanation import Explanation
-
-    assert isinstance(one, Explanation)
-    title = f"{one.name}: influence of inputs (columns) on outputs (rows), by occlusion"
-    values = one.views["influence"].tensors["occlusion"]
-    return drawing(values, list(one.inputs), [output.label for output in one.outputs], title)
+def _influence(one: Side) -> Drawing:
+    view, outputs = one.views["influence"], [output.label for output in one.outputs]
+    method = next(name for name in ("occlusion", "gradients") if name in view.tensors)
+    rows = [outputs[n] for n in view.facts["explained"]] if method == "gradients" else outputs
+    title = f"{one.name}: influence of inputs (columns) on outputs (rows), by {_METHODS[method]}"
+    return drawing(view.tensors[method], list(one.inputs), rows, title)
 
 
 def drawing(values: np.ndarray, columns: list[str], rows: list[str], title: str) -> Drawing:
@@ -114,6 +115,4 @@ def width_of(text: str) -> int:
 
 def _clean(token: str, keep: str = "\n\t") -> str:
     """XML has no control characters: they are shown by their code."""
-    return "".join(
-        c if c.isprintable() or c in keep or c in VISIBLE else f"\\u{ord(c):04x}" for c in token
-    )
+    return "".join(c if c.isprintable() or c in keep or c in VISIBLE else f"\\u{ord(c):04x}" for c in token)

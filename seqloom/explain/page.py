@@ -9,16 +9,21 @@ from html import escape
 
 from seqloom.core.rows import Json
 from seqloom.core.version import VERSION
-from seqloom.explain.explanation import Explanation
 from seqloom.explain.packing import MOST, packed, rounded
-from seqloom.explain.showing import Shown
-from seqloom.explain.sides import SideBySide
+from seqloom.explain.side import Result, Side
 from seqloom.explain.view import View
 from seqloom.explain.words import SENTENCES, WORDS
 from seqloom.pages import shell
 from seqloom.pages.words import Speaker
 
-SCRIPTS = ("explain.js", "explain_maps.js", "explain_charts.js", "explain_views.js", "explain_inside.js", "explain_page.js")
+SCRIPTS = (
+    "explain.js",
+    "explain_maps.js",
+    "explain_charts.js",
+    "explain_views.js",
+    "explain_inside.js",
+    "explain_page.js",
+)
 TABLES = frozenset({"predictions", "attention", "memory", "lens", "alignment", "gradients", "walk", "calibration"})
 MOST_ROWS = 20_000  # of a table
 _BAR = """<header class="bar">
@@ -30,12 +35,13 @@ _BAR = """<header class="bar">
 </header>"""
 
 
-def page(shown: Shown, language: str = "en") -> str:
+def page(shown: Result, language: str = "en") -> str:
     found = document(shown) | {"language": language, "words": WORDS, "sentences": SENTENCES, "version": VERSION}
     title = Speaker(language, WORDS)("title", name=" / ".join(dict.fromkeys(one.name for one in shown.explanations())))
     body = [
         _BAR, '<main id="main">', f"<h1>{escape(title)}</h1>",
-        "<noscript><p>This page draws its numbers with JavaScript. 本页使用 JavaScript 绘制数值。</p></noscript>", "</main>",
+        "<noscript><p>This page draws its numbers with JavaScript. 本页使用 JavaScript 绘制数值。</p></noscript>",
+        "</main>",
         '<div id="tip" role="tooltip" hidden></div>',
         f'<script type="application/json" id="explained">{shell.embedded(found)}</script>',
     ]  # fmt: skip
@@ -43,17 +49,14 @@ def page(shown: Shown, language: str = "en") -> str:
     return shell.page(title, "\n".join(body), css=shell.part("explain.css"), scripts=scripts)
 
 
-def document(shown: Shown) -> Json:
+def document(shown: Result) -> Json:
     """What the page shows."""
-    found: Json = {"runs": [_side(one) for one in shown.explanations()], **shown.extras()}
-    if isinstance(shown, SideBySide):
-        found["difference"] = _view(shown.difference) if shown.difference else None
-    return found
+    extras = {name: _view(value) if isinstance(value, View) else value for name, value in shown.extras().items()}
+    return {"runs": [_side(one) for one in shown.explanations()], **extras}
 
 
-def _side(one: Explanation) -> Json:
-    about = {key: value for key, value in one.about().items() if key != "views"}
-    return about | {"name": one.name, "views": {name: _view(view) for name, view in one.views.items()}}
+def _side(one: Side) -> Json:
+    return one.about() | {"name": one.name, "views": {name: _view(view) for name, view in one.views.items()}}
 
 
 def _view(view: View) -> Json:

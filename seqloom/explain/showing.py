@@ -1,25 +1,28 @@
-"""What every result of `explain` can do: show itself as a page, as a figure and as data, and be saved as any of them."""
+"""What every result of `explain` can do: show itself as a page, a figure or data, and be saved as any of them."""
 
 from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.explain.figure import figure
+from seqloom.explain.page import page
+from seqloom.explain.side import Side
+from seqloom.explain.suffixes import check_suffix
 from seqloom.explain.view import View
 from seqloom.runs.durable import make_folder, to_json, write_file
 
 if TYPE_CHECKING:
     import pandas
 
-SUFFIXES = (".html", ".svg", ".json", ".npz")
 _NOTEBOOK = "width:100%;height:760px;border:1px solid #8884;border-radius:8px"
 
 
@@ -37,14 +40,12 @@ class Shown(ABC):
         """All of it as JSON."""
 
     @abstractmethod
-    def explanations(self) -> list[Any]:
+    def explanations(self) -> Sequence[Side]:
         """One per run and input, in the order in which the page shows them."""
 
+    @abstractmethod
     def told(self) -> Iterator[str]:
         """Lines for a terminal."""
-        from seqloom.explain.telling import told
-
-        return told(self)
 
     def extras(self) -> Json:
         """What the page shows beside the explanations."""
@@ -62,14 +63,10 @@ class Shown(ABC):
 
     def page(self, language: str = "en") -> str:
         """One self-contained HTML page."""
-        from seqloom.explain.page import page
-
         return page(self, language)
 
     def figure(self) -> str:
         """The main figure as SVG."""
-        from seqloom.explain.figure import figure
-
         return figure(self)
 
     def save(self, path: str | Path, language: str = "en") -> Path:
@@ -92,9 +89,3 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.page())}" sandbox="allow-scripts" style="{_NOTEBOOK}"></iframe>'
-
-
-def check_suffix(path: Path) -> Path:
-    if path.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{path}: unknown format; let the name end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    return path

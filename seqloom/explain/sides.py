@@ -6,6 +6,7 @@ stretches of text at whose ends both have a boundary between tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from seqloom.core.rows import Json
 from seqloom.explain.explanation import Explanation
 from seqloom.explain.showing import Shown
 from seqloom.explain.stretches import common
+from seqloom.explain.telling import told_difference
 from seqloom.explain.view import View
 
 
@@ -43,6 +45,14 @@ class SideBySide(Shown):
         own = self.difference
         told = {"facts": own.facts, "tensors": {k: v.tolist() for k, v in own.tensors.items()}} if own else None
         return {"runs": [side.facts() for side in self.sides], "difference": told}
+
+    def extras(self) -> Json:
+        return {"difference": self.difference}
+
+    def told(self) -> Iterator[str]:
+        for side in self.sides:
+            yield from (*side.told(), "")
+        yield from told_difference(self.sides[0].name, self.sides[1].name, self.difference)
 
     def __repr__(self) -> str:
         return f"SideBySide({' | '.join(map(repr, self.sides))})"
@@ -94,10 +104,12 @@ def _by_stretch(one: Explanation, other: Explanation) -> View:
     return View("difference", tensors, rows, facts | _totals(tensors))
 
 
-def _influence(one: Explanation, other: Explanation, cut: object) -> dict[str, np.ndarray]:
+def _influence(
+    one: Explanation, other: Explanation, cut: Callable[[np.ndarray, int], np.ndarray]
+) -> dict[str, np.ndarray]:
     if "influence" not in one.views or "influence" not in other.views:
         return {}
-    maps = [cut(side.views["influence"].tensors["occlusion"], n) for n, side in enumerate((one, other))]  # type: ignore[operator]
+    maps = [cut(side.views["influence"].tensors["occlusion"], n) for n, side in enumerate((one, other))]
     return {"influence": maps[1] - maps[0]}
 
 
@@ -108,5 +120,3 @@ def _cells(tensors: dict[str, np.ndarray], n: int) -> Json:
 def _totals(tensors: dict[str, np.ndarray]) -> Json:
     """What the second has more, on average."""
     return {f"mean_{name}": float(v.mean()) for name, v in tensors.items() if v.ndim == 1 and len(v)}
-
-

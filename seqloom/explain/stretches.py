@@ -76,7 +76,7 @@ def _placed(tokens: Sequence[Span], spans: list[Span]) -> Stretches:
     def stretch(span: Span) -> int | None:
         start, end = span
         place = bisect_right(starts, start) - 1
-        return place if 0 <= place and end <= spans[place][1] else None
+        return place if place >= 0 and end <= spans[place][1] else None
 
     inputs = [stretch(span) for span in tokens]
     return Stretches(spans, [*inputs[1:], None], inputs)

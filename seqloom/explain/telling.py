@@ -6,36 +6,29 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from seqloom.core.rows import Json
-from seqloom.explain.explanation import Explanation
 from seqloom.explain.figure import label, width_of
-from seqloom.explain.sides import SideBySide
+from seqloom.explain.side import Side
+from seqloom.explain.view import View
 
 MOST = 40  # outputs
 STRONGEST = 3  # inputs of each
 FAINT = 0.02  # influences below this share of the strongest are not told
 
 
-def told(found: Explanation | SideBySide) -> Iterator[str]:
-    if isinstance(found, SideBySide):
-        for side in found.sides:
-            yield from told(side)
-            yield ""
-        yield from _difference(found)
-        return
-    yield f"{found.name}: {found.run.config.model['name']}, {found.instance.task}"
+def told(found: Side) -> Iterator[str]:
+    yield f"{found.name}: {found.about()['model']}, {found.instance.task}"
     yield from found.instance.notes
     if "alignment" in found.views:
         yield f"output: {found.views['alignment'].facts['target']}"
     yield from _outputs(found)
     for name in ("alignment", "attention", "patching"):
         if name in found.views:
-            yield from _TOLD[name](found.views[name].facts)
+            yield from _TOLD[name](found.views[name])
     for name, reason in found.missing.items():
         yield f"no {name}: {reason.removeprefix(f'{name}: ')}"
 
 
-def _outputs(found: Explanation) -> Iterator[str]:
+def _outputs(found: Side) -> Iterator[str]:
     """One line each, the last ones if there are many."""
     if "predictions" not in found.views:
         return
@@ -53,7 +46,7 @@ def _outputs(found: Explanation) -> Iterator[str]:
         yield f"mean loss {np.mean(losses):.3f} nats per output, perplexity {np.exp(np.mean(losses)):,.1f}"
 
 
-def _influences(found: Explanation, output: int) -> str:
+def _influences(found: Side, output: int) -> str:
     if "influence" not in found.views:
         return ""
     view = found.views["influence"]
@@ -70,28 +63,31 @@ def _influences(found: Explanation, output: int) -> str:
     return "← " + ", ".join(shown) if shown else ""
 
 
-def _alignment(facts: Json) -> Iterator[str]:
-    for part in facts["maps"]:
+def _alignment(view: View) -> Iterator[str]:
+    for part in view.facts["maps"]:
         forward = "-" if part["forward"] is None else f"{part['forward']:.0%}"
         error = f", alignment error rate {part['error_rate']:.3f}" if "error_rate" in part else ""
         yield f"{part['name']}: {forward} of the steps do not move back{error}"
 
 
-def _attention(facts: Json) -> Iterator[str]:
-    if facts.get("correlation") is not None:
-        yield f"attention: correlation of its rollout with the influence map {facts['correlation']:.2f}"
+def _attention(view: View) -> Iterator[str]:
+    if view.facts.get("correlation") is not None:
+        yield f"attention: correlation of its rollout with the influence map {view.facts['correlation']:.2f}"
 
 
-def _patching(facts: Json) -> Iterator[str]:
-    yield from (str(facts[name]) for name in ("remark",) if facts.get(name))
+def _patching(view: View) -> Iterator[str]:
+    """The places where the other text changes most."""
+    facts, rows = view.facts, sorted(view.rows, key=lambda row: -abs(row["effect"]))[:STRONGEST]
+    yield f"patching: output {facts['output'] + 1}, {label(facts['class_a'])} here and {label(facts['class_b'])} there"
+    for row in rows:
+        effect = f"{row['effect']:.0%} of the difference" if facts["share"] else f"{row['effect']:+.2f}"
+        yield f"  {row['place']} at {label(row['input'])}: {effect}, predicts {label(row['predicts'])}"
 
 
 _TOLD = {"alignment": _alignment, "attention": _attention, "patching": _patching}
 
 
-def _difference(found: SideBySide) -> Iterator[str]:
-    view = found.difference
-    first, second = (side.name for side in found.sides)
+def told_difference(first: str, second: str, view: View | None) -> Iterator[str]:
     if view is None:
         yield f"{first} and {second} explain different outputs; --target explains the same one for both"
         return

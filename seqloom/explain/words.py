@@ -124,6 +124,14 @@ WORDS: dict[str, Pair] = {
         "then moves from this text's (0) to the other's (1).",
         "将每一层在每个词元处的状态替换为另一段文本的状态；单元格显示得分从本文本（0）向另一文本（1）移动的比例。",
     ),
+    "patching.scores": (
+        "Output {output}: log-probability of “{second}” minus that of “{first}”: here {here}, in the other text {there}.",
+        "输出 {output}：“{second}”与“{first}”的对数概率之差：本文本为 {here}，另一文本为 {there}。",
+    ),
+    "patching.same": (
+        "Output {output}, “{first}”: score {here} here, {there} in the other text.",
+        "输出 {output}，“{first}”：本文本得分 {here}，另一文本 {there}。",
+    ),
     "effect": ("effect", "效果"),
     # alignment
     "alignment": ("Alignment", "对齐"),

@@ -73,7 +73,9 @@ class Worst(Shown):
             f"mean confidence {facts['confidence']:.1%}"
         )
         for entry, one in zip(self._listed(), self.errors, strict=True):
-            answers = f"true {_short(entry['truth'])}, predicted {_short(entry['predicted'])}: " if entry["truth"] else ""
+            answers = (
+                f"true {_short(entry['truth'])}, predicted {_short(entry['predicted'])}: " if entry["truth"] else ""
+            )
             yield f"  line {entry['line']}: loss {entry['loss']:.2f}, {answers}{_text(one)}"
 
     def _listed(self) -> list[Json]:
@@ -161,7 +163,9 @@ def with_truth(run: Run, row: Row) -> Instance:
         if found.kinds is None or len(truth) != len(found.outputs):
             raise UserError("the answers do not fit the outputs")
         chosen = [found.kinds(name) for name in truth]
-        names = [f"{output.label.rpartition(': ')[0]}: {name}" for output, name in zip(found.outputs, truth, strict=True)]
+        names = [
+            f"{output.label.rpartition(': ')[0]}: {name}" for output, name in zip(found.outputs, truth, strict=True)
+        ]
     parts = zip(found.outputs, chosen, names, strict=True)
     return replace(found, outputs=tuple(replace(o, chosen=c, label=name, given=True) for o, c, name in parts))
 

@@ -40,7 +40,7 @@ const Loom = (() => {
   };
   loom.signed = (value) => (value > 0 ? "+" : "") + loom.number(value);
   loom.percent = (value) => (value === null || value === undefined ? "–"
-    : value > 0 && value < 0.001 ? "< 0.1 %" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`);
+    : value > 0 && value < 0.001 ? "< 0.1 %" : `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)} %`.replace(/^-/, "−"));
 
   loom.visible = (token) => (token === "" ? "∅" : [...token].map((c) => VISIBLE[c] || (/\p{C}/u.test(c)
     ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c)).join(""));

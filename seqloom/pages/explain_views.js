@@ -155,9 +155,12 @@
 
   views.patching = (side) => {
     const { tensors, facts } = side.views.patching;
-    const rows = facts.sites || facts.layers || [];
     const map = Loom.array(tensors.effect);
-    return [el("p", {}, say("patching.about")), ...Loom.facts(facts, ["sites", "layers", "notes"]), Loom.map(map, rows.map(Loom.tell), side.inputs, { signed: true, largest: Math.max(1, Math.min(map.largest, 2)), title: say("patching") })];
+    const names = { first: visible(facts.class_a), second: visible(facts.class_b), here: number(facts.score_a), there: number(facts.score_b), output: facts.output + 1 };
+    const told = [say("patching.about"), say(facts.class_a === facts.class_b ? "patching.same" : "patching.scores", names)];
+    const remarks = (facts.remarks || []).map((text) => el("p", { class: "muted" }, Loom.tell(text)));
+    const about = (r, c, value) => [Loom.strong(percent(value)), Loom.line(`${Loom.tell(facts.places[r])}, ${visible(side.inputs[c])}`)];
+    return [...told.map((text) => el("p", {}, text)), ...remarks, Loom.map(map, facts.places.map(Loom.tell), side.inputs, { signed: true, about: facts.share ? about : null, largest: facts.share ? Math.max(1, Math.min(map.largest, 2)) : map.largest, title: say("patching") })];
   };
 
   views.alignment = (side) => {

@@ -110,8 +110,8 @@ class Shape(ABC, Generic[O, T, P, R, V]):
         """Rows to predict from: {"line": 1, "source": "...", "target": "..."}, with the target if known."""
 
     def answered(self, spec: str, options: O) -> Iterator[Row]:
-        """The rows of `sources` whose true answer is known, with it as "truth": a text, a list with one for each output,
-        a set of those that hold, or None where a text is its own answer."""
+        """The rows of `sources` whose true answer is known, with it as "truth": a text, a list with one for each
+        output, a set of those that hold, or None where a text is its own answer."""
         raise UserError(f"{spec}: rows of this kind have no single answer to compare a prediction with")
 
     @abstractmethod
