@@ -33,7 +33,7 @@ BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "explain", "retrieve"}
-BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs"}  # __init__.py and __main__.py
+BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs"}  # __init__, __main__
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}

@@ -1,7 +1,7 @@
 """Two runs on one input, side by side, with their difference.
 
-With the same tokens, output by output. With different ones, their losses and influence maps are summed over the shortest
-stretches of text at whose ends both have a boundary between tokens.
+With the same tokens, output by output. With different ones, their losses and influence maps are summed over the
+shortest stretches of text at whose ends both have a boundary between tokens.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def common(text: str, one: Instance, other: Instance) -> tuple[Stretches, Stretc
     begin = max(_predicted_from(spans) for spans in sides)
     cuts = set.intersection(*({end for _, end in spans} for spans in sides)) - {0}
     edges = sorted({cut for cut in cuts if cut > begin} | {begin})
-    spans = list(zip(edges, edges[1:], strict=False))
+    spans = list(pairwise(edges))
     first, second = (_placed(found, spans) for found in sides)
     return first, second
 

@@ -46,15 +46,18 @@ WORDS: dict[str, Pair] = {
     "loss": ("loss (nats)", "损失（nat）"),
     "value": ("value", "数值"),
     "alternatives": ("most probable", "概率最高"),
-    "mean loss": ("mean loss: {loss} nats per token, perplexity {perplexity}", "平均损失：每词元 {loss} nat，困惑度 {perplexity}"),
+    "mean loss": (
+        "mean loss: {loss} nats per token, perplexity {perplexity}",
+        "平均损失：每词元 {loss} nat，困惑度 {perplexity}",
+    ),
     "predicted": ("predicted", "模型预测"),
     "given": ("given", "给定"),
     "not predicted": ("the first token is not predicted", "第一个词元不作预测"),
     # influence
     "influence": ("Influence", "影响"),
     "influence.about": (
-        "How much each input token contributed to each output: blue speaks for it, orange against it. Occlusion: how far "
-        "the score falls when the token is blanked out. Integrated gradients: the same by following the gradient from "
+        "How much each input token contributed to each output: blue speaks for it, orange against it. Occlusion: how "
+        "far the score falls when the token is blanked out. Integrated gradients: the same by following the gradient from "
         "a blank input. Choose an output to colour the text by its influences.",
         "每个输入词元对每个输出的贡献：蓝色表示支持，橙色表示反对。遮挡法：遮住该词元后得分下降多少。积分梯度：沿梯度从空白输入累积得到的"
         "同一量。选择一个输出，文本将按其影响着色。",
@@ -125,7 +128,7 @@ WORDS: dict[str, Pair] = {
         "将每一层在每个词元处的状态替换为另一段文本的状态；单元格显示得分从本文本（0）向另一文本（1）移动的比例。",
     ),
     "patching.scores": (
-        "Output {output}: log-probability of “{second}” minus that of “{first}”: here {here}, in the other text {there}.",
+        "Output {output}: log-probability of “{second}” minus that of “{first}”: here {here}, there {there}.",
         "输出 {output}：“{second}”与“{first}”的对数概率之差：本文本为 {here}，另一文本为 {there}。",
     ),
     "patching.same": (
@@ -189,8 +192,8 @@ WORDS: dict[str, Pair] = {
     "prediction": ("predicted", "预测"),
     "calibration": ("Calibration", "校准"),
     "calibration.about": (
-        "How often predictions of a given confidence are right. Expected calibration error: {error}; accuracy {accuracy} "
-        "over {count} predictions.",
+        "How often predictions of a given confidence are right. Expected calibration error: {error}; accuracy "
+        "{accuracy} over {count} predictions.",
         "给定置信度的预测有多大比例是正确的。期望校准误差：{error}；在 {count} 个预测上的准确率为 {accuracy}。",
     ),
     "confidence": ("confidence", "置信度"),
