@@ -145,9 +145,9 @@ class Recurrent(Backbone):
             nn.ModuleList(cell(width if n else inputs, width // directions) for _ in range(directions))
             for n in range(depth)
         )
-        for _, *others in self.layers:  # type: ignore[misc]
-            for other in others:
-                other.backwards = True
+        later: Any = [layer[1] for layer in self.layers if bidirectional]  # type: ignore[index]
+        for second in later:
+            second.backwards = True
         self.dropout = Dropout(dropout)
         self.outputs = nn.ModuleList(Tap() for _ in range(depth))
 
