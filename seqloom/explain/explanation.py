@@ -21,6 +21,7 @@ from seqloom.explain.alignments import AlignedTask, Gold, explain_alignment
 from seqloom.explain.showing import Shown
 from seqloom.explain.telling import told
 from seqloom.explain.view import View
+from seqloom.explain.views.gradients import gradients
 from seqloom.runs.run import Run
 
 USUAL = ("predictions", "influence", "attention", "memory", "lens")  # shown unless views are named
@@ -116,6 +117,8 @@ def explain_one(
         try:
             if name == "alignment":
                 found[name] = _alignment(run, row, target, gold)
+            elif name == "gradients":
+                (found[name],) = gradients([run], row, target)
             elif name == "patching":
                 found[name] = _patching(run, instance, patch_with, target)
             else:

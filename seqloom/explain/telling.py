@@ -71,8 +71,9 @@ def _alignment(view: View) -> Iterator[str]:
 
 
 def _attention(view: View) -> Iterator[str]:
-    if view.facts.get("correlation") is not None:
-        yield f"attention: correlation of its rollout with the influence map {view.facts['correlation']:.2f}"
+    found = [f"{name} {value:.2f}" for name, value in view.facts.get("correlation", {}).items() if value is not None]
+    if found:
+        yield f"attention: rank correlation with the influence map: {', '.join(found)}"
 
 
 def _patching(view: View) -> Iterator[str]:

@@ -57,8 +57,8 @@ WORDS: dict[str, Pair] = {
     "influence": ("Influence", "影响"),
     "influence.about": (
         "How much each input token contributed to each output: blue speaks for it, orange against it. Occlusion: how "
-        "far the score falls when the token is blanked out. Integrated gradients: the same by following the gradient from "
-        "a blank input. Choose an output to colour the text by its influences.",
+        "far the score falls when the token is blanked out. Integrated gradients: the same by following the gradient "
+        "from a blank input. Choose an output to colour the text by its influences.",
         "每个输入词元对每个输出的贡献：蓝色表示支持，橙色表示反对。遮挡法：遮住该词元后得分下降多少。积分梯度：沿梯度从空白输入累积得到的"
         "同一量。选择一个输出，文本将按其影响着色。",
     ),
@@ -89,9 +89,12 @@ WORDS: dict[str, Pair] = {
         "注意力显示某一层从哪里获取信息，而不是模型为何如此决定：注意力不等于归因。点击某个头可放大。",
     ),
     "correlation": (
-        "On this input, the correlation of attention (rollout) with the influence map is {value}.",
-        "在该输入上，注意力（rollout）与影响图的相关系数为 {value}。",
+        "Rank correlation of attention with the influence map on this input: {value}.",
+        "在该输入上，注意力与影响图的秩相关系数：{value}。",
     ),
+    "correlation.short": ("correlation with influence", "与影响的相关"),
+    "where": ("where", "位置"),
+    "target": ("target", "目标"),
     "head": ("head", "头"),
     "layer": ("layer", "层"),
     "rollout": ("rollout: attention multiplied through all layers", "rollout：逐层相乘的注意力"),
@@ -107,6 +110,16 @@ WORDS: dict[str, Pair] = {
         "What the state does while the model reads: how far gates are open at each token, on average over their units, "
         "and the units that vary most over the text.",
         "模型阅读时状态的变化：每个词元处门的平均开度，以及在文本上变化最大的单元。",
+    ),
+    "coloured by": ("coloured by", "着色依据："),
+    "nearest": ("nearest token", "最近的词元"),
+    "nearest.about": (
+        "What the output layer would say after each token if it saw this layer's output.",
+        "若输出层看到该层的输出，它在每个词元之后会给出的预测。",
+    ),
+    "shares": (
+        "Share of units that are open (above {open}) or closed (below {closed})",
+        "打开（高于 {open}）或关闭（低于 {closed}）的单元比例",
     ),
     "units": ("Most selective units", "最具选择性的单元"),
     "unit": ("unit", "单元"),
@@ -151,6 +164,25 @@ WORDS: dict[str, Pair] = {
         "The norm of the gradient of the last losses with respect to the state, by how many tokens it lies back.",
         "最后的损失对状态的梯度范数，按其距离的词元数排列。",
     ),
+    "slopes": ("Slopes", "斜率"),
+    "slope": ("slope of the logarithm", "对数的斜率"),
+    "factor": ("factor per token", "每个词元的倍数"),
+    "jacobians": ("Product of Jacobians", "雅可比矩阵之积"),
+    "jacobians.about": (
+        "The spectral norm of the derivative of the last state with respect to earlier ones.",
+        "最后状态对先前状态的导数的谱范数。",
+    ),
+    "spectral norm": ("spectral norm", "谱范数"),
+    "eigenvalues": ("Eigenvalues of the recurrent matrix", "循环矩阵的特征值"),
+    "eigenvalues.about": (
+        "Outside the unit circle they make a gradient grow, inside they let it fade.",
+        "位于单位圆之外会使梯度增长，之内则使其衰减。",
+    ),
+    "radius": ("spectral radius", "谱半径"),
+    "step": ("training step", "训练步"),
+    "training": ("Gradient norms in training", "训练中的梯度范数"),
+    "training.norm": ("before clipping", "裁剪前"),
+    "training.clipped norm": ("after clipping", "裁剪后"),
     "lag": ("tokens back", "向前的词元数"),
     "norm": ("gradient norm", "梯度范数"),
     # walk

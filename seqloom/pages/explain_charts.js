@@ -71,7 +71,7 @@
       const box = picture.getBoundingClientRect();
       const label = options.labels ? Loom.visible(options.labels[place] ?? "") : `${options.x || ""} ${place}`;
       const rows = series.map((one) => {
-        const n = one.x ? one.x.indexOf(place) : place;
+        const n = one.x ? nearest(one.x, place) : place;
         return n >= 0 && one.y[n] !== undefined ? Loom.line(`${one.name}: ${number(one.y[n])}`) : null;
       });
       Loom.show([Loom.strong(label), ...rows.filter(Boolean).slice(0, 12)], event.clientX, box.top + 20);
@@ -82,6 +82,7 @@
     picture.addEventListener("mouseleave", leave);
   }
 
+  const nearest = (places, wanted) => places.reduce((best, place, n) => (Math.abs(place - wanted) < Math.abs(places[best] - wanted) ? n : best), 0);
   const power = (tick) => (Number.isInteger(tick) ? `1e${tick}` : number(10 ** tick, 2));
 
   function ticks(low, high, log) {

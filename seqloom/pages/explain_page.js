@@ -26,6 +26,7 @@
     const named = ORDER.filter((name) => sides.some((side) => side.views[name]));
     return named.map((name) => {
       if (sides.length === 1) return section(name, panel(sides[0], name));
+      if (name === "gradients") return section(name, Loom.gradients(sides.filter((side) => side.views.gradients)).filter(Boolean));
       return section(name, [el("div", { class: "sides" }, sides.map((side, n) => el("div", { class: "side" }, el("h3", { class: `hue-${n}` }, side.name),
         ...(side.views[name] ? panel(side, name) : [el("p", { class: "muted" }, Loom.tell(side.missing[name] || "–"))]))))]);
     });
@@ -98,7 +99,7 @@
     document.title = title();
     let body = [];
     if (data.worst) body = Loom.worst();
-    else if (data.runs.length > 1) body = [el("div", { class: "sides" }, data.runs.map((side, n) => el("div", { class: "side" }, el("h3", { class: `hue-${n}` }, side.name), about(side)))), difference(), ...sections(data.runs), ...rest(data.runs)];
+    else if (data.runs.length > 1) body = [el("div", { class: "sides" }, data.runs.map((side, n) => el("div", { class: "side" }, el("h3", { class: `hue-${n}` }, side.name), about(side)))), ...(data.difference === undefined ? [] : [difference()]), ...sections(data.runs), ...rest(data.runs)];
     else body = [about(data.runs[0]), ...sections(data.runs), ...rest(data.runs)];
     const contents = [...body].filter((part) => part.id && part.tagName === "SECTION");
     const nav = contents.length > 2 ? el("nav", { class: "contents" }, contents.map((part) => el("a", { href: `#${part.id}` }, say(part.id)))) : null;
