@@ -65,11 +65,12 @@ class Explanation(Shown):
 
     def about(self) -> Json:
         """What was explained, without the views."""
-        shown = {key: value for key, value in self.row.items() if key != "line" and isinstance(value, str)}
+        shown = {key: value for key, value in self.row.items() if key != "line" and value and isinstance(value, str)}
         return {
             "run": str(self.run.folder.path),
             "model": str(self.run.config.model["name"]),
             "task": self.instance.task,
+            "title": list(self.run.task.title),
             **({"text": shown} if shown else {"line": self.row.get("line", 1)}),
             "unit": self.instance.unit,
             "inputs": list(self.inputs),

@@ -6,6 +6,7 @@ Text from users and models is escaped where it enters the drawing.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from html import escape
 
@@ -22,7 +23,7 @@ LABELLED = 60  # rows or columns of a map that has labels; of a larger one, bloc
 BLOCKS = 150  # rows or columns of blocks
 FAINT = 0.005  # values below this share of the largest are left blank
 BETWEEN = 16  # pixels between two maps
-VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
 STYLE = """
 svg { background: #ffffff; }
 text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1d2126; }
@@ -103,8 +104,9 @@ def _cells(values: np.ndarray, across: list[str], down: list[str], cell: int, le
 
 
 def label(token: str) -> str:
-    """A token on one line, with visible white space, shortened if too long."""
-    text = "".join(VISIBLE.get(c, c) for c in _clean(token, keep=""))
+    """A token on one line, shortened if too long; white space at its ends and in a row is shown."""
+    ends = re.sub("^ +| +$| {2,}", lambda found: "␣" * len(found[0]), token)
+    text = "".join(VISIBLE.get(c, c) for c in _clean(ends, keep=""))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -42,8 +42,9 @@ const Loom = (() => {
   loom.percent = (value) => (value === null || value === undefined ? "–"
     : value > 0 && value < 0.001 ? "< 0.1 %" : `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)} %`.replace(/^-/, "−"));
 
-  loom.visible = (token) => (token === "" ? "∅" : [...token].map((c) => VISIBLE[c] || (/\p{C}/u.test(c)
-    ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c)).join(""));
+  // White space at the ends of a token and in a row, and what cannot be printed, is shown.
+  loom.visible = (token) => (token === "" ? "∅" : [...token.replace(/^ +| +$| {2,}/g, (found) => "␣".repeat(found.length))].map(
+    (c) => (c !== " " && VISIBLE[c]) || (/\p{C}/u.test(c) ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c)).join(""));
   loom.short = (token, most = 22) => {
     const characters = [...loom.visible(token)];
     return characters.length <= most ? characters.join("") : characters.slice(0, most - 1).join("") + "…";
@@ -94,14 +95,14 @@ const Loom = (() => {
   document.addEventListener("scroll", loom.hide, { passive: true, capture: true });
 
   // Tokens in a row: `colour(n)` gives [class, strength from 0 to 1], `about(n)` the content of the tooltip.
-  loom.tokens = (labels, { colour, about, pick, picked, title }) => {
+  loom.tokens = (labels, { colour, about, pick, picked, title, lines = true }) => {
     const shown = labels.slice(0, MOST_TOKENS);
     const box = loom.el("div", { class: pick ? "tokens pickable" : "tokens", role: "group", "aria-label": title || "" });
     const chips = shown.map((label, n) => {
       const chip = loom.el("span", { class: "token", tabindex: n === (picked || 0) ? "0" : "-1" }, loom.visible(label));
       if (pick) chip.setAttribute("role", "button");
       box.append(chip);
-      if (label.includes("\n")) box.append(loom.el("br"));
+      if (lines && label.includes("\n")) box.append(loom.el("br"));
       return chip;
     });
     const index = (event) => chips.indexOf(event.target.closest(".token"));

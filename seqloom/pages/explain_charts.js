@@ -38,7 +38,7 @@
     const rule = svg("path", { class: "rule", visibility: "hidden" });
     picture.append(rule);
     follow(picture, rule, series, options, first, last, x);
-    const legend = series.length > 1 && !options.single ? el("div", { class: "legend" }, series.map((one, n) => el("span", { class: `hue-${n % 7}` }, one.name))) : null;
+    const legend = (series.length > 1 || options.legend) && !options.single ? el("div", { class: "legend" }, series.map((one, n) => el("span", { class: `hue-${n % 7}` }, one.name))) : null;
     return el("div", { class: "plot" }, legend, picture);
   };
 
@@ -83,13 +83,24 @@
   }
 
   const nearest = (places, wanted) => places.reduce((best, place, n) => (Math.abs(place - wanted) < Math.abs(places[best] - wanted) ? n : best), 0);
-  const power = (tick) => (Number.isInteger(tick) ? `1e${tick}` : number(10 ** tick, 2));
+  const power = (tick) => (Number.isInteger(tick) && Math.abs(tick) > 2 ? `1e${tick}`.replace("-", "−") : number(10 ** tick, 2));
+
+  // Powers of ten; where there are few, also two and five times those.
+  function decades(low, high) {
+    const wide = high - low > 2;
+    const every = Math.max(1, Math.ceil((high - low) / 7));
+    const found = [];
+    for (let n = Math.floor(low); n <= Math.ceil(high); n += 1) {
+      if (n % every === 0) found.push(...(wide ? [n] : [1, 2, 5].map((k) => n + Math.log10(k))));
+    }
+    return found.filter((tick) => tick >= low && tick <= high);
+  }
 
   function ticks(low, high, log) {
+    if (log) return decades(low, high);
     const rough = (high - low) / 5;
     const base = 10 ** Math.floor(Math.log10(rough));
-    let step = [1, 2, 5, 10].map((k) => k * base).find((size) => size >= rough);
-    if (log) step = Math.max(1, Math.round(step));
+    const step = [1, 2, 5, 10].map((k) => k * base).find((size) => size >= rough);
     const found = [];
     for (let tick = Math.ceil(low / step) * step; tick <= high + 1e-9 * step; tick += step) found.push(Math.abs(tick) < 1e-12 * step ? 0 : tick);
     return found;

@@ -91,17 +91,17 @@
     });
     const list = el("select", { "aria-label": say("memory"), onchange: (event) => { curve = event.target.value; measure(); text.paint(); } }, curves.map((name) => el("option", { value: name, selected: name === curve }, Loom.tell(name))));
     const parts = [el("label", { class: "on" }, `${say("coloured by")} `, list), text.element];
-    if (own.some((row) => row.nearest)) parts.push(el("p", { class: "muted" }, say("nearest.about")), Loom.tokens(own.map((row) => row.nearest ?? ""), { colour: () => null, about: (n) => [`${visible(names[n])} → ${visible(own[n].nearest ?? "")}`] }).element);
+    if (own.some((row) => row.nearest)) parts.push(el("p", { class: "muted" }, say("nearest.about")), Loom.tokens(own.map((row) => row.nearest ?? ""), { lines: false, colour: () => null, about: (n) => [`${visible(names[n])} → ${visible(own[n].nearest ?? "")}`] }).element);
     const line = (name) => ({ name: Loom.tell(name), y: own.map((row) => row[name]) });
     const groups = [curves.filter(gate), curves.filter((name) => /^loss/.test(name)), curves.filter((name) => /norm$|change$/.test(name)), curves.filter((name) => /rate$/.test(name))];
     const known = groups.flat();
     groups.push(curves.filter((name) => !known.includes(name) && !/open$|closed$/.test(name)));
-    groups.forEach((group, n) => { if (group.length) parts.push(Loom.chart(group.map(line), { labels: names, x: say("position"), ...(n === 0 ? { low: 0, high: 1 } : {}) })); });
+    groups.forEach((group, n) => { if (group.length) parts.push(Loom.chart(group.map(line), { legend: true, labels: names, x: say("position"), ...(n === 0 ? { low: 0, high: 1 } : {}) })); });
     const shares = curves.filter((name) => /open$|closed$/.test(name));
     if (shares.length) parts.push(Loom.folded(say("shares", { open: facts.open, closed: facts.closed }), () => Loom.chart(shares.map(line), { labels: names, low: 0, high: 1 })));
     for (const [tap, numbers] of Object.entries(units)) {
       const map = Loom.array(tensors[`${layer}, ${tap} units`]);
-      parts.push(Loom.folded(`${say("units")}${say("colon")}${Loom.tell(tap)}`, () => Loom.map(map, numbers.map((unit) => `${say("unit")} ${unit}`), names, { signed: true, title: tap }), tap === "state" || tap === "carry"));
+      parts.push(Loom.folded(`${say("units")}${say("colon")}${Loom.tell(tap)}`, () => Loom.map(map, numbers.map((unit) => `${say("unit")}\u00a0${unit}`), names, { signed: true, title: tap }), tap === "state" || tap === "carry"));
     }
     return parts;
   }

@@ -8,7 +8,7 @@
 
   function about(side) {
     const texts = typeof side.text === "object" ? side.text : {};
-    const rows = [[say("model"), side.model], [say("task"), side.task], [say("run"), side.run],
+    const rows = [[say("model"), side.model], [say("task"), (side.title || [side.task, side.task])[Loom.language === "zh" ? 1 : 0]], [say("run"), side.run],
       ...Object.entries(texts).map(([name, text]) => [say(name), text]), ...(side.line ? [[say("row"), String(side.line)]] : [])];
     return el("dl", {}, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
   }

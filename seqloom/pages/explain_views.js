@@ -32,7 +32,7 @@
   views.predictions = (side) => {
     const { rows } = side.views.predictions;
     if (rows[0] && rows[0].value !== undefined) {
-      return [el("p", {}, say("predictions.value")), Loom.chart([{ name: say("value"), y: rows.map((row) => row.value) }], { labels: labels(side), y: say("value") })];
+      return [el("p", {}, say("predictions.value")), Loom.chart([{ name: say("value"), y: rows.map((row) => row.value) }], { labels: labels(side).map((name) => name.split(", ").pop()), y: say("value") })];
     }
     if (!running(side)) return [el("p", {}, say("predictions.label")), ...rows.slice(0, 40).map((row, n) => apart(side, row, n))];
     const losses = rows.filter((_, n) => side.outputs[n].given).map((row) => row.loss);
@@ -134,7 +134,7 @@
     const count = side.outputs.length;
     if (rows[0] && rows[0].value !== undefined) {
       const lines = layers.map((name, l) => ({ name: Loom.tell(name), y: rows.slice(l * count, (l + 1) * count).map((row) => row.value) }));
-      return [...about, Loom.chart(lines, { labels: labels(side), y: say("value") })];
+      return [...about, Loom.chart(lines, { labels: labels(side).map((name) => name.split(", ").pop()), y: say("value") })];
     }
     const cell = (l, n) => rows[l * count + n];
     const few = count <= 200 && rows.length === layers.length * count;
