@@ -43,8 +43,10 @@ Views = Annotated[
         metavar="NAME,...", help="Only these of predictions, influence, attention, memory, lens, alignment, patching."
     ),
 ]
-Layer = Annotated[int | None, typer.Option(min=1, help="Layer to walk through; default: the last.")]
-Head = Annotated[int | None, typer.Option(min=1, help="Attention head to walk through; default: the first.")]
+Layer = Annotated[int | None, typer.Option(min=1, help="Layer to walk through, counted from 1; default: the first.")]
+Head = Annotated[
+    int | None, typer.Option(min=1, help="Attention head to walk through, counted from 1; default: the first.")
+]
 Gradients = Annotated[bool, typer.Option("--gradients", help="Only the gradient microscope; takes several runs.")]
 Walk = Annotated[bool, typer.Option("--walk", help="Only attention, number by number.")]
 Links = Annotated[

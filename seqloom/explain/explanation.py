@@ -5,10 +5,10 @@ A view that does not exist for a model is listed with the reason; one that was a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ from seqloom.explain.showing import Shown
 from seqloom.explain.telling import told
 from seqloom.explain.view import View
 from seqloom.explain.views.gradients import gradients
+from seqloom.explain.walk import walk
 from seqloom.runs.run import Run
 
 USUAL = ("predictions", "influence", "attention", "memory", "lens")  # shown unless views are named
@@ -120,10 +121,12 @@ def explain_one(
                 found[name] = _alignment(run, row, target, gold)
             elif name == "gradients":
                 (found[name],) = gradients([run], row, target)
+            elif name == "walk":
+                found[name] = _walk(run, instance, **options)
             elif name == "patching":
                 found[name] = _patching(run, instance, patch_with, target)
             else:
-                found[name] = look(name, run, instance, **_options(name, found, against, options))
+                found[name] = look(name, run, instance, **_options(name, found, against))
         except UserError as error:
             missing[name] = str(error)
     if views is not None and missing:
@@ -141,8 +144,7 @@ def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:
     for name in views or ():
         if name not in VIEWS:
             raise unknown("view", name, VIEWS)
-    there = {found.name for found in iter_modules(import_module("seqloom.explain.views").__path__)}  # TODO remove
-    usual = [*(n for n in USUAL if n in there), *(["alignment"] if isinstance(run.task, AlignedTask) else [])]
+    usual = [*USUAL, *(["alignment"] if isinstance(run.task, AlignedTask) else [])]
     chosen = [name for name in VIEWS if name in (usual if views is None else views)]
     return chosen if not patched or "patching" in chosen else [*chosen, "patching"]
 
@@ -153,13 +155,13 @@ def look(name: str, run: Run, *instances: Instance, **options: Any) -> View:
     return found
 
 
-def _options(name: str, found: dict[str, View], against: str | None, options: Json) -> Json:
+def _options(name: str, found: dict[str, View], against: str | None) -> Json:
     """What a view is given beside model and instance."""
     if name == "influence":
         return {"against": against} if against is not None else {}
     if name == "attention" and "influence" in found:
         return {"influence": found["influence"].tensors.get("occlusion")}
-    return {key: value for key, value in options.items() if value is not None} if name == "walk" else {}
+    return {}
 
 
 def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> View:
@@ -167,6 +169,17 @@ def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> Vie
     maps = {part["name"]: np.array(part["weights"], np.float32) for part in found["maps"]}
     rows = [{key: part.get(key) for key in ("name", "forward", "error_rate")} for part in found["maps"]]
     return View("alignment", maps, rows, found)
+
+
+def _walk(run: Run, instance: Instance, layer: int = 1, head: int = 1) -> View:
+    """Layers and heads are counted from 1, as the page shows them."""
+    try:
+        return walk(run.model, instance, layer - 1, head - 1)
+    except UserError as error:
+        wrong = re.match(r"(layer|head)=(\d+): there are (\d+)", str(error))
+        if wrong is None:
+            raise
+        raise UserError(f"--{wrong[1]} {int(wrong[2]) + 1}: there are {wrong[3]}, counted from 1") from None
 
 
 def _patching(run: Run, instance: Instance, other: Row | None, target: str | None) -> View:
@@ -178,7 +191,9 @@ def _patching(run: Run, instance: Instance, other: Row | None, target: str | Non
 def _refusal(run: Run, row: Row, target: str | None, missing: dict[str, str]) -> UserError:
     """One line with what there is instead."""
     name, reason = next(iter(missing.items()))
+    if reason.startswith("--"):
+        return UserError(reason)
     told = f"{name}: {reason.removeprefix(f'{name}: ')}"
-    if "can be shown" in reason:
+    if "can be shown" in reason or reason.endswith(" instead"):
         return UserError(told)
     return UserError(f"{told}; what can be shown: {', '.join(explain_one(run, row, target=target).views)}")

@@ -22,6 +22,7 @@ SCRIPTS = (
     "explain_charts.js",
     "explain_views.js",
     "explain_inside.js",
+    "explain_walk.js",
     "explain_page.js",
 )
 TABLES = frozenset({"predictions", "attention", "memory", "lens", "alignment", "gradients", "walk", "calibration"})

@@ -191,6 +191,23 @@ WORDS: dict[str, Pair] = {
         "Attention computed step by step on this input: queries, keys and values, scores, weights, context.",
         "在该输入上逐步计算注意力：查询、键和值、得分、权重、上下文。",
     ),
+    "walk.where": (
+        "{place}; the query is “{query}”. Score: {score}; alignment: {align}.",
+        "{place}；查询为“{query}”。得分：{score}；对齐函数：{align}。",
+    ),
+    "walk.query": ("Query q", "查询 q"),
+    "walk.scores": ("Scores: how well each key fits the query", "得分：每个键与查询的匹配程度"),
+    "walk.weights": ("Weights: scores as shares of one", "权重：归一化后的得分"),
+    "walk.context": ("Context: the mixture of the values", "上下文：值的加权和"),
+    "walk.context.about": (
+        "The first numbers of the context, as sums of weights times values, beside what passes in the model.",
+        "上下文的前几个数值：权重与值的乘积之和，旁边是模型中实际通过的数值。",
+    ),
+    "walk.key": ("key", "键"),
+    "walk.score": ("score e", "得分 e"),
+    "walk.model": ("in the model", "模型中"),
+    "walk.keys": ("All keys", "全部键"),
+    "walk.values": ("All values", "全部值"),
     # two runs
     "difference": ("Difference", "差异"),
     "difference.about": (
