@@ -76,8 +76,8 @@ WORDS: dict[str, Pair] = {
         "积分梯度解释了与基线（{baseline}）之间得分差的 {share}。",
     ),
     "not integrated": (
-        "Integrated gradients were computed for {count} of {all} outputs: the others keep their row empty.",
-        "仅对 {all} 个输出中的 {count} 个计算了积分梯度，其余行为空。",
+        "Integrated gradients were computed for {count} of {all} outputs.",
+        "对 {all} 个输出中的 {count} 个计算了积分梯度。",
     ),
     "rows and columns": ("rows: outputs; columns: inputs", "行：输出；列：输入"),
     "map": ("map of all outputs", "全部输出的影响图"),

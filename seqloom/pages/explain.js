@@ -131,11 +131,14 @@ const Loom = (() => {
       chip.style.setProperty("--strength", `${Math.round(100 * Math.min(1, strength || 0) ** 0.7)}%`);
     });
     paint();
+    const reveal = (n) => requestAnimationFrame(() => {
+      if (chips[n]) box.scrollTop += chips[n].getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+    });
     const mark = (n) => chips.forEach((chip, k) => chip.classList.toggle("picked", k === n));
     if (pick) mark(picked);
     const more = labels.length > shown.length
       ? loom.el("p", { class: "muted" }, loom.say("many tokens", { shown: shown.length, count: labels.length })) : null;
-    return { element: loom.el("div", {}, box, more), paint, mark };
+    return { element: loom.el("div", {}, box, more), paint, mark, reveal };
   };
 
   loom.line = (...children) => loom.el("div", {}, ...children);

@@ -77,7 +77,7 @@
 
   function canvas(map, rows, columns, settings) {
     const [down, across] = map.shape;
-    const cell = Math.max(1, Math.min(14, Math.floor(1080 / across), Math.floor(760 / down)));
+    const cell = Math.max(down * across <= 400000 ? 2 : 1, Math.min(14, Math.floor(1080 / across), Math.floor(760 / down)));
     const tall = down < 12 ? CELL : cell;
     const shape = { width: across, height: down };
     const surface = el("canvas", { ...shape, role: "img", "aria-label": settings.title || "", style: `width:${across * cell}px;height:${down * tall}px` });

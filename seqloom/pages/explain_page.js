@@ -104,7 +104,7 @@
     const contents = [...body].filter((part) => part.id && part.tagName === "SECTION");
     const nav = contents.length > 2 ? el("nav", { class: "contents" }, contents.map((part) => el("a", { href: `#${part.id}` }, say(part.id)))) : null;
     main.replaceChildren(...head, ...(nav ? [nav] : []), ...body, el("footer", { class: "muted" }, say("made by", { version: data.version })));
-    document.body.dataset.drawn = "1";
+    document.body.dataset.drawn = String(Math.round(performance.now())); // milliseconds since the page was opened
   }
 
   for (const button of buttons) button.addEventListener("click", () => { Loom.language = button.dataset.language; draw(); });

@@ -52,60 +52,54 @@
     return el("div", { class: "one" }, el("p", {}, title), el("div", { class: "bars wide" }, choices(row).map(([name, share]) => bar(name, share, side.outputs[n].label.endsWith(name)))));
   }
 
-  // Rows for all outputs: integrated gradients have one only for those that were explained.
-  function spread(packed, explained, count) {
-    const map = Loom.array(packed);
-    if (map.step > 1 || explained.length === count) return map;
-    const across = map.shape[1];
-    const values = new Float32Array(count * across);
-    explained.forEach((place, n) => values.set(map.values.slice(n * across, (n + 1) * across), place * across));
-    return { values, shape: [count, across], step: 1, largest: map.largest };
-  }
-
   views.influence = (side) => {
     const { tensors, facts } = side.views.influence;
     const methods = ["occlusion", "gradients"].filter((name) => tensors[name]);
-    const explained = facts.explained || side.outputs.map((_, n) => n);
-    const count = side.outputs.length;
-    let [method, output] = [methods[0], methods[0] === "gradients" ? explained[explained.length - 1] : count - 1];
+    const all = side.outputs.map((_, n) => n);
+    const rows = (method) => (method === "gradients" ? facts.explained : all); // outputs that a method has explained
+    let method = methods[0];
+    let output = rows(method)[rows(method).length - 1];
     const box = el("div", {});
-    const map = () => (method === "gradients" ? spread(tensors.gradients, explained, count) : Loom.array(tensors.occlusion));
-    function row() {
-      const found = map();
-      const across = found.shape[1];
-      const at = Math.floor(output / found.step);
-      return found.values.slice(at * across, (at + 1) * across);
-    }
     function draw() {
-      const found = map();
-      const values = row();
-      const largest = Math.max(...values.map(Math.abs), 1e-9);
-      const of = (n) => values[Math.floor(n / found.step)];
-      const text = Loom.tokens(side.inputs, {
-        title: say("influence"),
-        colour: (n) => [of(n) > 0 ? "for" : "against", Math.abs(of(n)) / largest],
-        about: (n) => [Loom.strong(signed(of(n))), Loom.line(`${visible(side.outputs[output].label)} ← ${visible(side.inputs[n])}`)],
-      });
-      const pick = (n) => { output = Math.min(count - 1, n * found.step); draw(); };
-      const columns = side.inputs;
-      const whole = count > 1 || side.inputs.length <= 60 ? Loom.map(found, labels(side), columns, { signed: true, title: say("map"), pick }) : null;
-      const numbers = !side.inputs.some((name) => Number.isNaN(Date.parse(name)) && Number.isNaN(Number(name)));
-      const curve = numbers ? Loom.chart([{ name: say("influence"), y: [...values] }], { labels: side.inputs, y: say("influence") }) : null;
-      const parts = methods.length > 1 ? [Loom.choice(say("method"), methods.map((name) => say(name === "gradients" ? "gradients.method" : name)), methods.indexOf(method), (n) => {
+      const map = Loom.array(tensors[method]);
+      const own = rows(method);
+      const across = map.shape[1];
+      const at = Math.floor(own.indexOf(output) / map.step);
+      const values = Array.from(map.values.slice(at * across, (at + 1) * across));
+      const named = own.map((n) => side.outputs[n].label);
+      const pick = (n) => { output = own[Math.min(own.length - 1, n * map.step)]; draw(); };
+      const whole = own.length > 1 || side.inputs.length <= 60 ? [el("p", { class: "muted" }, say("rows and columns")), Loom.map(map, named, side.inputs, { signed: true, title: say("map"), pick })] : [];
+      const controls = methods.length > 1 ? [Loom.choice(say("method"), methods.map((name) => say(name === "gradients" ? "gradients.method" : name)), methods.indexOf(method), (n) => {
         method = methods[n];
-        if (method === "gradients" && !explained.includes(output)) output = explained[explained.length - 1];
+        if (!rows(method).includes(output)) output = rows(method)[rows(method).length - 1];
         draw();
       })] : [];
-      const chosen = count > 1 ? chooser(side, output, (n) => { output = n; draw(); }) : el("p", { class: "on" }, `${say("influence of")} `, Loom.strong(visible(labels(side)[0])));
-      box.replaceChildren(...[el("div", { class: "controls" }, ...parts, chosen), curve || text.element, strongest(side, values, found.step), whole ? el("p", { class: "muted" }, say("rows and columns")) : null, whole, ...remarks(side, facts, method, explained, output)].filter(Boolean));
+      controls.push(own.length > 1 ? chooser(side, own, output, (n) => { output = n; draw(); }) : el("p", { class: "on" }, `${say("influence of")} `, Loom.strong(visible(named[0]))));
+      box.replaceChildren(...[el("div", { class: "controls" }, controls), coloured(side, values, map.step, output), strongest(side, values, map.step), ...whole, ...remarks(side, facts, method, output)].filter(Boolean));
     }
     draw();
-    return [el("p", {}, say("influence.about")), facts.against ? el("p", {}, say("against.about", { label: visible(labels(side)[count - 1]), against: visible(facts.against[facts.against.length - 1]) })) : null, box];
+    const label = side.outputs[side.outputs.length - 1].label;
+    return [el("p", {}, say("influence.about")), facts.against ? el("p", {}, say("against.about", { label: visible(label), against: visible(facts.against[facts.against.length - 1]) })) : null, box];
   };
 
-  function chooser(side, output, pick) {
+  // The inputs by their influence on one output: a text in colours, numbers as a curve.
+  function coloured(side, values, step, output) {
+    const numbers = side.inputs.every((name) => !Number.isNaN(Number(name)) || !Number.isNaN(Date.parse(name)));
+    if (numbers && step === 1) return Loom.chart([{ name: say("influence"), y: values }], { labels: side.inputs, y: say("influence") });
+    const largest = Math.max(...values.map(Math.abs), 1e-9);
+    const of = (n) => values[Math.floor(n / step)];
+    const text = Loom.tokens(side.inputs, {
+      title: say("influence"),
+      colour: (n) => [of(n) > 0 ? "for" : "against", Math.abs(of(n)) / largest],
+      about: (n) => [Loom.strong(signed(of(n))), Loom.line(`${visible(side.outputs[output].label)} ← ${visible(side.inputs[n])}`)],
+    });
+    text.reveal(step * values.findIndex((value) => Math.abs(value) === largest));
+    return text.element;
+  }
+
+  function chooser(side, own, output, pick) {
     const list = el("select", { "aria-label": say("output"), onchange: (event) => pick(Number(event.target.value)) },
-      side.outputs.map((one, n) => el("option", { value: n, selected: n === output }, `${n + 1}: ${short(one.label, 40)}`)));
+      own.map((n) => el("option", { value: n, selected: n === output }, `${n + 1}: ${short(side.outputs[n].label, 40)}`)));
     return el("label", { class: "on" }, `${say("influence of")} `, list);
   }
 
@@ -116,12 +110,12 @@
     return el("p", { class: "muted" }, `${say("strongest")}${say("colon")}`, order.map((n, k) => `${k ? ", " : ""}${visible(side.inputs[n])} ${signed(values[n])}`).join(""));
   }
 
-  function remarks(side, facts, method, explained, output) {
+  function remarks(side, facts, method, output) {
     const found = [];
     if (method === "gradients" && facts.accounted) {
-      const share = facts.accounted[explained.indexOf(output)];
+      const share = facts.accounted[facts.explained.indexOf(output)];
       if (share !== undefined) found.push(el("p", { class: "muted" }, say("accounted", { share: share === null ? "–" : `${(100 * share).toFixed(1)} %`, baseline: Loom.tell(String(facts.baseline)) })));
-      if (explained.length < side.outputs.length) found.push(el("p", { class: "muted" }, say("not integrated", { count: explained.length, all: side.outputs.length })));
+      if (facts.explained.length < side.outputs.length) found.push(el("p", { class: "muted" }, say("not integrated", { count: facts.explained.length, all: side.outputs.length })));
     }
     if (facts.left_out) found.push(el("p", { class: "muted" }, Loom.tell(facts.left_out)));
     return found;
