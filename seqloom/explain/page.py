@@ -10,9 +10,10 @@ from html import escape
 from seqloom.core.rows import Json
 from seqloom.core.version import VERSION
 from seqloom.explain.packing import MOST, packed, rounded
+from seqloom.explain.remarks import NAMES, SENTENCES
 from seqloom.explain.side import Result, Side
 from seqloom.explain.view import View
-from seqloom.explain.words import SENTENCES, WORDS
+from seqloom.explain.words import WORDS
 from seqloom.pages import shell
 from seqloom.pages.words import Speaker
 
@@ -37,7 +38,13 @@ _BAR = """<header class="bar">
 
 
 def page(shown: Result, language: str = "en") -> str:
-    found = document(shown) | {"language": language, "words": WORDS, "sentences": SENTENCES, "version": VERSION}
+    found = document(shown) | {
+        "language": language,
+        "words": WORDS,
+        "sentences": SENTENCES,
+        "names": NAMES,
+        "version": VERSION,
+    }
     title = Speaker(language, WORDS)("title", name=" / ".join(dict.fromkeys(one.name for one in shown.explanations())))
     body = [
         _BAR, '<main id="main">', f"<h1>{escape(title)}</h1>",

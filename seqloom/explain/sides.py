@@ -27,7 +27,11 @@ class SideBySide(Shown):
     @cached_property
     def difference(self) -> View | None:
         """None: they explain different outputs, so there is nothing to subtract."""
-        return difference(*self.sides)
+        return difference(*self.sides) if self._comparable else None
+
+    @property
+    def _comparable(self) -> bool:
+        return len(self.sides) == 2 and all("predictions" in side.views for side in self.sides)
 
     @property
     def views(self) -> dict[str, View]:  # type: ignore[override]
@@ -47,12 +51,13 @@ class SideBySide(Shown):
         return {"runs": [side.facts() for side in self.sides], "difference": told}
 
     def extras(self) -> Json:
-        return {"difference": self.difference}
+        return {"difference": self.difference} if self._comparable else {}
 
     def told(self) -> Iterator[str]:
         for side in self.sides:
             yield from (*side.told(), "")
-        yield from told_difference(self.sides[0].name, self.sides[1].name, self.difference)
+        if self._comparable:
+            yield from told_difference(self.sides[0].name, self.sides[1].name, self.difference)
 
     def __repr__(self) -> str:
         return f"SideBySide({' | '.join(map(repr, self.sides))})"
@@ -60,8 +65,6 @@ class SideBySide(Shown):
 
 def difference(one: Explanation, other: Explanation) -> View | None:
     """The second minus the first."""
-    if "predictions" not in one.views or "predictions" not in other.views:
-        return None
     same = one.inputs == other.inputs and [o.label for o in one.outputs] == [o.label for o in other.outputs]
     if same or (one.inputs == other.inputs and _only_last_differs(one, other)):
         return _by_output(one, other)

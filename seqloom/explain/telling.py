@@ -21,7 +21,7 @@ def told(found: Side) -> Iterator[str]:
     if "alignment" in found.views:
         yield f"output: {found.views['alignment'].facts['target']}"
     yield from _outputs(found)
-    for name in ("alignment", "attention", "patching"):
+    for name in _TOLD:
         if name in found.views:
             yield from _TOLD[name](found.views[name])
     for name, reason in found.missing.items():
@@ -85,7 +85,22 @@ def _patching(view: View) -> Iterator[str]:
         yield f"  {row['place']} at {label(row['input'])}: {effect}, predicts {label(row['predicts'])}"
 
 
-_TOLD = {"alignment": _alignment, "attention": _attention, "patching": _patching}
+def _gradients(view: View) -> Iterator[str]:
+    for layer, slope in view.facts["slopes"].items():
+        if slope is not None:
+            yield f"gradient at {layer}: times {np.exp(slope):.3f} per token further back"
+
+
+def _walk(view: View) -> Iterator[str]:
+    facts, rows = view.facts, sorted(view.rows, key=lambda row: -row["weight"])[:STRONGEST]
+    yield f"{facts['layer']}, head {facts['head']}, query {label(facts['query'])}: score {facts['score']}, {facts['align']}"
+    yield from (f"  {label(row['token'])}: score {row['score']:.3f}, weight {row['weight']:.3f}" for row in rows)
+
+
+_TOLD = {"alignment": _alignment, "attention": _attention, "patching": _patching} | {
+    "gradients": _gradients,
+    "walk": _walk,
+}
 
 
 def told_difference(first: str, second: str, view: View | None) -> Iterator[str]:

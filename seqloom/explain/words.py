@@ -253,5 +253,3 @@ WORDS: dict[str, Pair] = {
     "notes": ("Remarks", "说明"),
     "data table": ("Data table", "数据表"),
 }  # fmt: skip
-
-SENTENCES: dict[str, str] = {}  # remarks of views and tasks in English: in Chinese

@@ -13,8 +13,15 @@ const Loom = (() => {
     return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? values[name] : whole));
   };
 
-  // A remark that a view made in English.
-  loom.tell = (text) => (loom.language === "zh" && data.sentences[text]) || text;
+  // A remark, or the name of a layer or curve, that a view gave in English.
+  const sentences = Object.entries(data.sentences).map(([pattern, text]) => [new RegExp(`^${pattern}$`), text]);
+  const words = new RegExp(`\\b(${Object.keys(data.names).join("|")})\\b`, "g");
+  loom.tell = (text) => {
+    if (loom.language !== "zh") return text;
+    const found = sentences.find(([pattern]) => pattern.test(text));
+    if (found) return text.replace(...found);
+    return text.length > 50 ? text : text.replace(words, (name) => data.names[name]).replace(/, /g, "，");
+  };
 
   // Children are elements or texts; texts are never read as HTML.
   loom.el = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
