@@ -45,7 +45,7 @@ def explain(
     """
     many = not isinstance(run, Run | str | Path)
     runs = [_loaded(run)] if isinstance(run, Run | str | Path) else [_loaded(one) for one in run]
-    if many and (len(runs) < 2 or len(runs) > 2 and options.get("views") != ["gradients"]):
+    if many and (len(runs) < 2 or (len(runs) > 2 and options.get("views") != ["gradients"])):
         raise UserError(f"explain puts two runs side by side, or the gradients of several; {len(runs)} were given")
     found = []
     for one in runs:

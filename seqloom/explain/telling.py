@@ -93,7 +93,8 @@ def _gradients(view: View) -> Iterator[str]:
 
 def _walk(view: View) -> Iterator[str]:
     facts, rows = view.facts, sorted(view.rows, key=lambda row: -row["weight"])[:STRONGEST]
-    yield f"{facts['layer']}, head {facts['head']}, query {label(facts['query'])}: score {facts['score']}, {facts['align']}"
+    place = f"{facts['layer']}, head {facts['head']}"
+    yield f"{place}, query {label(facts['query'])}: score {facts['score']}, {facts['align']}"
     yield from (f"  {label(row['token'])}: score {row['score']:.3f}, weight {row['weight']:.3f}" for row in rows)
 
 

@@ -113,8 +113,7 @@
     const name = (side, layer) => (many ? `${side.name}, ${Loom.tell(layer)}` : Loom.tell(layer));
     const chosen = (side) => {
       const layers = Object.keys(side.views.gradients.facts.slopes);
-      const memories = layers.filter((layer) => /memory|output/.test(layer));
-      return many ? (memories.length ? memories : layers).slice(-1) : layers;
+      return many ? layers.slice(0, 1) : layers; // the embedding, which all models have
     };
     const lines = sides.flatMap((side) => chosen(side).map((layer) => {
       const { tensors, facts } = side.views.gradients;
