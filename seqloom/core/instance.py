@@ -5,9 +5,9 @@ P input positions, in the order in which the embedding reads them; O outputs; C 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class Instance:
     parts: tuple[tuple[str, int], ...] = ()  # what the inputs are, such as source and target, with their lengths
     kinds: Callable[[str], int] | None = None  # the class of a name that a user gives; None: classes have no names
     notes: tuple[str, ...] = ()  # such as that the text was cut
+    marks: frozenset[int] = frozenset()  # positions of special tokens, such as where a source ends: not its content
 
     @property
     def chosen(self) -> Tensor:
@@ -51,6 +52,12 @@ class Instance:
         if against is None:
             return scores
         return scores - found.gather(-1, against.to(found.device).expand(copies, -1)[..., None])[..., 0]
+
+
+def marked(ids: Iterable[int], tokenizer: Any, *others: int) -> frozenset[int]:
+    """Positions of special tokens; an unknown token stands for content."""
+    special = (tokenizer.specials | set(others)) - {tokenizer.unk}
+    return frozenset(at for at, id in enumerate(ids) if id in special)
 
 
 def repeat(x: Tensor, copies: int) -> Tensor:

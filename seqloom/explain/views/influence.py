@@ -38,7 +38,7 @@ def influence(
     outputs: Sequence[int] | None = None,
     against: str | Tensor | None = None,
     methods: Sequence[Method] = ("occlusion", "gradients"),
-    nodes: int = 1024,
+    nodes: int = 2048,
 ) -> View:
     """`outputs`: which ones to explain by gradients; default: the last EXPLAINED. `against`: the class that each chosen
     one is compared with, by name, or one per output. `nodes`: the most points of the path to take gradients at."""

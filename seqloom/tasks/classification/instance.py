@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqloom.core.errors import UserError, unknown
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 
 
@@ -42,6 +42,7 @@ def instance(
             raise unknown("label", text, labels)
         return list(labels).index(text)
 
+    marks: frozenset[int] = frozenset() if sequence.ndim > 1 else marked(sequence.tolist(), tokenizer)
     with torch.no_grad():
         found = read(model, 1)[0]
     if multi:
@@ -49,10 +50,14 @@ def instance(
         outputs = tuple(Output(labels[n], 1, target is not None) for n in wanted)
         pick = list(wanted)
         some = lambda model, copies: read(model, copies)[:, pick]  # noqa: E731
-        return Instance("classification", names(sequence, tokenizer), outputs, some, ("no", "yes").__getitem__)
+        return Instance(
+            "classification", names(sequence, tokenizer), outputs, some, ("no", "yes").__getitem__, marks=marks
+        )
     chosen = int(found[0].argmax()) if target is None else kinds(target)
     outputs = (Output(labels[chosen], chosen, target is not None),)
-    return Instance("classification", names(sequence, tokenizer), outputs, read, labels.__getitem__, kinds=kinds)
+    return Instance(
+        "classification", names(sequence, tokenizer), outputs, read, labels.__getitem__, kinds=kinds, marks=marks
+    )
 
 
 def names(sequence: np.ndarray, tokenizer: Any) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Row
 
@@ -38,7 +38,8 @@ def instance(model: SequenceModel, row: Row, tokenizer: Any, target: str | None 
     def kinds(text: str) -> int:
         return first_token(tokenizer, text)
 
-    return Instance("language_model", names, tuple(outputs), read, tokenizer.name, kinds=kinds)
+    marks = marked(ids, tokenizer)
+    return Instance("language_model", names, tuple(outputs), read, tokenizer.name, kinds=kinds, marks=marks)
 
 
 def first_token(tokenizer: Any, text: str) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Row
 
@@ -44,4 +44,5 @@ def instance(
     chosen = likely if target is None else [kinds(target)] * len(gaps)
     outputs = tuple(Output(tokenizer.name(id), id, target is not None, at) for at, id in zip(gaps, chosen, strict=True))
     names = tuple(gap if id == mask else tokenizer.name(id) for id in ids)
-    return Instance("masked_lm", names, outputs, read, tokenizer.name, kinds=kinds)
+    marks = marked(ids, tokenizer, mask)
+    return Instance("masked_lm", names, outputs, read, tokenizer.name, kinds=kinds, marks=marks)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 
 
@@ -32,5 +32,6 @@ def instance(
     outputs = tuple(
         Output(f"{title}: {names[at]}", at, given, at) for title, at in zip(("first", "last"), span, strict=True)
     )
+    marks = marked(inputs[0].tolist(), tokenizer)
     notes = ("the passage is longer than the model reads: only the window with the answer is shown",) if cut else ()
-    return Instance("question_answering", names, outputs, read, names.__getitem__, notes=notes)
+    return Instance("question_answering", names, outputs, read, names.__getitem__, notes=notes, marks=marks)

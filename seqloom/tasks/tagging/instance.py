@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.errors import UserError, unknown
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 
 
@@ -48,4 +48,5 @@ def instance(
     )
     ids = inputs[0, :, 0] if inputs.dim() == 3 else inputs[0]  # of words with their characters
     names = [vocabulary.tokenizer.name(id) for id in ids.tolist()]
-    return Instance("tagging", tuple(names), outputs, read, tags.__getitem__, kinds=kinds)
+    marks = marked(ids.tolist(), vocabulary.tokenizer)
+    return Instance("tagging", tuple(names), outputs, read, tags.__getitem__, kinds=kinds, marks=marks)

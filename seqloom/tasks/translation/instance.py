@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat
 from seqloom.core.network import SequenceModel
 
 
@@ -34,8 +34,12 @@ def instance(
 
     first = len(source)
     outputs = tuple(Output(target.name(id), id, given, first + n) for n, id in enumerate([*written, target.eos]))
-    names = [own.name(int(id) - tokenizers.shift) for id in source]
+    read_ids = [int(id) - tokenizers.shift for id in source]
+    names = [own.name(id) for id in read_ids]
     names += [target.name(id) for id in (target.bos, *written)]
     notes = ("the source is too long for the model: its end was cut off",) if cut else ()
     parts = (("source", first), ("target", len(written) + 1))
-    return Instance("translation", tuple(names), outputs, read, target.name, parts=parts, kinds=kinds, notes=notes)
+    marks = marked(read_ids, own) | {first}
+    return Instance(
+        "translation", tuple(names), outputs, read, target.name, parts=parts, kinds=kinds, notes=notes, marks=marks
+    )
