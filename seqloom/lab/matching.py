@@ -32,6 +32,8 @@ def match_size(config: ModelConfig, target: int, count: Count, name: str, untie:
             f"{name} has at least {count(least):,} parameters with this vocabulary, more than --params {target:,}; "
             "raise --params, or use a smaller tokenizer.vocabulary"
         )
+    if not count(best):
+        raise UserError(f"{name} has no parameters of its own to match; leave it out, or count all (--count all)")
     if _off(best, target, count) > TOLERANCE:
         raise UserError(
             f"{name} cannot match {target:,} parameters within {TOLERANCE:.0%}; the closest size is {count(best):,}, "
