@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,6 +27,7 @@ from seqloom.runs.run import Run
 
 USUAL = ("predictions", "influence", "attention", "memory", "lens")  # shown unless views are named
 ASKED = ("patching", "gradients", "walk")  # only where asked for
+UNKNOWN = frozenset({"<unk>", "[UNK]"})  # what tokenizers call a token that they do not know
 VIEWS = (*USUAL, "alignment", *ASKED)
 
 
@@ -66,7 +67,7 @@ class Explanation(Shown):
 
     def about(self) -> Json:
         """What was explained, without the views."""
-        shown = {key: value for key, value in self.row.items() if key != "line" and value and isinstance(value, str)}
+        shown = {key: value for key, value in self.row.items() if key != "line" and isinstance(value, str) and value}
         return {
             "run": str(self.run.folder.path),
             "model": str(self.run.config.model["name"]),
@@ -113,6 +114,7 @@ def explain_one(
     """`options`: of single views, such as `layer` and `head` of a walk."""
     instance = find_instance(run, row, target)
     wanted = _wanted(run, views, patch_with is not None)
+    asked: Json = {"alignment": gold, "patching": patch_with, "influence": against}  # what a view was given
     found: dict[str, View] = {}
     missing: dict[str, str] = {}
     for name in wanted:
@@ -128,6 +130,8 @@ def explain_one(
             else:
                 found[name] = look(name, run, instance, **_options(name, found, against))
         except UserError as error:
+            if asked.get(name) is not None:
+                raise
             missing[name] = str(error)
     if views is not None and missing:
         raise _refusal(run, row, target, missing)
@@ -137,7 +141,10 @@ def explain_one(
 def find_instance(run: Run, row: Row, target: str | None = None) -> Instance:
     if not isinstance(run.task, InstanceTask):
         raise UserError(f"a {run.task.name} run cannot be explained")
-    return run.task.instance(run.model, row, run.tokenizer, target)
+    found = run.task.instance(run.model, row, run.tokenizer, target)
+    unread = sum(token in UNKNOWN for token in found.inputs)
+    note = f"{unread} of {len(found.inputs)} tokens are not in the vocabulary: the model reads each as unknown"
+    return replace(found, notes=(*found.notes, note)) if unread else found
 
 
 def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:

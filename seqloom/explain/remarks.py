@@ -29,6 +29,7 @@ SENTENCES: dict[str, str] = {  # of a whole remark: its Chinese, in which $1 sta
     ),
     r"A and B have the same score: .*": "A 与 B 的得分相同：效果为得分的变化，而不是差值的比例",
     r"the product of Jacobians of (.*): the text is too long for its size": "$1 的雅可比矩阵之积未计算：文本过长",
+    r"(\d+) of (\d+) tokens are not in the vocabulary: .*": "$2 个词元中有 $1 个不在词表中：模型将其读作未知词元",
     r"the source is too long for the model: its end was cut off": "源文本对该模型过长：末尾被截断",
     r"the passage is longer than the model reads: .*": "段落长于模型能读取的长度：仅显示包含答案的窗口",
     r"a learned function of q and k": "q 与 k 的可学习函数",
@@ -36,7 +37,7 @@ SENTENCES: dict[str, str] = {  # of a whole remark: its Chinese, in which $1 sta
     r"the whole sequence": "整个序列",
 }
 
-NAMES: dict[str, str] = {  # parts of the names of layers, curves and maps; longer ones first
+NAMES: dict[str, str] = {  # parts of the names of layers, curves and maps
     "memory, all layers": "记忆，所有层",
     "rollout, source": "rollout，源",
     "rollout, target": "rollout，目标",

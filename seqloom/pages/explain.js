@@ -15,7 +15,7 @@ const Loom = (() => {
 
   // A remark, or the name of a layer or curve, that a view gave in English.
   const sentences = Object.entries(data.sentences).map(([pattern, text]) => [new RegExp(`^${pattern}$`), text]);
-  const words = new RegExp(`\\b(${Object.keys(data.names).join("|")})\\b`, "g");
+  const words = new RegExp(`\\b(${Object.keys(data.names).sort((a, b) => b.length - a.length).join("|")})\\b`, "g");
   loom.tell = (text) => {
     if (loom.language !== "zh") return text;
     const found = sentences.find(([pattern]) => pattern.test(text));
