@@ -60,7 +60,7 @@ def test_every_task_is_explained_from_the_command_line(run, tmp_path, name):
 @pytest.mark.parametrize("name", INPUTS)
 def test_explaining_changes_no_prediction(name):
     loaded = load(GOLDEN / name)
-    given = {key: value for key, value in INPUTS[name].items()}
+    given = dict(INPUTS[name])
     first = loaded.explain(**given).views["predictions"].tensors
     again = loaded.explain(**given).views["predictions"].tensors
     assert all(np.array_equal(first[key], again[key]) for key in first)
