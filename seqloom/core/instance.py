@@ -39,6 +39,7 @@ class Instance:
     kinds: Callable[[str], int] | None = None  # the class of a name that a user gives; None: classes have no names
     notes: tuple[str, ...] = ()  # such as that the text was cut
     marks: frozenset[int] = frozenset()  # positions of special tokens, such as where a source ends: not its content
+    special: frozenset[int] = frozenset()  # ids of special tokens, as the embedding reads them
 
     @property
     def chosen(self) -> Tensor:

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.explain.places import EMBEDDED, edited
 
@@ -26,7 +25,7 @@ PIECES, NODES = 8, 4  # at first, and per piece
 BEND = 0.05  # a piece is halved if its middle is further from a straight line, as a share of the range of scores
 SHORTEST = 2.0**-11  # pieces are not halved further
 STAIRS = 16  # times as many passes as nodes may go into steps by position
-FLOOR = 0.01  # smaller differences of scores are compared with this one, in nats or scaled units
+FLOOR = 0.01  # smaller differences of scores are compared with this one: logits, or scaled values
 TOLERANCE = 0.01
 
 Piece = tuple[float, float]
@@ -49,7 +48,6 @@ class Integral:
 @dataclass(frozen=True)
 class Path:
     model: SequenceModel
-    instance: Instance
     start: Tensor  # (P, E)
     end: Tensor
     scores: Scores

@@ -3,7 +3,11 @@
 occlusion   the score of an output minus its score when one position is replaced by the baseline
 gradients   integrated gradients from the baseline to the input, which add up to the difference of their scores
 
-O outputs, P input positions. Of two classes, "why A and not B", the score is the difference.
+The score of a class is its logit above the mean of all classes (a number that is predicted: itself). The log-probability
+would not do: near 1 it hardly moves, whatever is taken away, and most of its gradient is where the input is unreadable.
+Of two classes, "why A and not B", the score is the difference of their logits.
+
+O outputs, P input positions, C classes.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from seqloom.core.instance import Instance
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.explain.baseline import baseline
-from seqloom.explain.path import Path, put
+from seqloom.explain.path import Path, Scores, put
 from seqloom.explain.places import affordable, edited, network_of
 from seqloom.explain.view import View
 
@@ -46,7 +50,8 @@ def influence(
     rivals = contrast(instance, against)
     explained = _explained(len(instance.outputs), outputs)
     x, neutral, found, name = baseline(network, instance)
-    facts: Json = {"baseline": name, "unit": instance.unit, "notes": list(instance.notes)}
+    facts: Json = {"baseline": name, "unit": _unit(instance), "notes": list(instance.notes)}
+    kept = score_of(instance, rivals)
     if rivals is not None:
         facts["against"] = [instance.name(kind) for kind in rivals.tolist()]
     tensors: dict[str, np.ndarray] = {}
@@ -54,12 +59,12 @@ def influence(
         facts["left_out"] = f"occlusion: {len(x):,} positions, more than {LONGEST:,}"
     elif "occlusion" in methods:
         copies = affordable(instance, network, found.size(-1))
-        tensors["occlusion"] = _occlusion(network, instance, x, neutral, rivals, copies)
+        tensors["occlusion"] = _occlusion(network, kept, x, neutral, copies)
     if "gradients" in methods:
         pick = torch.tensor(explained, device=x.device)
         copies = affordable(instance, network, found.size(-1), kept=True)
-        scores = lambda model, copies: instance.scores(model, copies, rivals)[:, pick]  # noqa: E731
-        integral = Path(network, instance, neutral, x, scores, copies).integrate(nodes)
+        scores = lambda model, copies: kept(model, copies)[:, pick]  # noqa: E731
+        integral = Path(network, neutral, x, scores, copies).integrate(nodes)
         tensors["gradients"] = integral.parts
         facts |= {
             "explained": explained,
@@ -83,6 +88,24 @@ def contrast(instance: Instance, against: str | Tensor | None) -> Tensor | None:
     return against
 
 
+def score_of(instance: Instance, rivals: Tensor | None) -> Scores:
+    """(copies, O): what is explained of each output."""
+
+    def scores(model: SequenceModel, copies: int) -> Tensor:
+        if rivals is not None or instance.unit == "value":
+            return instance.scores(model, copies, rivals)
+        found = instance.read(model, copies)  # (copies, O, C)
+        finite = found.isfinite()  # others are impossible
+        mean = torch.where(finite, found, 0).sum(-1) / finite.sum(-1)
+        return found.gather(-1, instance.chosen.to(found.device).expand(copies, -1)[..., None])[..., 0] - mean
+
+    return scores
+
+
+def _unit(instance: Instance) -> str:
+    return "value" if instance.unit == "value" else "logit"
+
+
 def _explained(count: int, outputs: Sequence[int] | None) -> list[int]:
     if outputs is None:
         return list(range(max(0, count - EXPLAINED), count))
@@ -91,9 +114,7 @@ def _explained(count: int, outputs: Sequence[int] | None) -> list[int]:
     return [n % count for n in outputs]
 
 
-def _occlusion(
-    network: Network, instance: Instance, x: Tensor, neutral: Tensor, rivals: Tensor | None, copies: int
-) -> np.ndarray:
+def _occlusion(network: Network, scores_of: Scores, x: Tensor, neutral: Tensor, copies: int) -> np.ndarray:
     """(O, P)"""
     drops = []
     with torch.no_grad():
@@ -101,7 +122,7 @@ def _occlusion(
             vectors = x.repeat(len(places) + 1, 1, 1)  # the last one stays as it is
             vectors[torch.arange(len(places)), places] = neutral[places]
             with edited(network, [], put(vectors)):
-                scores = instance.scores(network, len(vectors), rivals)
+                scores = scores_of(network, len(vectors))
             drops.append(scores[-1] - scores[:-1])
     found: np.ndarray = torch.cat(drops).T.double().cpu().numpy()
     return found

@@ -42,7 +42,10 @@ def instance(
             raise unknown("label", text, labels)
         return list(labels).index(text)
 
-    marks: frozenset[int] = frozenset() if sequence.ndim > 1 else marked(sequence.tolist(), tokenizer)
+    marks, special = frozenset[int](), frozenset[int]()
+    if sequence.ndim == 1:
+        marks, special = marked(sequence.tolist(), tokenizer), tokenizer.specials
+    shown = names(sequence, tokenizer)
     with torch.no_grad():
         found = read(model, 1)[0]
     if multi:
@@ -50,14 +53,11 @@ def instance(
         outputs = tuple(Output(labels[n], 1, target is not None) for n in wanted)
         pick = list(wanted)
         some = lambda model, copies: read(model, copies)[:, pick]  # noqa: E731
-        return Instance(
-            "classification", names(sequence, tokenizer), outputs, some, ("no", "yes").__getitem__, marks=marks
-        )
+        return Instance("classification", shown, outputs, some, ("no", "yes").__getitem__, marks=marks, special=special)
     chosen = int(found[0].argmax()) if target is None else kinds(target)
     outputs = (Output(labels[chosen], chosen, target is not None),)
-    return Instance(
-        "classification", names(sequence, tokenizer), outputs, read, labels.__getitem__, kinds=kinds, marks=marks
-    )
+    name = labels.__getitem__
+    return Instance("classification", shown, outputs, read, name, kinds=kinds, marks=marks, special=special)
 
 
 def names(sequence: np.ndarray, tokenizer: Any) -> tuple[str, ...]:

@@ -38,8 +38,9 @@ def instance(model: SequenceModel, row: Row, tokenizer: Any, target: str | None 
     def kinds(text: str) -> int:
         return first_token(tokenizer, text)
 
-    marks = marked(ids, tokenizer)
-    return Instance("language_model", names, tuple(outputs), read, tokenizer.name, kinds=kinds, marks=marks)
+    marks, special = marked(ids, tokenizer), tokenizer.specials
+    name = tokenizer.name
+    return Instance("language_model", names, tuple(outputs), read, name, kinds=kinds, marks=marks, special=special)
 
 
 def first_token(tokenizer: Any, text: str) -> int:

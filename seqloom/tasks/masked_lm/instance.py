@@ -44,5 +44,5 @@ def instance(
     chosen = likely if target is None else [kinds(target)] * len(gaps)
     outputs = tuple(Output(tokenizer.name(id), id, target is not None, at) for at, id in zip(gaps, chosen, strict=True))
     names = tuple(gap if id == mask else tokenizer.name(id) for id in ids)
-    marks = marked(ids, tokenizer, mask)
-    return Instance("masked_lm", names, outputs, read, tokenizer.name, kinds=kinds, marks=marks)
+    marks, special = marked(ids, tokenizer, mask), tokenizer.specials | {mask}
+    return Instance("masked_lm", names, outputs, read, tokenizer.name, kinds=kinds, marks=marks, special=special)

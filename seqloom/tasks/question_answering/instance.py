@@ -34,4 +34,5 @@ def instance(
     )
     marks = marked(inputs[0].tolist(), tokenizer)
     notes = ("the passage is longer than the model reads: only the window with the answer is shown",) if cut else ()
-    return Instance("question_answering", names, outputs, read, names.__getitem__, notes=notes, marks=marks)
+    name, special = names.__getitem__, tokenizer.specials
+    return Instance("question_answering", names, outputs, read, name, notes=notes, marks=marks, special=special)

@@ -48,5 +48,6 @@ def instance(
     )
     ids = inputs[0, :, 0] if inputs.dim() == 3 else inputs[0]  # of words with their characters
     names = [vocabulary.tokenizer.name(id) for id in ids.tolist()]
-    marks = marked(ids.tolist(), vocabulary.tokenizer)
-    return Instance("tagging", tuple(names), outputs, read, tags.__getitem__, kinds=kinds, marks=marks)
+    marks, special = marked(ids.tolist(), vocabulary.tokenizer), vocabulary.tokenizer.specials
+    name = tags.__getitem__
+    return Instance("tagging", tuple(names), outputs, read, name, kinds=kinds, marks=marks, special=special)

@@ -40,6 +40,8 @@ def instance(
     notes = ("the source is too long for the model: its end was cut off",) if cut else ()
     parts = (("source", first), ("target", len(written) + 1))
     marks = marked(read_ids, own) | {first}
+    special = target.specials | {id + tokenizers.shift for id in own.specials}
     return Instance(
-        "translation", tuple(names), outputs, read, target.name, parts=parts, kinds=kinds, notes=notes, marks=marks
-    )
+        "translation", tuple(names), outputs, read, target.name, parts=parts, kinds=kinds, notes=notes, marks=marks,
+        special=special,
+    )  # fmt: skip
