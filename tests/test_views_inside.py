@@ -250,8 +250,8 @@ def linear(radius: float, width: int = 12) -> SequenceModel:
     return model
 
 
-def series(length: int) -> Instance:
-    values = torch.randn(1, length, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+def series(length: int, dtype: torch.dtype = torch.float64) -> Instance:
+    values = torch.randn(1, length, 1, dtype=dtype, generator=torch.Generator().manual_seed(3))
 
     def read(model: SequenceModel, copies: int) -> Tensor:
         return model(repeat(values, copies))[0]
@@ -304,6 +304,24 @@ def test_lags_of_a_source_follow_those_of_the_target() -> None:
     facts = microscope(model, pair(model)).facts
     assert facts["first_lags"]["decoder layer 1, memory"] == 0
     assert facts["first_lags"]["encoder layer 1, memory"] == 6
+
+
+def test_a_gradient_that_grows_beyond_all_numbers_is_shown_up_to_there() -> None:
+    model = linear(3.0).float()
+    found = microscope(model, series(120, torch.float32))
+    for name in ("embedding", "layer 1, memory", "layer 1, memory, Jacobian"):
+        assert np.isfinite(found.tensors[name]).all() and 60 < len(found.tensors[name]) < 120
+    assert found.facts["slopes"]["layer 1, memory"] == pytest.approx(math.log(3), rel=0.05)
+
+
+def test_a_large_memory_has_its_product_of_jacobians_too_and_a_long_text_says_why_not() -> None:
+    model = linear(0.9, width=160)
+    matrix = model.backbone.layers[0][0].weight_h.detach()
+    found = microscope(model, series(5)).tensors["layer 1, memory, Jacobian"]
+    wanted = [torch.linalg.matrix_norm(torch.linalg.matrix_power(matrix, n), 2) for n in range(5)]
+    np.testing.assert_allclose(found, torch.stack(wanted).numpy(), rtol=1e-2)
+    facts = microscope(model, series(1000)).facts
+    assert not facts["jacobians"] and "too long" in facts["left_out"]
 
 
 def test_blocks_of_a_recurrent_matrix_have_names() -> None:

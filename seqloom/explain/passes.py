@@ -40,7 +40,8 @@ class Passed:
         """All steps as one tensor (..., T, size), in the order of the text and without the batch; one for each hop."""
         parts = [t[:, None] if t.dim() == 2 else t for t in self.tensors]  # (B, size) is one step
         hops = min(getattr(self.owner, "hops", 1), len(parts))
-        joined = [torch.cat(parts[hop::hops], dim=-2)[0] for hop in range(hops)]
+        every = [parts[hop::hops] for hop in range(hops)]
+        joined = [own[0][0] if len(own) == 1 else torch.cat(own, dim=-2)[0] for own in every]
         return [t.flip(-2) for t in joined] if getattr(self.owner, "backwards", False) else joined
 
 
@@ -65,7 +66,7 @@ class _Log(list[Tensor]):
 
 
 def read(model: SequenceModel, instance: Instance, wanted: Callable[[str], bool]) -> Reading:
-    """Read an instance once, and keep what passes the taps with these names (of the last part of a path)."""
+    """Read an instance once, and keep what passes the taps that are wanted, by their paths."""
     calls: list[Call] = []
     passed: dict[str, list[Passed]] = {}
 
@@ -83,7 +84,7 @@ def read(model: SequenceModel, instance: Instance, wanted: Callable[[str], bool]
 
         return keep
 
-    taps: dict[str, Tap] = {path: tap for path, tap in find_taps(model).items() if wanted(path.rpartition(".")[2])}
+    taps: dict[str, Tap] = {path: tap for path, tap in find_taps(model).items() if wanted(path)}
     own = find_taps(model, EMBEDDED)
     if not own:
         raise UserError("this model learns by counting or solving: nothing passes through layers that could be shown")

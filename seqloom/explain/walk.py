@@ -18,6 +18,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
+from seqloom.core.taps import find_taps
 from seqloom.explain.passes import Passed, Reading, labels, read, side
 from seqloom.explain.view import View
 from seqloom.explain.views.attention import Map, find_maps
@@ -40,12 +41,13 @@ class Head:
 
 def walk(model: SequenceModel, instance: Instance, layer: int = 0, head: int = 0, position: int = -1) -> View:
     """`layer`: in the order of the attention view; `position`: of the query, among those of the layer."""
-    reading = read(model, instance, (*PARTS, *WEIGHTS).__contains__)
-    stops = _stops(model, reading)
+    stops = _stops(model)
     if not stops:
         raise UserError("this model has no attention to walk through; look at its memory or influence instead")
     _check("layer", layer, len(stops))
-    part, hop, path = stops[layer]
+    path, hop = stops[layer]
+    reading = read(model, instance, lambda tap: tap.rpartition(".")[0] == path.rpartition(".")[0])
+    part = find_maps(model, Reading(reading.calls, {path: reading.passed[path]}, reading.outputs))[hop]
     _check("head", head, len(part.weights))
     _check("position", position, part.weights.size(1))
     at = range(part.weights.size(1))[position]
@@ -60,14 +62,14 @@ def walk(model: SequenceModel, instance: Instance, layer: int = 0, head: int = 0
     return View("walk", numbers, _rows(numbers, places, instance), _facts(part, head, at, numbers, instance))
 
 
-def _stops(model: SequenceModel, reading: Reading) -> list[tuple[Map, int, str]]:
-    """Every attention that shows all of its parts: its map, its hop, and the path of the tap of its weights."""
+def _stops(model: SequenceModel) -> list[tuple[str, int]]:
+    """Every attention that shows all of its parts: the path of the tap of its weights, and each of its hops."""
+    taps = find_taps(model)
     found = []
-    for path, calls in reading.passed.items():
+    for path in taps:
         owner, _, tap = path.rpartition(".")
-        if tap in WEIGHTS and all(f"{owner}.{part}" in reading.passed for part in PARTS):
-            maps = find_maps(model, Reading(reading.calls, {path: calls}, reading.outputs))
-            found += [(part, hop, path) for hop, part in enumerate(maps)]
+        if tap in WEIGHTS and all(f"{owner}.{part}" in taps for part in PARTS):
+            found += [(path, hop) for hop in range(getattr(model.get_submodule(owner), "hops", 1))]
     return found
 
 

@@ -45,7 +45,7 @@ class Map:
 
 def attention(model: SequenceModel, instance: Instance, *, influence: np.ndarray | None = None) -> View:
     """`influence` (O, P): of inputs on outputs, to correlate the weights with."""
-    maps = find_maps(model, read(model, instance, {"weights", "alignment"}.__contains__))
+    maps = find_maps(model, read(model, instance, lambda path: path.endswith((".weights", ".alignment"))))
     if not maps:
         raise UserError("this model has no attention weights; look at its memory, gradients or influence instead")
     tensors = {part.name: part.weights.numpy() for part in maps}

@@ -2,11 +2,12 @@
 
 dL/dh_t against the lag     norm of the loss's gradient at the vectors of every layer, L the loss of the last output or
                             the mean over all; at recurrent cells the whole gradient, through later steps as well
-dh_T/dh_t                   spectral norm of the product of Jacobians of a recurrent memory, exact
+dh_T/dh_t                   spectral norm of the product of Jacobians of a recurrent memory
 eigenvalues                 of the blocks of a recurrent matrix: outside the unit circle they grow, inside they fade
 norms in training           of the whole gradient before and after clipping, as the run recorded them
 
-A slope is that of the logarithm against the lag, so a gradient is multiplied by exp(slope) per step.
+A slope is that of the logarithm against the lag, so a gradient is multiplied by exp(slope) per step. A gradient that
+grows until it is no number any more is shown up to there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from seqloom.explain.view import View
 from seqloom.layers.linear import weight_of
 from seqloom.runs.run import Run
 
-LAGS = 128  # most of the product of Jacobians
+LAGS = 128  # largest of the product of Jacobians
+CELLS = 24e6  # numbers of all its matrices; of large ones, not every lag is shown
+EXACT = 128  # units up to which the spectral norm is that of a decomposition; beyond, by power iteration
 COPIES = 32  # of the input that are differentiated at once
 MOST = 150_000  # units times positions; beyond that the product of Jacobians takes long and is left out
 LEAST = 1e-30  # smaller norms are rounding
@@ -63,11 +66,13 @@ def microscope(model: SequenceModel, instance: Instance, *, loss: Loss = "last")
     for layer, (first, values) in norms.items():
         by_lag = values[: max(0, end + 1 - first)][::-1]
         lag = end + 1 - first - len(by_lag)
+        by_lag = by_lag[: _finite(by_lag)]
         tensors[layer], facts["slopes"][layer], facts["first_lags"][layer] = by_lag, slope(by_lag), lag
         rows += [{"layer": layer, "lag": lag + n, "norm": float(norm)} for n, norm in enumerate(by_lag)]
     products, left_out = jacobians(model, instance)
-    for layer, values in products.items():
-        tensors[f"{layer}, Jacobian"], facts["jacobians"][layer] = values, slope(values)
+    for layer, (lags, values) in products.items():
+        tensors |= {f"{layer}, Jacobian": values, f"{layer}, Jacobian lags": lags}
+        facts["jacobians"][layer] = slope(values, lags)
     if left_out:
         facts["left_out"] = f"the product of Jacobians of {', '.join(left_out)}: the text is too long for its size"
     for layer, (blocks, values) in eigenvalues(model).items():
@@ -76,12 +81,11 @@ def microscope(model: SequenceModel, instance: Instance, *, loss: Loss = "last")
     return View("gradients", tensors, rows, facts)
 
 
-def slope(norms: np.ndarray) -> float | None:
+def slope(norms: np.ndarray, lags: np.ndarray | None = None) -> float | None:
     """Of the logarithm against the lag, by least squares; None: fewer than three lags with a gradient."""
-    lags = np.flatnonzero(np.isfinite(norms) & (norms > LEAST))
-    if len(lags) < 3:
-        return None
-    return float(np.polyfit(lags, np.log(norms[lags]), 1)[0])
+    lags = np.arange(len(norms)) if lags is None else lags
+    some = norms > LEAST
+    return float(np.polyfit(lags[some], np.log(norms[some]), 1)[0]) if some.sum() > 2 else None
 
 
 class _Keeper:
@@ -135,10 +139,13 @@ def _paths(model: SequenceModel) -> list[str]:
     return found + [path for path in outputs if not (cells and path.rpartition(".")[2].isdigit())]
 
 
-def jacobians(model: SequenceModel, instance: Instance, lags: int = LAGS) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Spectral norm of dh_T/dh_t by lag T - t, (lags + 1,), for each recurrent memory that reads in the order of the
-    text; T is its last step. Units are differentiated one by one, on copies of the input. And the memories left out."""
-    found: dict[str, np.ndarray] = {}
+Curve = tuple[np.ndarray, np.ndarray]  # lags, values
+
+
+def jacobians(model: SequenceModel, instance: Instance) -> tuple[dict[str, Curve], list[str]]:
+    """Spectral norm of dh_T/dh_t by lag T - t, for each recurrent memory that reads in the order of the text; T is its
+    last step. Units are differentiated one by one, on copies of the input. And the memories left out."""
+    found: dict[str, Curve] = {}
     left_out: list[str] = []
     for cell, (source, end) in _cells(model).items():
         size, title = int(cell.hidden), _title(source, cell)
@@ -148,9 +155,31 @@ def jacobians(model: SequenceModel, instance: Instance, lags: int = LAGS) -> tup
             left_out.append(title)
             continue
         parts = torch.arange(size).split(COPIES)
-        whole = torch.cat([_rows_of(model, instance, source, end, units, lags) for units in parts], dim=1)
-        found[title] = torch.linalg.matrix_norm(whole.double(), 2).cpu().numpy()  # of (lags + 1, H, H)
+        rows = [_rows_of(model, instance, source, end, units, max(16, int(CELLS / size**2))) for units in parts]
+        norms = np.array(
+            [_spectral_norm(torch.cat(blocks)) for blocks in zip(*(part for _, part in rows), strict=True)]
+        )
+        whole = _finite(norms)
+        found[title] = rows[0][0][:whole], norms[:whole]
     return found, left_out
+
+
+def _finite(values: np.ndarray) -> int:
+    """How many of the first values are numbers."""
+    bad = np.flatnonzero(~np.isfinite(values))
+    return int(bad[0]) if len(bad) else len(values)
+
+
+def _spectral_norm(matrix: Tensor) -> float:
+    matrix = matrix.double()
+    if not matrix.isfinite().all():
+        return float("inf")
+    if len(matrix) <= EXACT:
+        return float(torch.linalg.matrix_norm(matrix, 2))
+    x = torch.ones(len(matrix), dtype=torch.double, device=matrix.device)
+    for _ in range(60):
+        x = torch.nn.functional.normalize(matrix.mT @ (matrix @ x), dim=0, eps=0.0)
+    return float((matrix @ x).norm())
 
 
 def eigenvalues(model: nn.Module) -> dict[str, tuple[list[str], np.ndarray]]:
@@ -163,8 +192,11 @@ def eigenvalues(model: nn.Module) -> dict[str, tuple[list[str], np.ndarray]]:
     return found
 
 
-def _rows_of(model: SequenceModel, instance: Instance, source: str, end: str, units: Tensor, lags: int) -> Tensor:
-    """(lags + 1, units, H): the gradient of some units of the last state with respect to the states before it."""
+def _rows_of(
+    model: SequenceModel, instance: Instance, source: str, end: str, units: Tensor, count: int
+) -> tuple[np.ndarray, Tensor]:
+    """At most `count` lags, and for each the gradient of some units of the last state with respect to the state so many
+    steps before: (lags, units, H)."""
     keeper = _Keeper()
     with torch.enable_grad(), replace(model, keeper.edits([source, end])):
         instance.read(model, len(units))
@@ -173,8 +205,10 @@ def _rows_of(model: SequenceModel, instance: Instance, source: str, end: str, un
     chosen = last[torch.arange(len(units)), units.to(last.device)].sum()
     found = torch.autograd.grad(chosen, before, allow_unused=True)
     filled = [torch.zeros_like(x) if g is None else g for x, g in zip(before, found, strict=True)]
-    steps = torch.cat([g[:, None] if g.dim() == 2 else g for g in filled], dim=1)  # (units, T, H)
-    return steps.transpose(0, 1).flip(0)[: lags + 1]
+    steps = torch.cat([g[:, None] if g.dim() == 2 else g for g in filled], dim=1).transpose(0, 1).flip(0)  # by lag
+    most = min(len(steps), LAGS + 1)
+    lags = np.unique(np.linspace(0, most - 1, min(most, count)).round().astype(int))
+    return lags, steps[torch.from_numpy(lags)]
 
 
 def _cells(model: nn.Module) -> dict[Any, tuple[str, str]]:

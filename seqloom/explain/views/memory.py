@@ -72,7 +72,8 @@ def memory(model: SequenceModel, instance: Instance, *, units: int = UNITS) -> V
     return View("memory", tensors, rows, facts)
 
 
-def _is_memory(tap: str) -> bool:
+def _is_memory(path: str) -> bool:
+    tap = path.rpartition(".")[2]
     return tap.endswith("_gate") or tap in (*STATES, *SERIES, *RATES, "output") or tap.isdigit()
 
 
