@@ -6,8 +6,10 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +21,6 @@ from seqloom.explain.side import Side
 from seqloom.explain.suffixes import check_suffix
 from seqloom.explain.view import View
 from seqloom.runs.durable import make_folder, to_json, write_file
-
-if TYPE_CHECKING:
-    import pandas
 
 _NOTEBOOK = "width:100%;height:760px;border:1px solid #8884;border-radius:8px"
 
@@ -51,15 +50,13 @@ class Shown(ABC):
         """What the page shows beside the explanations."""
         return {}
 
-    def frame(self, name: str) -> pandas.DataFrame:
-        """A view as a table."""
+    def frame(self, name: str) -> Any:
+        """A view as a pandas data frame."""
         if name not in self.views:
             raise UserError(f"no view {name!r}; there is: {', '.join(self.views)}")
-        try:
-            import pandas
-        except ImportError:
-            raise UserError("frame() needs pandas, which is not installed; .views[name].rows holds the rows") from None
-        return pandas.DataFrame(self.views[name].rows)
+        if find_spec("pandas") is None:
+            raise UserError("frame() needs pandas, which is not installed; .views[name].rows holds the rows")
+        return import_module("pandas").DataFrame(self.views[name].rows)
 
     def page(self, language: str = "en") -> str:
         """One self-contained HTML page."""
