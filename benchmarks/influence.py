@@ -1,7 +1,7 @@
 """Influence maps where the truth is known, and where it is not: does the largest influence fall where it must?
 
-    python benchmarks/influence.py [--runs runs/influence] [--rows 25] [--tasks copy,reversal,recall] [--models lstm,gpt]
-                                   [--delete FILE]
+    python benchmarks/influence.py [--runs runs/influence] [--rows 25] [--tasks copy,recall] [--models lstm,gpt]
+                                   [--readers lstm,bert] [--labelled FILE]
 
 Copy, reversal and recall decide each output by one source position. Small models are trained to solve them, then the
 share of outputs is counted whose largest influence (by absolute value) is at that position, among all positions that
@@ -26,18 +26,26 @@ from typing import Any
 import numpy as np
 import torch
 
+from seqloom.core.instance import Instance
 from seqloom.core.rows import Json
+from seqloom.data.samples import find_sample
 from seqloom.explain.views.influence import influence
 from seqloom.runs.fit import fit
 from seqloom.runs.run import Run, load
+from seqloom.tasks.classification.instance import instance as labelled
 
 LETTERS, KEYS, LENGTH, PAIRS = "abcdefghijkl", "ABCDEFGH", 8, 4
-TRAINED, SECONDS, ENOUGH = 20_000, 150, 0.01  # rows, most time, loss at which training stops
-SIZES: dict[str, Json] = {"lstm": {"width": 128}, "seq2seq": {"width": 128}}
+TRAINED, SECONDS, ENOUGH = 20_000, 120, 0.003  # rows, most time, loss at which training stops
+SIZES: dict[str, Json] = {
+    "lstm": {"width": 128, "dropout": 0.1},
+    "seq2seq": {"width": 128},
+    "mingru": {"width": 128, "depth": 2},
+}
 STACK: Json = {"width": 128, "depth": 2, "heads": 4}
 MODELS = ("lstm", "gpt", "ttt", "seq2seq", "transformer")
 DELETED, DRAWS, RESAMPLED = 0.1, 8, 2_000
 
+Fall = tuple[float, float, float, float]  # ours, at random, interval of the difference
 Known = tuple[list[str], list[str], list[int]]  # source, target, and the source position that decides each output
 
 
@@ -108,71 +116,67 @@ def hits(run: Run, rows: Sequence[Known]) -> tuple[float, dict[str, float], floa
     return float(np.mean(right)), shares, max(missed), float(np.mean(nodes))
 
 
-def deletion(run: Run, texts: Sequence[str], split: str) -> dict[str, tuple[float, float, float, float]]:
-    """By method: the mean fall of the log-probability, after random deletions, and the interval of their difference."""
+def deletion(run: Run, texts: Sequence[str]) -> tuple[int, dict[str, Fall]]:
+    """How many texts were used, and by method: the mean fall of the log-probability of the predicted label, that after
+    random deletions, and the interval of the difference. Special tokens are not deleted."""
     rng = random.Random(0)
+    task: Any = run.task
     falls: dict[str, list[float]] = {"occlusion": [], "gradients": [], "random": []}
     for text in texts:
-        words = text.split(split) if split else list(text)
-        instance = looked(run, text)
-        chosen = instance.outputs[0].chosen
+        sequence = task.sequence(task.inputs.parts({"line": 1, "source": text}))
+        instance = looked(run, sequence, None)
+        content = [at for at in range(len(sequence)) if at not in instance.marks]
+        if len(content) < 2:
+            continue  # nothing would be left
+        count, label = max(1, round(DELETED * len(content))), instance.outputs[0].label
         view = influence(run.model, instance)
-        offset = len(instance.inputs) - len(words)
-        if offset < 0 or len(words) < 2:
-            continue  # the model reads only a part of it, or nothing would be left
-        count = max(1, round(DELETED * len(words)))
-        whole = score(run, text, chosen)
-        for method in ("occlusion", "gradients"):
-            by_word = view.tensors[method][0, offset:] if offset else view.tensors[method][0]
-            gone = set(np.argsort(-by_word)[:count].tolist())
-            falls[method].append(whole - score(run, without(words, gone, split), chosen))
-        drawn = [set(rng.sample(range(len(words)), count)) for _ in range(DRAWS)]
-        falls["random"].append(
-            float(np.mean([whole - score(run, without(words, gone, split), chosen) for gone in drawn]))
-        )
-    return {method: compared(falls[method], falls["random"]) for method in ("occlusion", "gradients")}
+        orders = {method: np.argsort(-view.tensors[method][0, content]) for method in ("occlusion", "gradients")}
+        chosen = {method: [[content[n] for n in order[:count]]] for method, order in orders.items()}
+        chosen["random"] = [rng.sample(content, count) for _ in range(DRAWS)]
+        whole = log_probability(run, instance)
+        for method, several in chosen.items():
+            left = [log_probability(run, looked(run, np.delete(sequence, gone, axis=0), label)) for gone in several]
+            falls[method].append(whole - float(np.mean(left)))
+    used = {method: compared(falls[method], falls["random"]) for method in ("occlusion", "gradients")}
+    return len(falls["random"]), used
 
 
-def looked(run: Run, text: str) -> Any:
-    return run.task.instance(run.model, {"line": 1, "source": text}, run.tokenizer)  # type: ignore[attr-defined]
+def looked(run: Run, sequence: np.ndarray, label: str | None) -> Instance:
+    task: Any = run.task
+    return labelled(run.model, sequence, task.tokenizer.tokenizer, label, labels=task.labels, multi=False)
 
 
-def without(words: Sequence[str], gone: set[int], split: str) -> str:
-    return split.join(word for n, word in enumerate(words) if n not in gone)
-
-
-def score(run: Run, text: str, chosen: int) -> float:
+def log_probability(run: Run, instance: Instance) -> float:
     with torch.no_grad():
-        return float(looked(run, text).read(run.model, 1)[0, 0, chosen])
+        return float(instance.scores(run.model)[0, 0])
 
 
-def compared(ours: list[float], others: list[float]) -> tuple[float, float, float, float]:
+def compared(ours: list[float], others: list[float]) -> Fall:
     gaps = np.array(ours) - np.array(others)
     draws = np.random.default_rng(0).integers(len(gaps), size=(RESAMPLED, len(gaps)))
     low, high = np.quantile(gaps[draws].mean(1), (0.025, 0.975))
     return float(np.mean(ours)), float(np.mean(others)), float(low), float(high)
 
 
-def classifier(folder: Path, data: str, tokenizer: str, model: str) -> Run:
+def classifier(folder: Path, rows: list[tuple[str, str]], kind: str, model: str) -> Run:
     if (folder / "summary.json").exists():
         return load(folder)
-    options = {"dropout": 0.1, **({"width": 64} if model in SIZES else {**STACK, "width": 64})}
+    options = {"dropout": 0.1, **SIZES.get(model, STACK), "width": 64}
     return fit(
-        data=data, task="classification", model={"name": model, **options}, tokenizer={"kind": tokenizer},
+        data=rows, task="classification", model={"name": model, **options}, tokenizer={"kind": kind},
         train={"seconds": SECONDS / 2, "threads": 1}, out=folder, quiet=True,
     )  # fmt: skip
 
 
-def held_out(data: str, count: int) -> list[str]:
-    """Texts to look at: the first of the file, or of the sample in random order."""
-    if data.startswith("sample:"):
-        from seqloom.data.samples import find_sample
-
-        rows = list(find_sample(data.removeprefix("sample:")).rows())
-        random.Random(1).shuffle(rows)
-        return [str(row[0]) for row in rows[:count]]
-    lines = Path(data).read_text().splitlines()[1:]
-    return [line.split("\t")[0] for line in lines[:count]]
+def labelled_rows(file: str | None) -> list[tuple[str, str]]:
+    """Of a TSV with the columns text and label, or of the sample of names and their languages; in random order."""
+    if file is None:
+        rows = [(str(text), str(label)) for text, label in find_sample("languages", "labelled").read()]
+    else:
+        lines = [line.split("\t") for line in Path(file).read_text(encoding="utf-8").splitlines()]
+        rows = [(line[0], line[1]) for line in lines[1:]]
+    random.Random(1).shuffle(rows)
+    return rows
 
 
 def main() -> None:
@@ -181,19 +185,39 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=25)
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--labelled", help="a TSV with the columns text and label; default: names and their languages")
+    parser.add_argument("--readers", default="lstm,bert", help="classifiers")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    known_truth(args.runs, args.tasks.split(","), args.models.split(","), args.rows)
+    deletions(args.runs, args.labelled, [model for model in args.readers.split(",") if model], 8 * args.rows)
+
+
+def known_truth(runs: Path, tasks: list[str], models: list[str], rows: int) -> None:
     print("task      model        right  occlusion  gradients  missed  nodes  seconds", flush=True)
-    for task in args.tasks.split(","):
-        for model in args.models.split(","):
-            run, started = trained(args.runs / f"{task}-{model}", task, model), time.perf_counter()
+    for task in filter(None, tasks):
+        for model in models:
+            run, started = trained(runs / f"{task}-{model}", task, model), time.perf_counter()
             rng = random.Random(2)
-            rows = [distinct(rng, task) for _ in range(args.rows * (LENGTH if task == "recall" else 1))]
-            right, shares, missed, nodes = hits(run, rows)
+            looked_at = [distinct(rng, task) for _ in range(rows * (LENGTH if task == "recall" else 1))]
+            right, shares, missed, nodes = hits(run, looked_at)
             print(
                 f"{task:9} {model:11} {right:6.1%} {shares['occlusion']:10.1%} {shares['gradients']:10.1%} "
                 f"{missed:7.2%} {nodes:6.0f} {time.perf_counter() - started:8.1f}", flush=True,
             )  # fmt: skip
+
+
+def deletions(runs: Path, file: str | None, models: list[str], count: int) -> None:
+    rows, kind = labelled_rows(file), "characters" if file is None else "words"
+    name = "languages" if file is None else Path(file).stem
+    for model in models:
+        run = classifier(runs / f"{name}-{model}", rows[count:], kind, model)
+        used, found = deletion(run, [text for text, _ in rows[:count]])
+        print(f"{name}, {model}: {used} of {count} texts, {run.summary.get('test', run.history[-1])}")
+        for method, (ours, others, low, high) in found.items():
+            print(
+                f"  {method:10} {ours:6.3f} nats, random {others:6.3f}; difference {low:.3f} to {high:.3f}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
+
 from torch import Tensor, nn
 from toys import VOCABULARY, Case, accepted, alive, every_case, network, tokens, translator
 
@@ -10,23 +11,16 @@ from seqloom.core.instance import Instance, Output, repeat
 from seqloom.core.network import Network, SequenceModel
 from seqloom.runs.registry import find_config
 
-LENGTH = 7
-_SOURCE = 4
+LENGTH, SOURCE = 7, 4
 
 
-def encoder(name: str, options: dict[str, object]) -> Network:
+def encoder(name: str, options: dict[str, Any]) -> Network:
     """A small model that sees a whole text, with an output at every position."""
     backbone = find_config("models", name).model_validate({"width": 16, **options}).build()
-    embed, head = nn.Embedding(VOCABULARY, backbone.inputs or 16), nn.Linear(16, VOCABULARY)
-    return alive(Network(embed, backbone, head))
+    return alive(Network(nn.Embedding(VOCABULARY, backbone.inputs or 16), backbone, nn.Linear(16, VOCABULARY)))
 
 
-def _reads(case: Case) -> bool:
-    """Whether a model reads embeddings: others count, compare texts or repeat values."""
-    return find_config("models", case[0]).descends and case[0] not in ("bag", "tfidf", "patch")
-
-
-def language(seed: int = 0, length: int = LENGTH) -> Instance:
+def language(seed: int = 0, length: int = LENGTH, given: bool = False) -> Instance:
     """A text and the next token after each of its tokens."""
     ids = tokens(1, length + 1, seed=seed)
 
@@ -34,7 +28,7 @@ def language(seed: int = 0, length: int = LENGTH) -> Instance:
         logits: Tensor = model(repeat(ids[:, :-1], copies))[0]
         return logits.log_softmax(-1)
 
-    return _instance("language_model", ids[0, :-1], ids[0, 1:], read, 0)
+    return _instance("language_model", ids[0, :-1], ids[0, 1:], read, given=given)
 
 
 def sight(seed: int = 0, length: int = LENGTH) -> Instance:
@@ -44,10 +38,10 @@ def sight(seed: int = 0, length: int = LENGTH) -> Instance:
     def read(model: SequenceModel, copies: int) -> Tensor:
         return model.encode(repeat(ids, copies)).log_softmax(-1)
 
-    return _instance("tagging", ids[0], ids[0], read, 0)
+    return _instance("tagging", ids[0], ids[0], read)
 
 
-def pair(seed: int = 0, source: int = _SOURCE) -> Instance:
+def pair(seed: int = 0, source: int = SOURCE) -> Instance:
     """A source and its target."""
     ids = tokens(1, source + LENGTH + 1, seed=seed)
     context, written = ids[:, :source], ids[:, source:]
@@ -58,9 +52,28 @@ def pair(seed: int = 0, source: int = _SOURCE) -> Instance:
         return logits.log_softmax(-1)
 
     parts = (("source", source), ("target", LENGTH))
-    return _instance("translation", ids[0, :-1], written[0, 1:], read, source, parts)
+    return _instance("translation", ids[0, :-1], written[0, 1:], read, first=source, parts=parts)
 
 
-def _instance(task: str, inputs: Tensor, chosen: Tensor, read: object, first: int, parts: object = ()) -> Instance:
-    outputs = tuple(Output(str(id), id, False, at) for at, id in enumerate(chosen.tolist(), first))
-    return Instance(task, tuple(map(str, inputs.tolist())), outputs, read, str, parts=parts, kinds=int)  # type: ignore[arg-type]
+def _instance(
+    task: str, inputs: Tensor, chosen: Tensor, read: Any, first: int = 0, parts: Any = (), given: bool = False
+) -> Instance:
+    outputs = tuple(Output(str(id), id, given, at) for at, id in enumerate(chosen.tolist(), first))
+    return Instance(task, tuple(map(str, inputs.tolist())), outputs, read, str, parts=parts, kinds=int)
+
+
+def looks(case: Case, build: Any) -> bool:
+    """Whether a task accepts a model, and it is one to look into."""
+    return accepted(build, *case) and isinstance(build(*case), Network)
+
+
+_WRITTEN = [case for case in every_case() if looks(case, network)]
+_PAIRS = [case for case in every_case() if looks(case, translator) and case not in _WRITTEN]
+_SEEN = [
+    case
+    for case in every_case()
+    if case[0] in ("bert", "gru", "lstm", "rnn", "pretrained") and case not in _WRITTEN and case not in _PAIRS
+]
+EVERY = [(build, look, case) for build, look, cases in (
+    (network, language, _WRITTEN), (translator, pair, _PAIRS), (encoder, sight, _SEEN)
+) for case in cases]  # fmt: skip
