@@ -75,7 +75,7 @@ def test_every_retriever_has_scores_a_verdict_and_costs(desk: Path, loaded: list
     assert means == sorted(means, reverse=True) and found.best == found.result["entries"][0]["name"]
     with Index.open(found.index) as index:
         assert index.search("river", 1)
-    assert len((desk / "out" / "queries.jsonl").read_text().splitlines()) == 24
+    assert len((desk / "out" / "scores.jsonl").read_text().splitlines()) == 24
     assert found.best in repr(found)
 
 

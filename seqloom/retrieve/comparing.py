@@ -1,7 +1,7 @@
 """Which retriever should I use on my documents, and can I trust the answer?
 
 OUT/indexes/NAME    one index for BM25 alone and one per encoder, which dense and hybrid search share; for `ask`
-OUT/queries.jsonl   the score of every retriever for every query
+OUT/scores.jsonl   the score of every retriever for every query
 OUT/result.json     everything that the report shows
 OUT/report.html     the report, also as report.md and report.zh-CN.md
 
@@ -175,7 +175,7 @@ def _write(folder: Path, result: Json, measured: Sequence[_Measured]) -> None:
         for number, query in enumerate(measured[0].evaluation.queries)
     ]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    durable.write_file(folder / "queries.jsonl", lines.encode("utf-8", "backslashreplace"))
+    durable.write_file(folder / "scores.jsonl", lines.encode("utf-8", "backslashreplace"))
     durable.write_file(folder / FILE, durable.to_json(result) + b"\n")
     for name, content in report_files(result, folder).items():
         durable.write_file(folder / name, content)

@@ -27,7 +27,7 @@ WORDS: dict[str, Pair] = {
     "reproduce": ("The comparison", "本次比较"),
     # the head of the page
     "documents": ("Documents", "文档"),
-    "chunks": ("Chunks", "片段"),
+    "chunks": ("Chunks", "块"),
     "queries": ("Judged queries", "有标注的查询"),
     "entries": ("Retrievers", "检索方式"),
     # the table
@@ -108,7 +108,7 @@ WORDS: dict[str, Pair] = {
     "how.scored": (
         "{queries} queries that have a relevant document among those judged; a document ranks where its best chunk "
         "does, and the best 100 documents count. nDCG@10 with linear gains, as trec_eval has it.",
-        "{queries} 个至少有一篇相关文档的查询；文档按其最好的片段排名，计前 100 篇。"
+        "{queries} 个至少有一篇相关文档的查询；文档按其最好的块排名，计前 100 篇。"
         "nDCG@10 用线性增益，与 trec_eval 相同。",
     ),
     "how.left out": (
@@ -132,7 +132,7 @@ WORDS: dict[str, Pair] = {
     "how.measured": (
         "Time: the median of {timed} searches for 10 passages, including the encoder, in one process on this "
         "machine. Size: what the index takes on disk without the encoder; dense and hybrid search share one index.",
-        "用时：{timed} 次检索 10 个片段的中位数，包括编码器，在本机单进程测量。"
+        "用时：{timed} 次检索 10 个块的中位数，包括编码器，在本机单进程测量。"
         "大小：索引占用的磁盘空间，不含编码器；dense 与 hybrid 共用一个索引。",
     ),
 }

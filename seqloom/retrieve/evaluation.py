@@ -30,6 +30,7 @@ RECALLS = (10, 100)
 _DEEPEST = 100  # documents of a ranking that are scored
 _CHUNKS = 300  # that are asked for, since a document may have several
 DRAWS = 10_000  # of the bootstrap
+_AT_ONCE = 200  # of these, which bounds memory
 _SEED = 0
 
 Judgements = Mapping[str, Mapping[str, int]]  # by query, then by document
@@ -134,8 +135,9 @@ def bootstrap(values: np.ndarray, level: float = 0.05) -> Interval:
     """The mean and its percentile interval over queries, which errs at this level; the draws are the same every
     time."""
     rng = np.random.default_rng(_SEED)
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(DRAWS)]
-    low, high = np.quantile(means, [level / 2, 1 - level / 2])
+    sizes = [min(_AT_ONCE, DRAWS - first) for first in range(0, DRAWS, _AT_ONCE)]
+    means = [values[rng.integers(len(values), size=(size, len(values)))].mean(axis=1) for size in sizes]
+    low, high = np.quantile(np.concatenate(means), [level / 2, 1 - level / 2])
     return Interval(float(values.mean()), float(low), float(high))
 
 
