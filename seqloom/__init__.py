@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
     from seqloom.retrieve.answering import ask as ask
+    from seqloom.retrieve.comparing import compare_retrievers as compare_retrievers
     from seqloom.retrieve.index import index as index
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
@@ -38,6 +39,7 @@ __all__ = [
     "ask",
     "compare",
     "compare_all",
+    "compare_retrievers",
     "doctor",
     "fit",
     "index",
@@ -49,7 +51,7 @@ __all__ = [
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
 _VERBS |= {"merge": "adapt.merge", "prompt": "adapt.prompting"}
-_VERBS |= {"ask": "retrieve.answering", "index": "retrieve.index"}
+_VERBS |= {"ask": "retrieve.answering", "compare_retrievers": "retrieve.comparing", "index": "retrieve.index"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 
