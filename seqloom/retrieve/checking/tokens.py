@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from seqloom.retrieve.checking import numbers
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import (
     ANTONYMS,
     CONDITIONS,
@@ -37,22 +38,6 @@ class Token(NamedTuple):
 
 def _listed(text: str) -> list[str]:
     return [word.replace("_", " ") for word in text.split()]
-
-
-def stem(word: str) -> str:
-    """A crude stem, the same for the inflections of a regular word; never shown."""
-    word = word.lower()
-    if not word.isascii() or len(word) < 4:
-        return word
-    word = re.sub(r"is(e[ds]?|ing|ation)$", r"iz\1", word)
-    word = re.sub(r"our(s|ed|ing)?$", r"or\1", word)
-    for ending, instead in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
-        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + instead
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
 def _opposites() -> dict[str, frozenset[str]]:
