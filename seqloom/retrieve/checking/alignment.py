@@ -13,11 +13,14 @@ from functools import cached_property
 from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
+from seqloom.retrieve.checking.references import Sides, references
 from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
 
 _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
+BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
+_INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -30,11 +33,15 @@ class Alignment:
     piece: tuple[int, ...]  # of each token of the source, the clause it stands in
     aside: frozenset[int]  # clauses in parentheses
     partner: tuple[int | None, ...]
+    part: tuple[int, ...]  # of each token of the sentence, the clause it stands in
+    named: frozenset[int] = frozenset()  # tokens of the sentence that stand for a pronoun of the source
+    replaced: frozenset[int] = frozenset()  # tokens of the source that a name replaces
 
     @cached_property
     def missing(self) -> list[int]:
         """Tokens of the sentence that carry meaning and have no partner."""
-        return [n for n, t in enumerate(self.sentence) if t.kind != "function" and self.partner[n] is None]
+        alone = [n for n, at in enumerate(self.partner) if at is None and self.sentence[n].kind != "function"]
+        return [n for n in alone if n not in self.named]
 
     @cached_property
     def used(self) -> frozenset[int]:
@@ -52,7 +59,8 @@ class Alignment:
     def kept(self) -> list[tuple[int, int]]:
         """Tokens whose order matters, with their partners."""
         pairs = enumerate(zip(self.sentence, self.partner, strict=True))
-        return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind != "function" or t.form in ANCHORS)]
+        kinds = ("function", "modality")
+        return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind not in kinds or t.form in ANCHORS)]
 
     def led(self, run: Sequence[tuple[int, int]]) -> bool:
         """The run may have been moved as a whole: a date, a condition, or what follows the same preposition in both."""
@@ -65,6 +73,11 @@ class Alignment:
         led = same or moved[0].kind == "condition" or moved[0].form in PREPOSITIONS
         return ordered and (dated or led)
 
+    def begins(self, n: int) -> bool:
+        """A token of the source begins its clause, but for a negation: the verb of an instruction."""
+        before = [t for m, t in enumerate(self.source[:n]) if self.piece[m] == self.piece[n]]
+        return all(t.kind == "negation" or t.form in _INSTRUCTING for t in before)
+
     def adjunct(self, lost: Sequence[int]) -> bool:
         """What was left out is a phrase that a preposition begins, within one clause."""
         begins = self.source[lost[0]].form in PREPOSITIONS or _lead(self.source, lost[0]) in PREPOSITIONS
@@ -72,7 +85,7 @@ class Alignment:
 
     def dropped(self, start: int, end: int) -> list[int]:
         """Tokens of the source in [start, end) that carry meaning and are no one's partner."""
-        taken = {at for at in self.partner if at is not None}
+        taken = {at for at in self.partner if at is not None} | self.replaced
         return [n for n in range(start, end) if n not in taken and self.source[n].kind != "function"]
 
 
@@ -115,15 +128,21 @@ def _depths(tokens: Sequence[Token]) -> Iterator[tuple[Token, int]]:
         yield token, depth
 
 
-def align(sentence: Sequence[Token], source: Sequence[Token]) -> Alignment:
-    ours = [token for token in sentence if token.kind != "break"]
+def align(
+    sentence: Sequence[Token], source: Sequence[Token], document: Sequence[Sequence[Token]] = ()
+) -> Alignment:
+    """`document` has the sentences of the source that a pronoun may refer to, without function words."""
+    ours, parts, _ = clauses(sentence)
     theirs, pieces, aside = clauses(source)
     a, b = [t.form for t in ours], [t.form for t in theirs]
     partner: list[int | None] = [None] * len(a)
     for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         partner[i : i + size] = range(j, j + size)
     _match_moved(ours, a, b, partner)
-    return Alignment(tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner))
+    found = references(Sides(ours, theirs, parts, pieces, partner), document)
+    return Alignment(
+        tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner), tuple(parts), found.named, found.replaced
+    )
 
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from seqloom.retrieve.checking import checks
 from seqloom.retrieve.checking.alignment import align
+from seqloom.retrieve.checking.leadins import without
 from seqloom.retrieve.checking.quotation import find
-from seqloom.retrieve.checking.sources import Source, parsed, place, read, words
+from seqloom.retrieve.checking.sources import Source, around, parsed, place, read, words
 from seqloom.retrieve.checking.tokens import Token, tokens
 from seqloom.retrieve.document import Quotation, Sentence
 
@@ -103,10 +104,11 @@ def _nearest(sentence: str, sources: Sequence[Source]) -> list[tuple[Source, int
 def _unverified(
     sentence: str, sources: Sequence[Source], similarity: Similarity | None, judge: Judge | None
 ) -> Sentence:
-    ours, near = tokens(sentence), _nearest(sentence, sources)
+    near = _nearest(sentence, sources)
     if not near:
         return Sentence(sentence, failed=("words",))
-    results = [checks.failed(ours, read(source.text[start:end])) for source, start, end in near]
+    ours = tokens(without(sentence, f"{near[0][0].path} {near[0][0].text}"))
+    results = [_failed(sentence, *candidate) for candidate in near]
     best = min(range(len(near)), key=lambda n: (bool(results[n]) and "words" in results[n], len(results[n]), n))
     source, start, end = near[best]
     nearest, problems = place(source, start, end), list(results[best])
@@ -117,6 +119,14 @@ def _unverified(
     if judge is not None and judge.entails(nearest.text, sentence) < ENTAILED:
         problems.append("entailment")
     return Sentence(sentence, nearest=nearest, failed=tuple(problems))
+
+
+def _failed(sentence: str, source: Source, start: int, end: int) -> tuple[str, ...]:
+    """Checks that a sentence fails beside a sentence of a source, read with and without what says where it stands."""
+    theirs, document = read(source.text[start:end]), around(source, start)
+    found = checks.failed(read(sentence), theirs, document)
+    claim = without(sentence, f"{source.path} {source.text}") if found else sentence
+    return found if claim == sentence else min(found, checks.failed(read(claim), theirs, document), key=len)
 
 
 def _elsewhere(ours: Sequence[Token], text: str, near: Sequence[tuple[Source, int, int]], best: int) -> bool:

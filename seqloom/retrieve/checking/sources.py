@@ -60,3 +60,20 @@ def parsed(text: str) -> tuple[Parsed, ...]:
 def read(text: str) -> tuple[Token, ...]:
     """The tokens of a sentence of a source."""
     return tuple(tokens(text))
+
+
+def around(source: Source, start: int) -> list[tuple[Token, ...]]:
+    """What a pronoun of the sentence at `start` may refer to: that sentence, the two before, the first, the file's name.
+
+    Without function words.
+    """
+    every = parsed(source.text)
+    here = next((n for n, sentence in enumerate(every) if sentence.start >= start), 0)
+    near = [every[n] for n in sorted({0, *range(max(0, here - 2), here + 1)})] if every else []
+    name = re.sub(r"[\W_]+", " ", source.path.rpartition("/")[2].rpartition(".")[0])
+    return [_content(source.text[s.start : s.end]) for s in near] + [_content(name)]
+
+
+@lru_cache(maxsize=1024)
+def _content(text: str) -> tuple[Token, ...]:
+    return tuple(token for token in read(text) if token.kind not in ("function", "break"))

@@ -1,0 +1,173 @@
+"""Words that a writer put where the source has a pronoun: "it" became "the lighthouse", "the dose" "the dose of Velorin".
+
+The words must stand together in the same document: in one of the two sentences before, in the first sentence, in the
+sentence itself or in the name of the file. And the source must leave the place open: a pronoun or "this" stands there,
+or nothing and the words are joined by "of" or a possessive, or a general noun ("the company") or one that the document
+sets beside the name ("the chair, Priya Nair"). A name in the place of another name is an alteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from seqloom.retrieve.checking.tokens import Token
+
+LONGEST = 4  # English words of a reference
+LONGEST_CHINESE = 9  # characters
+MOST = 2  # references in a sentence
+
+_PRONOUNS = frozenset(
+    "it its they them their theirs he him his she her hers this these those one ones 它 它们 其 该 此 这 他 她 他们 她们".split()
+)
+_GENERAL = frozenset(
+    "compan firm group organiz agenc author institut counc committ court bank club school univers team part government "
+    "ministr offic appliann devic unit machin product apparat system softwar tool servic drug medicin tablet substans "
+    "build hous tower bridg ship site facilit project plan propos program island town cit vill rivr lake mountain "
+    "animal bird speci plant fish man woman direct chair presid minist mayor captain writer work book film song "
+    "soup dish bread vehic car train line road station".split()
+)
+_GENERAL_CHINESE = frozenset("本机 本品 本产品 本公司 公司 集团 本研究 本条例 本合同 本协议 本法 本书 大桥 机器 产品 设备 项目 工程".split())
+_POSSESSIVE = ("'s", "的")
+
+
+class Found(NamedTuple):
+    """What is accounted for by references."""
+
+    named: frozenset[int]  # tokens of the sentence
+    replaced: frozenset[int]  # tokens of the source
+
+
+class Sides(NamedTuple):
+    """A sentence beside its source, both without breaks; the clause of each token; partners of the sentence's."""
+
+    sentence: Sequence[Token]
+    source: Sequence[Token]
+    parts: Sequence[int]
+    pieces: Sequence[int]
+    partner: Sequence[int | None]
+
+
+def references(sides: Sides, document: Sequence[Sequence[Token]]) -> Found:
+    """`document` has the tokens of the sentences that a reference may come from."""
+    named: set[int] = set()
+    replaced: set[int] = set()
+    runs = list(_runs(sides))
+    for start, end in runs[: MOST + 1] if document else ():
+        if (gone := _accounted(sides, start, end, document)) is not None:
+            named.update(range(start, end))
+            replaced.update(gone)
+    return Found(frozenset(named), frozenset(replaced)) if len(runs) <= MOST else Found(frozenset(), frozenset())
+
+
+def _runs(sides: Sides) -> Iterator[tuple[int, int]]:
+    """Stretches of words without a partner, [start, end), within a clause."""
+    start = end = -1
+    for n, token in enumerate(sides.sentence):
+        new = token.kind != "function" and sides.partner[n] is None
+        if start >= 0 and (sides.parts[n] != sides.parts[start] or (token.kind != "function" and not new)):
+            yield start, end
+            start = -1
+        if new:
+            start, end = (n if start < 0 else start), n + 1
+    if start >= 0:
+        yield start, end
+
+
+def _accounted(sides: Sides, start: int, end: int, document: Sequence[Sequence[Token]]) -> list[int] | None:
+    """Tokens of the source that the run replaces, or None if it is no reference."""
+    run = [t for t in sides.sentence[start:end] if t.kind != "function"]
+    chinese = not run[0].form.isascii() or not run[-1].form.isascii()
+    if len(run) > (LONGEST_CHINESE if chinese else LONGEST) or any(t.kind not in _NOMINAL for t in run):
+        return None
+    if all(t.kind == "number" for t in run):
+        return None
+    places = [(tokens, at) for tokens in document for at in _places(run, tokens)]
+    if not places:
+        return None
+    gap = _gap(sides, start, end)
+    lost = [n for n in gap if sides.source[n].kind != "function"]
+    open_ = {sides.source[n].form for n in gap}
+    if lost:
+        return lost if _same_thing(sides, lost, run, open_, places) else None
+    if _PRONOUNS & open_ or _joined(sides, start, end):
+        return []
+    head = sides.sentence[end] if end < len(sides.sentence) else None
+    beside = head is not None and any(head.form in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+    if beside and ("the" in open_ or chinese):
+        return []
+    return [] if chinese and _left_out_subject(sides, start, end, places, run) else None
+
+
+_NOMINAL = ("word", "direction", "number")
+
+
+def _places(run: Sequence[Token], tokens: Sequence[Token]) -> list[int]:
+    """Where the run ends in the tokens of a sentence, which are taken without function words."""
+    wanted = [t.form for t in run]
+    there = [t.form for t in tokens]
+    return [n + len(wanted) for n in range(len(there) - len(wanted) + 1) if there[n : n + len(wanted)] == wanted]
+
+
+def _gap(sides: Sides, start: int, end: int) -> list[int]:
+    """Tokens of the source where the run would stand that are no one's partner, and function words among them."""
+    taken = {at for n, at in enumerate(sides.partner) if at is not None and sides.sentence[n].kind != "function"}
+    matched = [n for n, t in enumerate(sides.sentence) if sides.partner[n] is not None and t.kind != "function"]
+    before = max((n for n in matched if n < start), default=None)
+    after = min((n for n in matched if n >= end), default=None)
+    found: set[int] = set()
+    if after is not None and (at := sides.partner[after]) is not None:
+        n = at - 1
+        while n >= 0 and n not in taken and sides.pieces[n] == sides.pieces[at]:
+            found.add(n)
+            n -= 1
+    if before is not None and (at := sides.partner[before]) is not None and sides.parts[before] == sides.parts[start]:
+        n = at + 1
+        while n < len(sides.source) and n not in taken and sides.pieces[n] == sides.pieces[at]:
+            found.add(n)
+            n += 1
+    return sorted(found)
+
+
+def _joined(sides: Sides, start: int, end: int) -> bool:
+    """The run is a complement: of Velorin, the Group's."""
+    led = [t.form for t in sides.sentence[max(0, start - 2) : start] if t.form not in ("the", "a", "an")]
+    follows = sides.sentence[end].form if end < len(sides.sentence) else ""
+    return led[-1:] == ["of"] or follows in _POSSESSIVE
+
+
+def _left_out_subject(
+    sides: Sides, start: int, end: int, places: Sequence[tuple[Sequence[Token], int]], run: Sequence[Token]
+) -> bool:
+    """A Chinese clause has no subject in the source, and got one that begins a sentence of the document."""
+    after = next((n for n in range(end, len(sides.sentence)) if sides.partner[n] is not None), None)
+    if after is None or sides.parts[after] != sides.parts[start]:
+        return False
+    at = sides.partner[after] or 0
+    first = at == 0 or all(
+        sides.source[n].kind == "function" for n in range(at) if sides.pieces[n] == sides.pieces[at]
+    )
+    return first and any(end_ - len(run) <= 4 for _, end_ in places)
+
+
+def _same_thing(
+    sides: Sides, lost: Sequence[int], run: Sequence[Token], open_: set[str], places: Sequence[tuple[Sequence[Token], int]]
+) -> bool:
+    """A noun was replaced by the name of what it means, or the name by the noun."""
+    gone = [sides.source[n] for n in lost]
+    if any(t.kind not in _NOMINAL for t in gone) or len(gone) > LONGEST:
+        return False
+    words = "".join(t.form for t in gone)
+    if words in _GENERAL_CHINESE:
+        return True
+    names, were_names = any(t.capital for t in run), any(t.capital for t in gone[-1:])
+    if not run[0].form.isascii() or names == were_names:
+        return False
+    if gone[-1].form in _GENERAL and len(gone) == 1 and {"the", "this"} & open_:
+        return True
+    forms = [t.form for t in gone]
+    return any(
+        forms == [t.form for t in tokens[at - len(run) - len(gone) : at - len(run)]]
+        or forms == [t.form for t in tokens[at : at + len(gone)]]
+        for tokens, at in places
+    )
