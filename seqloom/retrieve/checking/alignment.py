@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
 from seqloom.retrieve.checking.references import Sides, references
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
 
@@ -21,6 +22,11 @@ _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
 _INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
+_LOOSE = frozenset(("or", "或", "$", "€", "£", "元"))
+_TIMES = frozenset("year month week day h min night century decade quarter 年 月 日 天".split())
+_TEMPORAL = frozenset("last next previous first late early morning afternoon evening night all 去 今 明 次 上半年 下半年 底 末 初".split())
+_LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
+_TRAILING = frozenset(("之后", "之前", "间", "来"))  # of a Chinese phrase that says when
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -59,8 +65,7 @@ class Alignment:
     def kept(self) -> list[tuple[int, int]]:
         """Tokens whose order matters, with their partners."""
         pairs = enumerate(zip(self.sentence, self.partner, strict=True))
-        kinds = ("function", "modality")
-        return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind not in kinds or t.form in ANCHORS)]
+        return [(n, at) for n, (t, at) in pairs if at is not None and _ordered(t)]
 
     def led(self, run: Sequence[tuple[int, int]]) -> bool:
         """The run may have been moved as a whole: a date, a condition, or what follows the same preposition in both."""
@@ -68,10 +73,11 @@ class Alignment:
         ordered = all(one[1] < other[1] for one, other in pairwise(run))
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
-        dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)
-        same = lead == old and (lead in PREPOSITIONS or lead in SUBORDINATORS)
-        led = same or moved[0].kind == "condition" or moved[0].form in PREPOSITIONS
-        return ordered and (dated or led)
+        timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
+        dated = timed and any(t.form in _DATED | _TIMES for t in moved)
+        same = lead == old and (lead in _LEADING or lead in SUBORDINATORS)
+        led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
+        return ordered and (dated or led or moved[-1].form in _TRAILING)
 
     def begins(self, n: int) -> bool:
         """A token of the source begins its clause, but for a negation: the verb of an instruction."""
@@ -80,13 +86,18 @@ class Alignment:
 
     def adjunct(self, lost: Sequence[int]) -> bool:
         """What was left out is a phrase that a preposition begins, within one clause."""
-        begins = self.source[lost[0]].form in PREPOSITIONS or _lead(self.source, lost[0]) in PREPOSITIONS
+        begins = self.source[lost[0]].form in _LEADING or _lead(self.source, lost[0]) in _LEADING
         return begins and len({self.piece[n] for n in lost}) == 1
 
     def dropped(self, start: int, end: int) -> list[int]:
         """Tokens of the source in [start, end) that carry meaning and are no one's partner."""
         taken = {at for at in self.partner if at is not None} | self.replaced
         return [n for n in range(start, end) if n not in taken and self.source[n].kind != "function"]
+
+
+def _ordered(token: Token) -> bool:
+    """Its place among the others matters: not that of a modal verb, a conjunction or the sign of a currency."""
+    return token.form in ANCHORS or (token.kind not in ("function", "modality") and token.form not in _LOOSE)
 
 
 def _lead(tokens: Sequence[Token], n: int) -> str:

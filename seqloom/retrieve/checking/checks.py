@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from seqloom.retrieve.checking.alignment import BE, Alignment, align, outside
+from seqloom.retrieve.checking.alignment import Alignment, align, outside
 from seqloom.retrieve.checking.moves import moved
 from seqloom.retrieve.checking.quantities import quantities
 from seqloom.retrieve.checking.tables import DOUBTS, WEAK_CONDITIONS
 from seqloom.retrieve.checking.tokens import OPPOSITES, Token
+from seqloom.retrieve.checking.voice import voice
 
 FAR = 2  # words of a source that may be left out within a clause
 
@@ -143,24 +144,7 @@ def direction(pair: Alignment) -> bool:
 
 def order(pair: Alignment) -> bool:
     """Words stand in another order than may be, or who acts has changed."""
-    return _voice(pair) or moved(pair)
-
-
-def _agents(tokens: Sequence[Token]) -> list[int]:
-    """Where a passive verb names who acts: the "by" of "was beaten by", and 被."""
-    found = [n for n, t in enumerate(tokens) if t.form == "被"]
-    for n in range(2, len(tokens)):
-        if tokens[n].form == "by" and tokens[n - 1].kind in ("word", "direction"):
-            found += [n] if BE & {t.form for t in tokens[max(0, n - 3) : n - 1]} else []
-    return found
-
-
-def _voice(pair: Alignment) -> bool:
-    """Active was made passive or the other way round, and the words kept their order: who acts has changed."""
-    ours, theirs = _agents(pair.sentence), _agents(pair.source)
-    partners = set(pair.partner)
-    lost = [n for n in theirs if n not in partners and {n + 1, n + 2} & partners]
-    return len(ours) > len(theirs) or (not ours and bool(lost))
+    return voice(pair) or moved(pair)
 
 
 def stitched(pair: Alignment) -> bool:

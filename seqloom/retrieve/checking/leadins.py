@@ -36,7 +36,7 @@ def _inflected(verb: str) -> str:
 
 _NOUN = f"(?:{'|'.join(_DOCUMENTS.split())})"
 _VERB = f"(?:{'|'.join(map(_inflected, _REPORTING.split()))})"
-_NAMED = rf"(?:(?:the|this|that|its|their|an?|our)\s+)?(?P<before>(?:[\w.&’'-]+\s+){{0,4}}?){_NOUN}"
+_NAMED = rf"(?:(?:the|this|that|its|their|an?|our)\s+)?(?P<before>(?:[\w.&’'-]+\s+){{0,4}}?)(?P<noun>{_NOUN})"
 _AFTER = r"(?P<after>(?:\s+(?:of|for|on|from|in|about|by)\s[^,;:.]{1,60})?)"
 _ALSO = r"(?:(?:also|further|explicitly|clearly|additionally)\s+)?"
 _BEFORE = (
@@ -44,7 +44,7 @@ _BEFORE = (
     rf"pursuant to|in accordance with|based on)\s+(?:the terms of\s+)?{_NAMED}{_AFTER},\s+",
     rf"as\s+{_NAMED}{_AFTER}\s+{_ALSO}{_VERB},\s+",
     rf"(?:in\s+)?{_NAMED}{_AFTER}\s+{_ALSO}{_VERB}(?:\s+that\b|\s+to\b|\s*:)?,?\s+",
-    rf"it\s+(?:also\s+)?(?:is\s+(?:also\s+)?(?:{_VERB})|(?:{_VERB}))\s+that\s+(?P<before>)(?P<after>)",
+    rf"it\s+(?:also\s+)?(?:is\s+(?:also\s+)?(?:{_VERB})|(?:{_VERB}))\s+that\s+(?P<before>)(?P<noun>)",
 )
 _BEHIND = (
     rf",\s+(?:according to|as (?:stated|noted|described|reported) in)\s+{_NAMED}{_AFTER}(?=[.!]?$)",
@@ -59,11 +59,11 @@ _PAPERS = (
 _WRITES = (
     "显示|指出|称|说|表示|提到|写道|规定|要求|约定|记载|介绍|说明|建议|提示|强调|表明|载明|注明|明确|写明|报道|提及|透露|描述"
 )
-_PAPER = rf"(?:该|本|此|这份|这篇|该份|该篇)?(?P<before>[\u4e00-\u9fff\d]{{0,8}}?)(?:{_PAPERS})"
+_PAPER = rf"(?:该|本|此|这份|这篇|该份|该篇)?(?P<before>[\u4e00-\u9fff\d]{{0,8}}?)(?P<noun>{_PAPERS})"
 _CHINESE = (
     rf"(?:根据|依据|按照|依照|依|按|据){_PAPER}(?:中|里)?(?:的?(?:{_WRITES}|内容|数据|信息))?[，,：:]",
     rf"(?:在)?{_PAPER}(?:中|里)?(?:还|也|同时|明确)?(?:{_WRITES})[，,：:]?",
-    rf"据(?P<before>)(?:报道|介绍|记载|统计|悉|了解|称)[，,]",
+    rf"据(?P<before>)(?P<noun>)(?:报道|介绍|记载|统计|悉|了解|称)[，,]",
 )
 _CHINESE_BEHIND = (rf"[，,]{_PAPER}(?:中|里)?(?:{_WRITES})(?=[。！]?$)",)
 _STARTS = [re.compile(rf"\s*{pattern}", re.IGNORECASE) for pattern in (*_BEFORE, *_CHINESE)]
@@ -85,7 +85,9 @@ def without(sentence: str, document: str) -> str:
 
 def _known(match: re.Match[str], document: str) -> bool:
     """Names, numbers and Chinese words around the noun stand in the document."""
-    around = " ".join(text for text in match.groupdict().values() if text)
+    around = " ".join(match[group] or "" for group in ("before", "after") if group in match.groupdict())
+    if title := re.search(r"[A-Z][\w-]+\s+[A-Z]\w+", match["before"] + match["noun"]):
+        return title[0] in document
     low = document.lower()
     english = re.findall(r"\b[A-Z][\w-]+|\d+", around)
     chinese = re.findall(r"[\u4e00-\u9fff]{2,}", around)

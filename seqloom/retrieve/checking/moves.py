@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
 from seqloom.retrieve.checking.tokens import Token
+from seqloom.retrieve.checking.voice import activated
 
-SHORT = 5  # words on each side of an apposition
+SHORT = 3  # words on each side of an apposition
 
 _COORDINATORS = frozenset(
     "and or but while whereas which who whom that then also 和 与 及 以及 并 并且 而 而且 且 但 但是 却 或 同时 也".split()
@@ -52,11 +53,11 @@ def moved(pair: Alignment) -> bool:
     kept = pair.kept
     if {"respective", "respectively", "分别"} & {t.form for t in pair.source} and pair.descents:
         return True
-    return not _explained(pair, kept, 0, len(kept))
+    return not _explained(pair, kept, 0, len(kept)) and activated(pair) is None
 
 
-def _explained(pair: Alignment, kept: Kept, start: int, end: int, whole: bool = False) -> bool:
-    """kept[start:end] is in order, or made of exchanges; with `whole`, of clauses only."""
+def _explained(pair: Alignment, kept: Kept, start: int, end: int) -> bool:
+    """kept[start:end] is in order, or made of exchanges."""
     at = [partner for _, partner in kept[start:end]]
     size = len(at)
     if all(at[n] < at[n + 1] for n in range(size - 1)):
@@ -73,7 +74,7 @@ def _explained(pair: Alignment, kept: Kept, start: int, end: int, whole: bool = 
         if min(at[:n]) > max(at[n:]):
             first, second = kept[start : start + n], kept[start + n : end]
             plain = _ordered(first) and _ordered(second)
-            if _clauses(pair, first, second) or (plain and _phrases(pair, first, second)):
+            if _clauses(pair, first, second, plain) or (plain and _phrases(pair, first, second)):
                 return _explained(pair, kept, start, start + n) and _explained(pair, kept, start + n, end)
     return False
 
@@ -114,9 +115,13 @@ def _exchange(pair: Alignment, first: Kept, second: Kept) -> _Exchange:
     )
 
 
-def _clauses(pair: Alignment, first: Kept, second: Kept) -> bool:
-    """Both runs end at joints in both orders; before them is a joint too, or what both share."""
+def _clauses(pair: Alignment, first: Kept, second: Kept, plain: bool) -> bool:
+    """Both runs end at joints in both orders; before them is a joint too or, if they are in order, what they share."""
     ours, theirs = _exchange(pair, first, second)
+    if not plain and not (ours[0].joint and theirs[0].joint):
+        return False
+    if plain and ours[0].border and ours[1].border and theirs[1].border and theirs[2].border:
+        return True  # an aside stands on the other side of its noun
     if not (ours[1].joint and theirs[1].joint and ours[2].joint and theirs[2].joint):
         return _reported(pair, first, second, theirs)
     return ours[0].kinds == theirs[1].kinds and ours[1].kinds == theirs[0].kinds
@@ -132,14 +137,22 @@ def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
     if pair.led(first) or pair.led(second):
         return True
     ours, theirs = _exchange(pair, first, second)
-    return _genitive(ours[1], theirs[1]) or _apposition(first, second, ours, theirs) or _instruction(pair, first, second, ours) or _adverb(pair, first, second)
+    one = len(first) == len(second) == 1 and not any(pair.sentence[run[0][0]].capital for run in (first, second))
+    return (
+        _genitive(ours[1], theirs[1], one)
+        or _apposition(first, second, ours, theirs)
+        or _instruction(pair, second)
+        or _adverb(pair, first, second)
+    )
 
 
-def _genitive(ours: Gap, theirs: Gap) -> bool:
-    """The consent of the landlord, the landlord's consent."""
+def _genitive(ours: Gap, theirs: Gap, words: bool) -> bool:
+    """The consent of the landlord, the landlord's consent; of two words also the group with placebo, the placebo group."""
     of, owns = {"of", "for", "from", "with", "by"}, {"'s", "的"}
-    one, other = set(ours.forms), set(theirs.forms)
-    return bool((of & one and owns & other) or (of & other and owns & one)) and not (ours.border or theirs.border)
+    for one, other in ((set(ours.forms), set(theirs.forms)), (set(theirs.forms), set(ours.forms))):
+        if of & one and (owns & other or (words and not other)):
+            return not (ours.border or theirs.border)
+    return False
 
 
 def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
@@ -150,11 +163,10 @@ def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence
     return short and (one or other)
 
 
-def _instruction(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap]) -> bool:
+def _instruction(pair: Alignment, second: Kept) -> bool:
     """Fill the kettle, and the kettle should be filled."""
-    verb = second[-1][1]
-    between = set(ours[1].forms) | {f for n in range(second[0][0], second[-1][0]) for f in (pair.sentence[n].form,)}
-    return pair.begins(verb) and bool(BE & between or pair.sentence[second[-1][0] - 1].form in BE)
+    verb, at = second[-1]
+    return pair.begins(at) and any(t.form in BE for t in pair.sentence[max(0, verb - 2) : verb])
 
 
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:

@@ -11,21 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tokens import Token
 
 LONGEST = 4  # English words of a reference
 LONGEST_CHINESE = 9  # characters
 MOST = 2  # references in a sentence
+OPENING = 4  # words of a source sentence, after which a pronoun refers to something within it
 
 _PRONOUNS = frozenset(
     "it its they them their theirs he him his she her hers this these those one ones 它 它们 其 该 此 这 他 她 他们 她们".split()
 )
 _GENERAL = frozenset(
-    "compan firm group organiz agenc author institut counc committ court bank club school univers team part government "
-    "ministr offic appliann devic unit machin product apparat system softwar tool servic drug medicin tablet substans "
-    "build hous tower bridg ship site facilit project plan propos program island town cit vill rivr lake mountain "
-    "animal bird speci plant fish man woman direct chair presid minist mayor captain writer work book film song "
-    "soup dish bread vehic car train line road station".split()
+    stem(word)
+    for word in """
+company firm group organisation agency authority institute council committee court bank club school university team
+party government ministry office appliance device unit machine product system software tool service drug medicine
+building house tower bridge ship site facility project plan proposal programme island town city village river lake
+mountain animal bird species plant man woman director chair president minister mayor captain author writer study book
+soup dish bread vehicle car train line road station terminal museum hotel
+""".split()
 )
 _GENERAL_CHINESE = frozenset("本机 本品 本产品 本公司 公司 集团 本研究 本条例 本合同 本协议 本法 本书 大桥 机器 产品 设备 项目 工程".split())
 _POSSESSIVE = ("'s", "的")
@@ -49,7 +54,7 @@ class Sides(NamedTuple):
 
 
 def references(sides: Sides, document: Sequence[Sequence[Token]]) -> Found:
-    """`document` has the tokens of the sentences that a reference may come from."""
+    """`document` has the tokens of the sentences that a reference may come from, first those of the source sentence."""
     named: set[int] = set()
     replaced: set[int] = set()
     runs = list(_runs(sides))
@@ -64,7 +69,7 @@ def _runs(sides: Sides) -> Iterator[tuple[int, int]]:
     """Stretches of words without a partner, [start, end), within a clause."""
     start = end = -1
     for n, token in enumerate(sides.sentence):
-        new = token.kind != "function" and sides.partner[n] is None
+        new = token.kind in _NOMINAL and sides.partner[n] is None
         if start >= 0 and (sides.parts[n] != sides.parts[start] or (token.kind != "function" and not new)):
             yield start, end
             start = -1
@@ -78,14 +83,13 @@ def _accounted(sides: Sides, start: int, end: int, document: Sequence[Sequence[T
     """Tokens of the source that the run replaces, or None if it is no reference."""
     run = [t for t in sides.sentence[start:end] if t.kind != "function"]
     chinese = not run[0].form.isascii() or not run[-1].form.isascii()
-    if len(run) > (LONGEST_CHINESE if chinese else LONGEST) or any(t.kind not in _NOMINAL for t in run):
-        return None
-    if all(t.kind == "number" for t in run):
-        return None
-    places = [(tokens, at) for tokens in document for at in _places(run, tokens)]
-    if not places:
+    if len(run) > (LONGEST_CHINESE if chinese else LONGEST) or all(t.kind == "number" for t in run):
         return None
     gap = _gap(sides, start, end)
+    inside = gap and sum(t.kind != "function" for t in sides.source[: gap[0]]) > OPENING
+    places = [(tokens, at) for tokens in (document[:1] if inside else document) for at in _places(run, tokens)]
+    if not places:
+        return None
     lost = [n for n in gap if sides.source[n].kind != "function"]
     open_ = {sides.source[n].form for n in gap}
     if lost:
@@ -96,6 +100,10 @@ def _accounted(sides: Sides, start: int, end: int, document: Sequence[Sequence[T
     beside = head is not None and any(head.form in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
     if beside and ("the" in open_ or chinese):
         return []
+    last = sides.sentence[start - 1] if start else None  # Solvane, Solvane Motors
+    if last is not None and last.capital and run[0].capital:
+        longer = [tokens[at - len(run) - 1] for tokens, at in places if at > len(run)]
+        return [] if any(t.form == last.form and t.capital for t in longer) else None
     return [] if chinese and _left_out_subject(sides, start, end, places, run) else None
 
 
@@ -111,12 +119,14 @@ def _places(run: Sequence[Token], tokens: Sequence[Token]) -> list[int]:
 
 def _gap(sides: Sides, start: int, end: int) -> list[int]:
     """Tokens of the source where the run would stand that are no one's partner, and function words among them."""
-    taken = {at for n, at in enumerate(sides.partner) if at is not None and sides.sentence[n].kind != "function"}
+    taken = {at for n, at in enumerate(sides.partner) if at is not None and _weighs(sides.sentence[n])}
     matched = [n for n, t in enumerate(sides.sentence) if sides.partner[n] is not None and t.kind != "function"]
     before = max((n for n in matched if n < start), default=None)
     after = min((n for n in matched if n >= end), default=None)
     found: set[int] = set()
-    if after is not None and (at := sides.partner[after]) is not None:
+    if after is not None and (at := sides.partner[after]) is not None and sides.parts[after] == sides.parts[start]:
+        if sides.source[at + 1 : at + 2] and sides.source[at + 1].form in _PRONOUNS and _first(sides, at):
+            found.add(at + 1)  # descale it, the kettle must be descaled
         n = at - 1
         while n >= 0 and n not in taken and sides.pieces[n] == sides.pieces[at]:
             found.add(n)
@@ -127,6 +137,16 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
             found.add(n)
             n += 1
     return sorted(found)
+
+
+def _weighs(token: Token) -> bool:
+    return token.kind != "function" or token.form in _PRONOUNS
+
+
+def _first(sides: Sides, at: int) -> bool:
+    """The token of the source is the first of its clause that is no function word."""
+    before = [t for t, piece in zip(sides.source[:at], sides.pieces, strict=False) if piece == sides.pieces[at]]
+    return all(t.kind in ("function", "negation") for t in before)
 
 
 def _joined(sides: Sides, start: int, end: int) -> bool:
@@ -143,11 +163,7 @@ def _left_out_subject(
     after = next((n for n in range(end, len(sides.sentence)) if sides.partner[n] is not None), None)
     if after is None or sides.parts[after] != sides.parts[start]:
         return False
-    at = sides.partner[after] or 0
-    first = at == 0 or all(
-        sides.source[n].kind == "function" for n in range(at) if sides.pieces[n] == sides.pieces[at]
-    )
-    return first and any(end_ - len(run) <= 4 for _, end_ in places)
+    return _first(sides, sides.partner[after] or 0) and any(end_ - len(run) <= 4 for _, end_ in places)
 
 
 def _same_thing(
@@ -160,6 +176,8 @@ def _same_thing(
     words = "".join(t.form for t in gone)
     if words in _GENERAL_CHINESE:
         return True
+    if _PRONOUNS & open_ and len(gone) <= 2 and not words.isascii() and lost[-1] - lost[0] < 2:
+        return lost[0] > 0 and sides.source[lost[0] - 1].form in ("该", "此", "这")
     names, were_names = any(t.capital for t in run), any(t.capital for t in gone[-1:])
     if not run[0].form.isascii() or names == were_names:
         return False

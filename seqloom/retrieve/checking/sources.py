@@ -69,7 +69,7 @@ def around(source: Source, start: int) -> list[tuple[Token, ...]]:
     """
     every = parsed(source.text)
     here = next((n for n, sentence in enumerate(every) if sentence.start >= start), 0)
-    near = [every[n] for n in sorted({0, *range(max(0, here - 2), here + 1)})] if every else []
+    near = [every[n] for n in dict.fromkeys((here, here - 1, here - 2, 0)) if 0 <= n < len(every)]
     name = re.sub(r"[\W_]+", " ", source.path.rpartition("/")[2].rpartition(".")[0])
     return [_content(source.text[s.start : s.end]) for s in near] + [_content(name)]
 

@@ -91,13 +91,13 @@ whereas although though when where why how there here is are was were be been be
 has had having would of in at by to from for into onto upon about around per via among between through during within
 against toward towards despite amid according regarding concerning furthermore additionally meanwhile nevertheless
 thereby respectively indeed due such same own very just even still already now again itself himself herself
-themselves 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
+themselves in_order_to as_well_as aged please 请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中
 里 此 是在 一个 一种
 """
-FUNCTION = frozenset(_FUNCTION.split())
+FUNCTION = frozenset(word.replace("_", " ") for word in _FUNCTION.split())
 
 _PREPOSITIONS = """
 in on at by from to for with without after before during since until of near under over between within through
@@ -140,6 +140,34 @@ _SAME = {
     "它": "它们",
     "center": "centre",
     "also": "besides",
+    "use": "used uses using",
+    "age": "aged ages",
+    "die": "died dies dying",
+    "lie": "lay lain lies lying",
+    "take": "took taken",
+    "give": "gave given",
+    "write": "wrote written",
+    "build": "built",
+    "see": "saw seen sees",
+    "run": "ran runs running",
+    "go": "went gone goes going",
+    "get": "got gotten gets",
+    "know": "knew known",
+    "show": "shown",
+    "send": "sent",
+    "spend": "spent",
+    "bring": "brought",
+    "think": "thought",
+    "teach": "taught",
+    "lend": "lent",
+    "meet": "met",
+    "speak": "spoke spoken",
+    "choose": "chose chosen",
+    "drive": "drove driven",
+    "break": "broke broken",
+    "fly": "flew flown",
+    "draw": "drew drawn",
+    "由于": "因为 因 原因是 是因为",
 }
 SYNONYMS = {word: form for form, words in _SAME.items() for word in words.split()}
 

@@ -156,6 +156,8 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
     for n, token in enumerate(found):
         following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
         written = text[token.start : token.end].lower()
+        if token.form == "的" and found[n + 1 : n + 2] and found[n + 1].form in ("，", ","):
+            found[n] = token._replace(form="的话")  # 逾期付款的，应支付违约金
         if written in ("every", "each") and following is not None and following.kind == "unit":
             found[n] = token._replace(form="per", kind="function")  # every year, per year, a year
         if following is None or following.kind != "number":
