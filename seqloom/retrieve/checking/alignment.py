@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
-from seqloom.retrieve.checking.references import Sides, references
+from seqloom.retrieve.checking.references import Document, Sides, references
 from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
@@ -22,7 +22,7 @@ _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
 _INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
-_LOOSE = frozenset(("or", "或", "$", "€", "£", "元"))
+_LOOSE = frozenset(("or", "或", "$", "€", "£", "元", "约"))
 _TIMES = frozenset("year month week day h min night century decade quarter 年 月 日 天".split())
 _TEMPORAL = frozenset("last next previous first late early morning afternoon evening night all 去 今 明 次 上半年 下半年 底 末 初".split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
@@ -80,9 +80,25 @@ class Alignment:
         return ordered and (dated or led or moved[-1].form in _TRAILING)
 
     def begins(self, n: int) -> bool:
-        """A token of the source begins its clause, but for a negation: the verb of an instruction."""
+        """A token of the source begins its clause, but for a negation: the verb of an instruction, or of a second one."""
         before = [t for m, t in enumerate(self.source[:n]) if self.piece[m] == self.piece[n]]
+        if before and before[-1].form in ("and", "then") and before[0].kind != "function":
+            return True
         return all(t.kind == "negation" or t.form in _INSTRUCTING for t in before)
+
+    @cached_property
+    def cut(self) -> frozenset[int]:
+        """Tokens of the source that stand in a last part of a clause, after a conjunction, of which nothing was kept."""
+        taken, found = {at for at in self.partner if at is not None and self.source[at].kind != "function"}, set()
+        for piece in set(self.piece):
+            behind: list[int] = []
+            for n in reversed([n for n, p in enumerate(self.piece) if p == piece]):
+                if n in taken:
+                    break
+                behind.append(n)
+                if self.source[n].form in ("and", "or", "but", "并", "且", "而"):
+                    found.update(behind)
+        return frozenset(found)
 
     def adjunct(self, lost: Sequence[int]) -> bool:
         """What was left out is a phrase that a preposition begins, within one clause."""
@@ -140,9 +156,9 @@ def _depths(tokens: Sequence[Token]) -> Iterator[tuple[Token, int]]:
 
 
 def align(
-    sentence: Sequence[Token], source: Sequence[Token], document: Sequence[Sequence[Token]] = ()
+    sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None
 ) -> Alignment:
-    """`document` has the sentences of the source that a pronoun may refer to, without function words."""
+    """`document` has what a pronoun of the source may refer to."""
     ours, parts, _ = clauses(sentence)
     theirs, pieces, aside = clauses(source)
     a, b = [t.form for t in ours], [t.form for t in theirs]

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from seqloom.retrieve.checking import checks
 from seqloom.retrieve.checking.alignment import align
-from seqloom.retrieve.checking.leadins import without
+from seqloom.retrieve.checking.leadins import readings, without
 from seqloom.retrieve.checking.quotation import find
-from seqloom.retrieve.checking.sources import Source, around, parsed, place, read, words
+from seqloom.retrieve.checking.sources import Source, around, joined, parsed, place, read, words
 from seqloom.retrieve.checking.tokens import Token, tokens
 from seqloom.retrieve.document import Quotation, Sentence
 
@@ -95,7 +95,7 @@ def _nearest(sentence: str, sources: Sequence[Source]) -> list[tuple[Source, int
     ours = words(sentence)
     found: list[tuple[float, int, Source, int, int]] = []
     for source in sources:
-        for part in parsed(source.text):
+        for part in (*parsed(source.text), *joined(source.text)):
             if shared := len(ours & part.words):
                 found.append((-shared / (len(ours) + 0.2 * len(part.words)), len(found), source, part.start, part.end))
     return [(source, start, end) for _, _, source, start, end in sorted(found, key=lambda f: f[:2])[:CANDIDATES]]
@@ -122,11 +122,10 @@ def _unverified(
 
 
 def _failed(sentence: str, source: Source, start: int, end: int) -> tuple[str, ...]:
-    """Checks that a sentence fails beside a sentence of a source, read with and without what says where it stands."""
+    """Checks that a sentence fails beside a sentence of a source, read with and without its lead-in."""
     theirs, document = read(source.text[start:end]), around(source, start)
-    found = checks.failed(read(sentence), theirs, document)
-    claim = without(sentence, f"{source.path} {source.text}") if found else sentence
-    return found if claim == sentence else min(found, checks.failed(read(claim), theirs, document), key=len)
+    claims = readings(sentence, f"{source.path} {source.text}")
+    return min((checks.failed(read(claim), theirs, document) for claim in claims), key=len)
 
 
 def _elsewhere(ours: Sequence[Token], text: str, near: Sequence[tuple[Source, int, int]], best: int) -> bool:

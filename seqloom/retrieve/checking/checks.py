@@ -9,6 +9,7 @@ from itertools import pairwise
 from seqloom.retrieve.checking.alignment import Alignment, align, outside
 from seqloom.retrieve.checking.moves import moved
 from seqloom.retrieve.checking.quantities import quantities
+from seqloom.retrieve.checking.references import Document
 from seqloom.retrieve.checking.tables import DOUBTS, WEAK_CONDITIONS
 from seqloom.retrieve.checking.tokens import OPPOSITES, Token
 from seqloom.retrieve.checking.voice import voice
@@ -33,11 +34,21 @@ def numbers(pair: Alignment) -> bool:
     """A number, date or unit of the sentence does not stand in the source sentence, or stands with another unit."""
     written = [token for n, token in enumerate(pair.sentence) if n not in pair.named]
     ours, theirs = Counter(quantities(written)), Counter(quantities(pair.source))
-    if bool(ours - theirs) or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing):
+    single = [n for n in pair.missing if _single(pair, n)]
+    ours -= Counter(quantities(pair.sentence[n : n + 2])[0] for n in single)
+    if ours - theirs or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing if n not in single):
         return True
     both = [(n, at) for n, at in enumerate(pair.partner) if at is not None and pair.sentence[n].kind == "number"]
     leads = [(_LEADS.get(_before(pair.sentence, n)), _LEADS.get(_before(pair.source, at))) for n, at in both]
     return any(one and other and one != other for one, other in leads)
+
+
+def _single(pair: Alignment, n: int) -> bool:
+    """One teaspoon, where the source has a teaspoon."""
+    counted = pair.sentence[n + 1].form if n + 1 < len(pair.sentence) else ""
+    return pair.sentence[n].form == "1" and any(
+        one.form in ("a", "an") and other.form == counted for one, other in pairwise(pair.source)
+    )
 
 
 # "rose by 5" and "rose to 5" differ
@@ -83,7 +94,11 @@ def _changed(pair: Alignment, kind: str) -> bool:
     """Words of a kind were added to the sentence, or left out of the clauses that it takes up."""
     if any(pair.sentence[n].kind == kind for n in pair.missing):
         return True
-    lost = pair.dropped(0, len(pair.source))
+    return _left_out(pair, kind)
+
+
+def _left_out(pair: Alignment, kind: str) -> bool:
+    lost = [n for n in pair.dropped(0, len(pair.source)) if n not in pair.cut]
     return any(pair.source[n].kind == kind and pair.piece[n] in pair.used for n in lost)
 
 
@@ -100,8 +115,7 @@ def modality(pair: Alignment) -> bool:
     added = [n for n in pair.missing if pair.sentence[n].kind == "modality"]
     if any(not _instructs(pair, n) for n in added):
         return True
-    lost = pair.dropped(0, len(pair.source))
-    return any(pair.source[n].kind == "modality" and pair.piece[n] in pair.used for n in lost)
+    return _left_out(pair, "modality")
 
 
 def _instructs(pair: Alignment, n: int) -> bool:
@@ -113,8 +127,8 @@ def _instructs(pair: Alignment, n: int) -> bool:
 
 
 def _asks(pair: Alignment, at: int) -> bool:
-    """请 stands in the clause of the source."""
-    return any(t.form == "请" for m, t in enumerate(pair.source) if pair.piece[m] == pair.piece[at])
+    """请 or "let" stands in the clause of the source."""
+    return any(t.form in ("请", "let") for m, t in enumerate(pair.source) if pair.piece[m] == pair.piece[at])
 
 
 def conditions(pair: Alignment) -> bool:
@@ -172,7 +186,7 @@ CHECKS: dict[str, Callable[[Alignment], bool]] = {
 
 
 def failed(
-    sentence: Sequence[Token], source: Sequence[Token], document: Sequence[Sequence[Token]] = ()
+    sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None
 ) -> tuple[str, ...]:
     """Names of the checks that a sentence fails beside a sentence of a source; see `align` for `document`."""
     whole = align(sentence, source, document)

@@ -70,6 +70,16 @@ _STARTS = [re.compile(rf"\s*{pattern}", re.IGNORECASE) for pattern in (*_BEFORE,
 _ENDS = [re.compile(pattern, re.IGNORECASE) for pattern in (*_BEHIND, *_CHINESE_BEHIND)]
 
 
+def readings(sentence: str, document: str) -> list[str]:
+    """A sentence as it is and without its lead-in; "requires that you pay" also as "you must pay"."""
+    claim = without(sentence, document)
+    if claim == sentence:
+        return [sentence]
+    led = sentence[: len(sentence) - len(claim)]
+    demand = "Must " if re.search(r"\brequire", led) else "必须" if "要求" in led else ""
+    return [sentence, claim, *([demand + claim] if demand else [])]
+
+
 @lru_cache(maxsize=256)
 def without(sentence: str, document: str) -> str:
     """The sentence without words that say where it stands; `document` is the text and the name of its file."""

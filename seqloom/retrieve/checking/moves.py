@@ -166,7 +166,7 @@ def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence
 def _instruction(pair: Alignment, second: Kept) -> bool:
     """Fill the kettle, and the kettle should be filled."""
     verb, at = second[-1]
-    return pair.begins(at) and any(t.form in BE for t in pair.sentence[max(0, verb - 2) : verb])
+    return pair.begins(at) and any(t.form in BE for t in pair.sentence[:verb])
 
 
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:

@@ -9,7 +9,7 @@ sets beside the name ("the chair, Priya Nair"). A name in the place of another n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tokens import Token
@@ -53,13 +53,21 @@ class Sides(NamedTuple):
     partner: Sequence[int | None]
 
 
-def references(sides: Sides, document: Sequence[Sequence[Token]]) -> Found:
-    """`document` has the tokens of the sentences that a reference may come from, first those of the source sentence."""
+class Document(Protocol):
+    """Sentences that a reference may come from, without function words; the first of `near` is the source sentence."""
+
+    @property
+    def near(self) -> Sequence[Sequence[Token]]: ...
+    @property
+    def every(self) -> Sequence[Sequence[Token]]: ...
+
+
+def references(sides: Sides, document: Document | None) -> Found:
     named: set[int] = set()
     replaced: set[int] = set()
     runs = list(_runs(sides))
-    for start, end in runs[: MOST + 1] if document else ():
-        if (gone := _accounted(sides, start, end, document)) is not None:
+    for start, end in runs[: MOST + 1]:
+        if document is not None and (gone := _accounted(sides, start, end, document)) is not None:
             named.update(range(start, end))
             replaced.update(gone)
     return Found(frozenset(named), frozenset(replaced)) if len(runs) <= MOST else Found(frozenset(), frozenset())
@@ -79,32 +87,52 @@ def _runs(sides: Sides) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _accounted(sides: Sides, start: int, end: int, document: Sequence[Sequence[Token]]) -> list[int] | None:
+def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[int] | None:
     """Tokens of the source that the run replaces, or None if it is no reference."""
     run = [t for t in sides.sentence[start:end] if t.kind != "function"]
     chinese = not run[0].form.isascii() or not run[-1].form.isascii()
     if len(run) > (LONGEST_CHINESE if chinese else LONGEST) or all(t.kind == "number" for t in run):
         return None
     gap = _gap(sides, start, end)
-    inside = gap and sum(t.kind != "function" for t in sides.source[: gap[0]]) > OPENING
-    places = [(tokens, at) for tokens in (document[:1] if inside else document) for at in _places(run, tokens)]
-    if not places:
-        return None
-    lost = [n for n in gap if sides.source[n].kind != "function"]
-    open_ = {sides.source[n].form for n in gap}
+    lost = [n for n in gap if sides.source[n].kind != "function" and sides.source[n].form not in _TITLES]
+    if not lost and _longer(sides, start, end, document.every):
+        return []
+    places = [(tokens, at) for tokens in document.near for at in _places(run, tokens)]
     if lost:
-        return lost if _same_thing(sides, lost, run, open_, places) else None
-    if _PRONOUNS & open_ or _joined(sides, start, end):
+        return lost if _same_thing(sides, gap, lost, run, document) else None
+    open_ = _PRONOUNS & {sides.source[n].form for n in gap}
+    if open_ and _within(sides, gap):
+        return [] if _places(run, document.near[0]) else None
+    if places and (open_ or _joined(sides, start, end)):
         return []
     head = sides.sentence[end] if end < len(sides.sentence) else None
     beside = head is not None and any(head.form in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
-    if beside and ("the" in open_ or chinese):
+    if beside and (chinese or any(sides.source[n].form == "the" for n in gap)):
         return []
-    last = sides.sentence[start - 1] if start else None  # Solvane, Solvane Motors
-    if last is not None and last.capital and run[0].capital:
-        longer = [tokens[at - len(run) - 1] for tokens, at in places if at > len(run)]
-        return [] if any(t.form == last.form and t.capital for t in longer) else None
     return [] if chinese and _left_out_subject(sides, start, end, places, run) else None
+
+
+_TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir"))
+
+
+def _within(sides: Sides, gap: Sequence[int]) -> bool:
+    """A pronoun refers to something in its own sentence: much stands before it, and no other pronoun does."""
+    before = sides.source[: gap[0]]
+    opening = [t for n, t in enumerate(before) if sum(u.kind != "function" for u in before[:n]) < OPENING]
+    return sum(t.kind != "function" for t in before) > OPENING and not any(t.form in _PRONOUNS for t in opening)
+
+
+def _longer(sides: Sides, start: int, end: int, document: Sequence[Sequence[Token]]) -> bool:
+    """A name in full: Solvane Motors for Solvane, Rupert Lang for Mr Lang."""
+    run = [t for t in sides.sentence[start:end] if t.kind != "function"]
+    if not all(t.capital for t in run):
+        return False
+    before = sides.sentence[start - 1 : start] if start else ()
+    for known in (before, sides.sentence[end : end + 1]):
+        full = [*known, *run] if known is before else [*run, *known]
+        if known and known[0].capital and any(_places(full, tokens) for tokens in document):
+            return True
+    return False
 
 
 _NOMINAL = ("word", "direction", "number")
@@ -120,7 +148,8 @@ def _places(run: Sequence[Token], tokens: Sequence[Token]) -> list[int]:
 def _gap(sides: Sides, start: int, end: int) -> list[int]:
     """Tokens of the source where the run would stand that are no one's partner, and function words among them."""
     taken = {at for n, at in enumerate(sides.partner) if at is not None and _weighs(sides.sentence[n])}
-    matched = [n for n, t in enumerate(sides.sentence) if sides.partner[n] is not None and t.kind != "function"]
+    kinds = (*_NOMINAL, "unit")
+    matched = [n for n, t in enumerate(sides.sentence) if sides.partner[n] is not None and t.kind in kinds]
     before = max((n for n in matched if n < start), default=None)
     after = min((n for n in matched if n >= end), default=None)
     found: set[int] = set()
@@ -131,6 +160,10 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
         while n >= 0 and n not in taken and sides.pieces[n] == sides.pieces[at]:
             found.add(n)
             n -= 1
+        n = next(n for n, piece in enumerate(sides.pieces) if piece == sides.pieces[at])
+        while not found and n < at and n not in taken:  # the subject, if a phrase follows it
+            found.add(n)
+            n += 1
     if before is not None and (at := sides.partner[before]) is not None and sides.parts[before] == sides.parts[start]:
         n = at + 1
         while n < len(sides.source) and n not in taken and sides.pieces[n] == sides.pieces[at]:
@@ -167,25 +200,21 @@ def _left_out_subject(
 
 
 def _same_thing(
-    sides: Sides, lost: Sequence[int], run: Sequence[Token], open_: set[str], places: Sequence[tuple[Sequence[Token], int]]
+    sides: Sides, gap: Sequence[int], lost: Sequence[int], run: Sequence[Token], document: Document
 ) -> bool:
     """A noun was replaced by the name of what it means, or the name by the noun."""
     gone = [sides.source[n] for n in lost]
     if any(t.kind not in _NOMINAL for t in gone) or len(gone) > LONGEST:
         return False
-    words = "".join(t.form for t in gone)
-    if words in _GENERAL_CHINESE:
-        return True
-    if _PRONOUNS & open_ and len(gone) <= 2 and not words.isascii() and lost[-1] - lost[0] < 2:
-        return lost[0] > 0 and sides.source[lost[0] - 1].form in ("该", "此", "这")
-    names, were_names = any(t.capital for t in run), any(t.capital for t in gone[-1:])
-    if not run[0].form.isascii() or names == were_names:
+    near = any(_places(run, tokens) for tokens in document.near)
+    if not run[0].form.isascii():
+        noun = "".join(t.form for t in gone)
+        pointed = len(gone) <= 2 and lost[0] > 0 and sides.source[lost[0] - 1].form in ("该", "此", "这")
+        return near and (noun in _GENERAL_CHINESE or pointed)
+    if any(t.capital for t in run) == gone[-1].capital:
         return False
-    if gone[-1].form in _GENERAL and len(gone) == 1 and {"the", "this"} & open_:
+    definite = any(sides.source[n].form in ("the", "this") for n in gap)
+    if near and definite and len(gone) == 1 and gone[0].form in _GENERAL:
         return True
-    forms = [t.form for t in gone]
-    return any(
-        forms == [t.form for t in tokens[at - len(run) - len(gone) : at - len(run)]]
-        or forms == [t.form for t in tokens[at : at + len(gone)]]
-        for tokens, at in places
-    )
+    beside = ([*gone, *run], [*run, *gone])
+    return any(_places(both, tokens) for both in beside for tokens in document.every)

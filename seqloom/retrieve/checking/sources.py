@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from seqloom.retrieve.checking.tokens import CJK, Token, tokens
@@ -56,24 +58,37 @@ def parsed(text: str) -> tuple[Parsed, ...]:
     )
 
 
+@lru_cache(maxsize=256)
+def joined(text: str) -> tuple[Parsed, ...]:
+    """Sentences of which one ends with a semicolon, with the next: a writer may exchange them."""
+    pairs = pairwise(parsed(text))
+    both = [(one.start, other.end) for one, other in pairs if text[one.end - 1] in ";；"]
+    return tuple(Parsed(start, end, words(text[start:end])) for start, end in both)
+
+
 @lru_cache(maxsize=1024)
 def read(text: str) -> tuple[Token, ...]:
     """The tokens of a sentence of a source."""
     return tuple(tokens(text))
 
 
-def around(source: Source, start: int) -> list[tuple[Token, ...]]:
-    """What a pronoun of the sentence at `start` may refer to: that sentence, the two before, the first, the file's name.
+class Surroundings(NamedTuple):
+    """Sentences that words of a sentence may come from, without function words."""
 
-    Without function words.
-    """
-    every = parsed(source.text)
-    here = next((n for n, sentence in enumerate(every) if sentence.start >= start), 0)
+    near: Sequence[Sequence[Token]]  # the source sentence, the two before, the first, the name of the file
+    every: Sequence[Sequence[Token]]  # all of the document
+
+
+def around(source: Source, start: int) -> Surroundings:
+    """What a pronoun of the source sentence at `start` may refer to."""
+    parts = parsed(source.text)
+    every = [_content(source.text[s.start : s.end]) for s in parts]
+    here = next((n for n, part in enumerate(parts) if part.start >= start), 0)
     near = [every[n] for n in dict.fromkeys((here, here - 1, here - 2, 0)) if 0 <= n < len(every)]
     name = re.sub(r"[\W_]+", " ", source.path.rpartition("/")[2].rpartition(".")[0])
-    return [_content(source.text[s.start : s.end]) for s in near] + [_content(name)]
+    return Surroundings([*near, _content(name)], every)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _content(text: str) -> tuple[Token, ...]:
     return tuple(token for token in read(text) if token.kind not in ("function", "break"))

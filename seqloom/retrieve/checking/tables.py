@@ -25,7 +25,8 @@ QUANTIFIERS = {
     "only": "only solely merely exclusively 只 仅 只有 仅仅 唯一",
     "both": "both 两者",
     "nearly": "almost nearly virtually practically 几乎 近乎 将近",
-    "about": "approximately roughly circa 大约 约 左右 大概",
+    "about": "approximately roughly circa",
+    "约": "大约 约 左右 大概",
     "except": "except apart_from other_than 除 除了",
     "at least": "at_least no_less_than not_less_than no_fewer_than a_minimum_of 至少 不少于 不低于 最少",
     "at most": (
@@ -95,13 +96,13 @@ themselves in_order_to as_well_as aged please 请 此外 另外 同时 例如 �
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中
-里 此 是在 一个 一种
+里 此 是在 一个 一种 截至 随着 为了
 """
 FUNCTION = frozenset(word.replace("_", " ") for word in _FUNCTION.split())
 
 _PREPOSITIONS = """
 in on at by from to for with without after before during since until of near under over between within through
-against into 在 从 由 向 对 于 以 自
+against into 在 从 由 向 对 于 以 自 截至 随着 为了 经 作为
 """
 PREPOSITIONS = frozenset(_PREPOSITIONS.split())
 SUBORDINATORS = frozenset(
@@ -141,7 +142,6 @@ _SAME = {
     "center": "centre",
     "also": "besides",
     "use": "used uses using",
-    "age": "aged ages",
     "die": "died dies dying",
     "lie": "lay lain lies lying",
     "take": "took taken",

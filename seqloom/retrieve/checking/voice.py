@@ -60,7 +60,7 @@ def voice(pair: Alignment) -> bool:
 def _changed(passive: Passive, tokens: Sequence[Token], partner: Mapping[int, int]) -> bool:
     """The verb is active on the other side, and the agent stands behind it there or its object before it."""
     verb = partner.get(passive.verb)
-    if verb is None:
+    if verb is None or passive.by in partner:
         return False
     agent = _first(tokens, partner, range(passive.by + 1, passive.end))
     patient = _first(tokens, partner, range(passive.start, passive.verb))
