@@ -180,7 +180,7 @@ def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: lis
         rest_b = [f"\1{n}" if n in taken else form for n, form in enumerate(b)]
         i, j, size = SequenceMatcher(None, rest_a, rest_b, autojunk=False).find_longest_match()
         run = [t for t in ours[i : i + size] if t.kind != "function"]
-        short = len(run) < 2 and all(len(t.form) == 1 and not t.form.isascii() for t in run)
+        short = len(run) < 2 and all(t.kind != "unit" and len(t.form) == 1 and not t.form.isascii() for t in run)
         if not size or (size == 1 and short):
             return
         partner[i : i + size] = range(j, j + size)

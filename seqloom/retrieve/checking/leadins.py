@@ -70,13 +70,18 @@ _STARTS = [re.compile(rf"\s*{pattern}", re.IGNORECASE) for pattern in (*_BEFORE,
 _ENDS = [re.compile(pattern, re.IGNORECASE) for pattern in (*_BEHIND, *_CHINESE_BEHIND)]
 
 
+# What stands in a law or a contract is a duty, also in the indicative.
+_DEMANDS = re.compile(r"\b(?:require|stipulate|act|agreement|contract|law|lease|policy|regulations?|rules|statute|terms)", re.I)
+_DEMANDS_CHINESE = re.compile("要求|规定|约定|合同|协议|条例|条款|办法")
+
+
 def readings(sentence: str, document: str) -> list[str]:
-    """A sentence as it is and without its lead-in; "requires that you pay" also as "you must pay"."""
+    """A sentence as it is and without its lead-in; "the contract requires that you pay" also as "you must pay"."""
     claim = without(sentence, document)
     if claim == sentence:
         return [sentence]
     led = sentence[: len(sentence) - len(claim)]
-    demand = "Must " if re.search(r"\brequire", led) else "必须" if "要求" in led else ""
+    demand = "Must " if _DEMANDS.search(led) else "必须" if _DEMANDS_CHINESE.search(led) else ""
     return [sentence, claim, *([demand + claim] if demand else [])]
 
 

@@ -10,14 +10,16 @@ exchanged around another exchange. A clause keeps its subordinating conjunction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
+from seqloom.retrieve.checking.references import PRONOUNS
 from seqloom.retrieve.checking.tokens import Token
 from seqloom.retrieve.checking.voice import activated
 
 SHORT = 3  # words on each side of an apposition
+SUBJECT = 6  # characters of a Chinese subject
 
 _COORDINATORS = frozenset(
     "and or but while whereas which who whom that then also 和 与 及 以及 并 并且 而 而且 且 但 但是 却 或 同时 也".split()
@@ -53,7 +55,9 @@ def moved(pair: Alignment) -> bool:
     kept = pair.kept
     if {"respective", "respectively", "分别"} & {t.form for t in pair.source} and pair.descents:
         return True
-    return not _explained(pair, kept, 0, len(kept)) and activated(pair) is None
+    if _explained(pair, kept, 0, len(kept)) or activated(pair) is not None:
+        return False
+    return not any(_explained(pair, rest, 0, len(rest)) for rest in _without_noun(pair, kept))
 
 
 def _explained(pair: Alignment, kept: Kept, start: int, end: int) -> bool:
@@ -76,6 +80,33 @@ def _explained(pair: Alignment, kept: Kept, start: int, end: int) -> bool:
             plain = _ordered(first) and _ordered(second)
             if _clauses(pair, first, second, plain) or (plain and _phrases(pair, first, second)):
                 return _explained(pair, kept, start, start + n) and _explained(pair, kept, start + n, end)
+    return False
+
+
+def _without_noun(pair: Alignment, kept: Kept) -> Iterator[Kept]:
+    """Without a noun that changed places with its pronoun: X opens the door if he has it, if X has the door he opens it."""
+    back = {at: n for n, at in kept}
+    for n in range(len(kept)):
+        for size in (1, 2, 3):
+            run, rest = kept[n : n + size], [*kept[:n], *kept[n + size :]]
+            if n + size > len(kept) or run[-1][1] - run[0][1] != run[-1][0] - run[0][0]:
+                break
+            if any(pair.sentence[i].kind != "word" for i, _ in run):
+                break
+            before = kept[n - 1][1] if n else -1
+            lower = max((at for _, at in rest if at < run[0][1]), default=None)
+            other = back[lower] if lower is not None else -1
+            if _pronoun(pair.source, before) and _pronoun(pair.sentence, other):
+                yield rest
+
+
+def _pronoun(tokens: Sequence[Token], n: int) -> bool:
+    """A pronoun follows the token, with at most two function words between."""
+    for token in tokens[n + 1 : n + 4]:
+        if token.form in PRONOUNS:
+            return True
+        if token.kind not in ("function", "condition", "modality"):
+            return False
     return False
 
 
@@ -137,6 +168,8 @@ def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
     if pair.led(first) or pair.led(second):
         return True
     ours, theirs = _exchange(pair, first, second)
+    if _fronted(pair, first, second, ours, theirs):
+        return True
     one = len(first) == len(second) == 1 and not any(pair.sentence[run[0][0]].capital for run in (first, second))
     return (
         _genitive(ours[1], theirs[1], one)
@@ -169,7 +202,16 @@ def _instruction(pair: Alignment, second: Kept) -> bool:
     return pair.begins(at) and any(t.form in BE for t in pair.sentence[:verb])
 
 
+def _fronted(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
+    """A first clause stands behind the subject now, still with a comma behind it: 乙方未经同意，不得 for 未经同意，乙方不得."""
+    chinese = not pair.sentence[first[0][0]].form.isascii()
+    return chinese and len(first) <= SUBJECT and theirs[0].border and theirs[1].border and ours[0].border and ours[2].border
+
+
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:
     """Caused mainly, mainly caused."""
-    one = [pair.sentence[run[0][0]] for run in (first, second) if len(run) == 1]
-    return len(one) == 2 and any(t.form.endswith("ly") or t.form in ("most", "often") for t in one)
+    alone = [pair.sentence[run[0][0]] for run in (first, second) if len(run) == 1]
+    within = len({pair.part[n] for n, _ in (*first, *second)}) == len({pair.piece[at] for _, at in (*first, *second)}) == 1
+    return (within and any(t.form.endswith("ly") for t in alone)) or (
+        len(alone) == 2 and any(t.form in ("most", "often") for t in alone)
+    )

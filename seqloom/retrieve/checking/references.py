@@ -19,7 +19,7 @@ LONGEST_CHINESE = 9  # characters
 MOST = 2  # references in a sentence
 OPENING = 4  # words of a source sentence, after which a pronoun refers to something within it
 
-_PRONOUNS = frozenset(
+PRONOUNS = frozenset(
     "it its they them their theirs he him his she her hers this these those one ones 它 它们 其 该 此 这 他 她 他们 她们".split()
 )
 _GENERAL = frozenset(
@@ -100,7 +100,7 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
     places = [(tokens, at) for tokens in document.near for at in _places(run, tokens)]
     if lost:
         return lost if _same_thing(sides, gap, lost, run, document) else None
-    open_ = _PRONOUNS & {sides.source[n].form for n in gap}
+    open_ = PRONOUNS & {sides.source[n].form for n in gap}
     if open_ and _within(sides, gap):
         return [] if _places(run, document.near[0]) else None
     if places and (open_ or _joined(sides, start, end)):
@@ -119,7 +119,7 @@ def _within(sides: Sides, gap: Sequence[int]) -> bool:
     """A pronoun refers to something in its own sentence: much stands before it, and no other pronoun does."""
     before = sides.source[: gap[0]]
     opening = [t for n, t in enumerate(before) if sum(u.kind != "function" for u in before[:n]) < OPENING]
-    return sum(t.kind != "function" for t in before) > OPENING and not any(t.form in _PRONOUNS for t in opening)
+    return sum(t.kind != "function" for t in before) > OPENING and not any(t.form in PRONOUNS for t in opening)
 
 
 def _longer(sides: Sides, start: int, end: int, document: Sequence[Sequence[Token]]) -> bool:
@@ -154,7 +154,7 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
     after = min((n for n in matched if n >= end), default=None)
     found: set[int] = set()
     if after is not None and (at := sides.partner[after]) is not None and sides.parts[after] == sides.parts[start]:
-        if sides.source[at + 1 : at + 2] and sides.source[at + 1].form in _PRONOUNS and _first(sides, at):
+        if sides.source[at + 1 : at + 2] and sides.source[at + 1].form in PRONOUNS and _first(sides, at):
             found.add(at + 1)  # descale it, the kettle must be descaled
         n = at - 1
         while n >= 0 and n not in taken and sides.pieces[n] == sides.pieces[at]:
@@ -173,7 +173,7 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
 
 
 def _weighs(token: Token) -> bool:
-    return token.kind != "function" or token.form in _PRONOUNS
+    return token.kind != "function" or token.form in PRONOUNS
 
 
 def _first(sides: Sides, at: int) -> bool:

@@ -87,7 +87,7 @@ _PATTERN = re.compile(
             rf"(?P<number>{numbers.PATTERN})",
             r"(?P<clock>\b[ap](?:m\b|\.\s?m\b\.?))",
             r"(?P<phrase>\b(?:" + "|".join(map(re.escape, reversed(_PHRASES))) + r")\b)",
-            r"(?P<word>[^\W\d_" + CJK + r"]+(?:['’][^\W\d_" + CJK + r"]+)*)",
+            r"(?P<word>(?:\b(?:non|anti|ex|pre|post|sub|un|co)-)?[^\W\d_" + CJK + r"]+(?:['’][^\W\d_" + CJK + r"]+)*)",
             r"(?P<chinese>" + "|".join(map(re.escape, reversed(_CHINESE))) + rf"|[{CJK}])",
             r"(?P<symbol>[%％$€£¥°℃]C?)",
             r"(?P<break>[,;:()\[\]，；：（）【】。.!?！？—–、]|-{2})",
@@ -156,6 +156,8 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
     for n, token in enumerate(found):
         following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
         written = text[token.start : token.end].lower()
+        if written == "a" and text[token.start] == "A" and n and found[n - 1].kind != "break":
+            found[n] = token._replace(form="A", kind="word")  # vitamin A
         if token.form == "的" and found[n + 1 : n + 2] and found[n + 1].form in ("，", ","):
             found[n] = token._replace(form="的话")  # 逾期付款的，应支付违约金
         if written in ("every", "each") and following is not None and following.kind == "unit":

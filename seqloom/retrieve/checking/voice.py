@@ -52,9 +52,24 @@ def voice(pair: Alignment) -> bool:
         return True
     turned = [(p, pair.sentence, there, {q.verb for q in theirs}) for p in ours]
     turned += [(p, pair.source, back, {q.verb for q in ours}) for p in theirs]
-    return any(
+    return _turned(pair, there) or any(
         partner.get(p.verb) not in verbs and _changed(p, tokens, partner) for p, tokens, partner, verbs in turned
     )
+
+
+def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
+    """The object of an active verb still follows the verb, which is passive now: a wing houses, is housed in, a room."""
+    for n, token in enumerate(pair.sentence[:-1]):
+        at = there.get(n)
+        if at is None or token.kind != "word" or not n or pair.sentence[n - 1].form not in BE:
+            continue
+        active = not {t.form for t in pair.source[max(0, at - 3) : at]} & (BE | {"'s", "to", "not"}) and at > 0
+        object_ = next((m for m in range(at + 1, len(pair.source)) if pair.source[m].form not in ("the", "a", "an")), None)
+        follows = next((m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind != "function"), None)
+        near = object_ is not None and pair.source[object_].kind == "word" and pair.piece[object_] == pair.piece[at]
+        if active and near and follows is not None and there.get(follows) == object_:
+            return True
+    return False
 
 
 def _changed(passive: Passive, tokens: Sequence[Token], partner: Mapping[int, int]) -> bool:
@@ -77,11 +92,15 @@ def activated(pair: Alignment) -> list[int] | None:
     None if neither side is passive.
     """
     there = dict(pair.kept)
-    for tokens, clause, partner in (
-        (pair.sentence, pair.part, there),
-        (pair.source, pair.piece, {at: n for n, at in there.items()}),
+    back = {at: n for n, at in there.items()}
+    ours, theirs = passives(pair.sentence, pair.part), passives(pair.source, pair.piece)
+    for tokens, found, partner, others in (
+        (pair.sentence, ours, there, {p.verb for p in theirs}),
+        (pair.source, theirs, back, {p.verb for p in ours}),
     ):
-        for p in passives(tokens, clause):
+        for p in found:
+            if partner.get(p.verb) in others:  # passive on both sides
+                continue
             agent = range(p.by + 1, p.end)
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
             turned += range(p.end, len(tokens))
