@@ -75,7 +75,7 @@ class Alignment:
         moved = [self.sentence[n] for n, _ in run]
         timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
         dated = timed and any(t.form in _DATED | _TIMES for t in moved)
-        same = lead == old and (lead in _LEADING or lead in SUBORDINATORS)
+        same = lead == old != "of" and (lead in _LEADING or lead in SUBORDINATORS)
         led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
         return ordered and (dated or led or moved[-1].form in _TRAILING)
 

@@ -19,6 +19,7 @@ from seqloom.retrieve.checking.tokens import Token
 from seqloom.retrieve.checking.voice import activated
 
 SHORT = 3  # words on each side of an apposition
+APART = 4  # words between a noun and its pronoun
 SUBJECT = 6  # characters of a Chinese subject
 
 _COORDINATORS = frozenset(
@@ -96,7 +97,8 @@ def _without_noun(pair: Alignment, kept: Kept) -> Iterator[Kept]:
             before = kept[n - 1][1] if n else -1
             lower = max((at for _, at in rest if at < run[0][1]), default=None)
             other = back[lower] if lower is not None else -1
-            if _pronoun(pair.source, before) and _pronoun(pair.sentence, other):
+            apart = min(abs(run[0][0] - other), abs(run[0][1] - before)) > APART
+            if apart and _pronoun(pair.source, before) and _pronoun(pair.sentence, other):
                 yield rest
 
 
@@ -149,16 +151,16 @@ def _exchange(pair: Alignment, first: Kept, second: Kept) -> _Exchange:
 def _clauses(pair: Alignment, first: Kept, second: Kept, plain: bool) -> bool:
     """Both runs end at joints in both orders; before them is a joint too or, if they are in order, what they share."""
     ours, theirs = _exchange(pair, first, second)
-    if not plain and not (ours[0].joint and theirs[0].joint):
-        return False
+    if ours[0].kinds != theirs[1].kinds or ours[1].kinds != theirs[0].kinds:
+        return False  # a clause got the conjunction of the other
     if plain and ours[0].border and ours[1].border and theirs[1].border and theirs[2].border:
         return True  # an aside stands on the other side of its noun
     if not (ours[1].joint and theirs[1].joint and ours[2].joint and theirs[2].joint):
-        return _reported(pair, first, second, theirs)
-    return ours[0].kinds == theirs[1].kinds and ours[1].kinds == theirs[0].kinds
+        return _reported(pair, first, theirs)
+    return plain or (ours[0].joint and theirs[0].joint)
 
 
-def _reported(pair: Alignment, first: Kept, second: Kept, theirs: tuple[Gap, Gap, Gap]) -> bool:
+def _reported(pair: Alignment, first: Kept, theirs: tuple[Gap, Gap, Gap]) -> bool:
     """Who said it, in front or behind."""
     speaks = pair.sentence[first[-1][0]].form == "say"
     return speaks and theirs[1].border and theirs[2].border and pair.part[first[0][0]] == pair.part[first[-1][0]]
@@ -168,7 +170,7 @@ def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
     if pair.led(first) or pair.led(second):
         return True
     ours, theirs = _exchange(pair, first, second)
-    if _fronted(pair, first, second, ours, theirs):
+    if _fronted(pair, first, ours, theirs):
         return True
     one = len(first) == len(second) == 1 and not any(pair.sentence[run[0][0]].capital for run in (first, second))
     return (
@@ -202,10 +204,11 @@ def _instruction(pair: Alignment, second: Kept) -> bool:
     return pair.begins(at) and any(t.form in BE for t in pair.sentence[:verb])
 
 
-def _fronted(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
-    """A first clause stands behind the subject now, still with a comma behind it: 乙方未经同意，不得 for 未经同意，乙方不得."""
-    chinese = not pair.sentence[first[0][0]].form.isascii()
-    return chinese and len(first) <= SUBJECT and theirs[0].border and theirs[1].border and ours[0].border and ours[2].border
+def _fronted(pair: Alignment, first: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
+    """A first clause stands behind the subject now, with a comma behind it: 乙方未经同意，不得 for 未经同意，乙方不得."""
+    subject = len(first) <= SUBJECT and not pair.sentence[first[0][0]].form.isascii()
+    follows = theirs[1].border and not theirs[1].forms and not theirs[2].border
+    return subject and follows and theirs[0].border and ours[0].border and ours[2].border
 
 
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:

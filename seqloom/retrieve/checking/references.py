@@ -59,6 +59,8 @@ class Document(Protocol):
     @property
     def near(self) -> Sequence[Sequence[Token]]: ...
     @property
+    def topic(self) -> Sequence[Sequence[Token]]: ...
+    @property
     def every(self) -> Sequence[Sequence[Token]]: ...
 
 
@@ -93,25 +95,47 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
     chinese = not run[0].form.isascii() or not run[-1].form.isascii()
     if len(run) > (LONGEST_CHINESE if chinese else LONGEST) or all(t.kind == "number" for t in run):
         return None
+    if chinese and len(run) < 2:  # one character does not make a word
+        return None
     gap = _gap(sides, start, end)
     lost = [n for n in gap if sides.source[n].kind != "function" and sides.source[n].form not in _TITLES]
-    if not lost and _longer(sides, start, end, document.every):
-        return []
-    places = [(tokens, at) for tokens in document.near for at in _places(run, tokens)]
     if lost:
         return lost if _same_thing(sides, gap, lost, run, document) else None
-    open_ = PRONOUNS & {sides.source[n].form for n in gap}
-    if open_ and _within(sides, gap):
-        return [] if _places(run, document.near[0]) else None
-    if places and (open_ or _joined(sides, start, end)):
-        return []
-    head = sides.sentence[end] if end < len(sides.sentence) else None
-    beside = head is not None and any(head.form in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
-    if beside and (chinese or any(sides.source[n].form == "the" for n in gap)):
-        return []
-    return [] if chinese and _left_out_subject(sides, start, end, places, run) else None
+    pronouns = PRONOUNS & {sides.source[n].form for n in gap}
+    allowed = (
+        _longer(sides, start, end, document.every)
+        or (pronouns and _meant(sides, gap, pronouns, run, document))
+        or (_joined(sides, start, end) and _stands(run, document.topic))
+        or _closer(sides, gap, end, run, document)
+        or (chinese and _left_out_subject(sides, start, end, run, document))
+    )
+    return [] if allowed else None
 
 
+def _stands(run: Sequence[Token], sentences: Sequence[Sequence[Token]]) -> bool:
+    return any(_places(run, tokens) for tokens in sentences)
+
+
+def _meant(sides: Sides, gap: Sequence[int], pronouns: frozenset[str], run: Sequence[Token], document: Document) -> bool:
+    """A pronoun may mean the run: one within a long sentence what that has, one of a person who was named last."""
+    if _within(sides, gap):
+        return _stands(run, document.near[:1])
+    if pronouns & _PERSONAL:
+        return _stands(run, document.near[:2])
+    return _stands(run, [*document.near[: 2 if run[0].capital else 3], *document.topic])
+
+
+def _closer(sides: Sides, gap: Sequence[int], end: int, run: Sequence[Token], document: Document) -> bool:
+    """The noun got a modifier that it has elsewhere: the terminal, the ferry terminal."""
+    if end >= len(sides.sentence):
+        return False
+    definite = not run[0].form.isascii() or any(sides.source[n].form == "the" for n in gap)
+    head = sides.sentence[end].form
+    places = [(tokens, at) for tokens in (*document.near, *document.topic) for at in _places(run, tokens)]
+    return definite and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+
+
+_PERSONAL = frozenset("he him his she her hers 他 她".split())
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir"))
 
 
@@ -189,14 +213,14 @@ def _joined(sides: Sides, start: int, end: int) -> bool:
     return led[-1:] == ["of"] or follows in _POSSESSIVE
 
 
-def _left_out_subject(
-    sides: Sides, start: int, end: int, places: Sequence[tuple[Sequence[Token], int]], run: Sequence[Token]
-) -> bool:
-    """A Chinese clause has no subject in the source, and got one that begins a sentence of the document."""
+def _left_out_subject(sides: Sides, start: int, end: int, run: Sequence[Token], document: Document) -> bool:
+    """A Chinese sentence has no subject in the source, and got one that begins a sentence of the document."""
     after = next((n for n in range(end, len(sides.sentence)) if sides.partner[n] is not None), None)
     if after is None or sides.parts[after] != sides.parts[start]:
         return False
-    return _first(sides, sides.partner[after] or 0) and any(end_ - len(run) <= 4 for _, end_ in places)
+    at = sides.partner[after] or 0
+    places = [place for tokens in (*document.near, *document.topic) for place in _places(run, tokens)]
+    return _first(sides, at) and sides.pieces[at] == 0 and any(place - len(run) <= 4 for place in places)
 
 
 def _same_thing(
@@ -206,11 +230,11 @@ def _same_thing(
     gone = [sides.source[n] for n in lost]
     if any(t.kind not in _NOMINAL for t in gone) or len(gone) > LONGEST:
         return False
-    near = any(_places(run, tokens) for tokens in document.near)
+    near = _stands(run, [*document.near, *document.topic])
     if not run[0].form.isascii():
-        noun = "".join(t.form for t in gone)
         pointed = len(gone) <= 2 and lost[0] > 0 and sides.source[lost[0] - 1].form in ("该", "此", "这")
-        return near and (noun in _GENERAL_CHINESE or pointed)
+        general = "".join(t.form for t in gone) in _GENERAL_CHINESE
+        return (near and pointed) or (general and _stands(run, document.topic))
     if any(t.capital for t in run) == gone[-1].capital:
         return False
     definite = any(sides.source[n].form in ("the", "this") for n in gap)

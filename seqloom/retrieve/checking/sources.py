@@ -75,7 +75,8 @@ def read(text: str) -> tuple[Token, ...]:
 class Surroundings(NamedTuple):
     """Sentences that words of a sentence may come from, without function words."""
 
-    near: Sequence[Sequence[Token]]  # the source sentence, the two before, the first, the name of the file
+    near: Sequence[Sequence[Token]]  # the source sentence and the two before, the last first
+    topic: Sequence[Sequence[Token]]  # the first sentence, and the name of the file
     every: Sequence[Sequence[Token]]  # all of the document
 
 
@@ -84,9 +85,9 @@ def around(source: Source, start: int) -> Surroundings:
     parts = parsed(source.text)
     every = [_content(source.text[s.start : s.end]) for s in parts]
     here = next((n for n, part in enumerate(parts) if part.start >= start), 0)
-    near = [every[n] for n in dict.fromkeys((here, here - 1, here - 2, 0)) if 0 <= n < len(every)]
+    near = every[max(0, here - 2) : here + 1][::-1]
     name = re.sub(r"[\W_]+", " ", source.path.rpartition("/")[2].rpartition(".")[0])
-    return Surroundings([*near, _content(name)], every)
+    return Surroundings(near, [*every[:1], _content(name)], every)
 
 
 @lru_cache(maxsize=4096)
