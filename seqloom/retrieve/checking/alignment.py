@@ -23,8 +23,11 @@ _DATED = CALENDAR | {"year", "month", "day"}
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
 _INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
 _LOOSE = frozenset(("or", "或", "$", "€", "£", "元", "约"))
-_TIMES = frozenset("year month week day h min night century decade quarter 年 月 日 天".split())
-_TEMPORAL = frozenset("last next previous first late early morning afternoon evening night all 去 今 明 次 上半年 下半年 底 末 初".split())
+_UNITS_OF_TIME = "year month week day h min night century decade quarter 年 月 日 天"
+_WITH_TIMES = (
+    "last next previous first late early morning afternoon evening night all 去 今 明 次 上半年 下半年 底 末 初"
+)
+_TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
 _TRAILING = frozenset(("之后", "之前", "间", "来"))  # of a Chinese phrase that says when
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
@@ -80,7 +83,7 @@ class Alignment:
         return ordered and (dated or led or moved[-1].form in _TRAILING)
 
     def begins(self, n: int) -> bool:
-        """A token of the source begins its clause, but for a negation: the verb of an instruction, or of a second one."""
+        """A token of the source begins its clause, but for a negation: the verb of an instruction."""
         before = [t for m, t in enumerate(self.source[:n]) if self.piece[m] == self.piece[n]]
         if before and before[-1].form in ("and", "then") and before[0].kind != "function":
             return True
@@ -88,7 +91,7 @@ class Alignment:
 
     @cached_property
     def cut(self) -> frozenset[int]:
-        """Tokens of the source that stand in a last part of a clause, after a conjunction, of which nothing was kept."""
+        """Tokens of the source in the last part of a clause, after a conjunction, if nothing of that part was kept."""
         taken, found = {at for at in self.partner if at is not None and self.source[at].kind != "function"}, set()
         for piece in set(self.piece):
             behind: list[int] = []
@@ -155,9 +158,7 @@ def _depths(tokens: Sequence[Token]) -> Iterator[tuple[Token, int]]:
         yield token, depth
 
 
-def align(
-    sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None
-) -> Alignment:
+def align(sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None) -> Alignment:
     """`document` has what a pronoun of the source may refer to."""
     ours, parts, _ = clauses(sentence)
     theirs, pieces, aside = clauses(source)
@@ -180,7 +181,9 @@ def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: lis
         rest_b = [f"\1{n}" if n in taken else form for n, form in enumerate(b)]
         i, j, size = SequenceMatcher(None, rest_a, rest_b, autojunk=False).find_longest_match()
         run = [t for t in ours[i : i + size] if t.kind != "function"]
-        short = len(run) < 2 and all(t.kind != "unit" and len(t.form) == 1 and not t.form.isascii() for t in run)
+        short = len(run) < 2 and all(
+            t.kind in ("word", "direction") and len(t.form) == 1 and not t.form.isascii() for t in run
+        )
         if not size or (size == 1 and short):
             return
         partner[i : i + size] = range(j, j + size)

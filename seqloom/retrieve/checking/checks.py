@@ -121,7 +121,9 @@ def modality(pair: Alignment) -> bool:
 def _instructs(pair: Alignment, n: int) -> bool:
     if pair.sentence[n].form not in ("must", "should"):
         return False
-    said = next((m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind not in ("function", "negation")), None)
+    said = next(
+        (m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind not in ("function", "negation")), None
+    )
     at = None if said is None else pair.partner[said]
     return at is not None and (pair.begins(at) or _asks(pair, at))
 
@@ -185,9 +187,7 @@ CHECKS: dict[str, Callable[[Alignment], bool]] = {
 }
 
 
-def failed(
-    sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None
-) -> tuple[str, ...]:
+def failed(sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None) -> tuple[str, ...]:
     """Names of the checks that a sentence fails beside a sentence of a source; see `align` for `document`."""
     whole = align(sentence, source, document)
     pairs = [whole, align(sentence, outside(source), document)] if whole.aside else [whole]

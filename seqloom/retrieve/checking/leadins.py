@@ -40,8 +40,8 @@ _NAMED = rf"(?:(?:the|this|that|its|their|an?|our)\s+)?(?P<before>(?:[\w.&’'-]
 _AFTER = r"(?P<after>(?:\s+(?:of|for|on|from|in|about|by)\s[^,;:.]{1,60})?)"
 _ALSO = r"(?:(?:also|further|explicitly|clearly|additionally)\s+)?"
 _BEFORE = (
-    rf"(?:according to|as per|per|under|in|as (?:stated|noted|described|specified|reported|explained|set out) (?:in|by)|"
-    rf"pursuant to|in accordance with|based on)\s+(?:the terms of\s+)?{_NAMED}{_AFTER},\s+",
+    rf"(?:according to|as per|per|under|in|as (?:stated|noted|described|specified|reported|explained|set out) (?:in|by)"
+    rf"|pursuant to|in accordance with|based on)\s+(?:the terms of\s+)?{_NAMED}{_AFTER},\s+",
     rf"as\s+{_NAMED}{_AFTER}\s+{_ALSO}{_VERB},\s+",
     rf"(?:in\s+)?{_NAMED}{_AFTER}\s+{_ALSO}{_VERB}(?:\s+that\b|\s+to\b|\s*:)?,?\s+",
     rf"it\s+(?:also\s+)?(?:is\s+(?:also\s+)?(?:{_VERB})|(?:{_VERB}))\s+that\s+(?P<before>)(?P<noun>)",
@@ -57,13 +57,14 @@ _PAPERS = (
     "公报|简报|声明|条款|须知|标签|介绍|描述"
 )
 _WRITES = (
-    "显示|指出|称|说|表示|提到|写道|规定|要求|约定|记载|介绍|说明|建议|提示|强调|表明|载明|注明|明确|写明|报道|提及|透露|描述"
-)
+    "显示|指出|称|说|表示|提到|写道|规定|要求|约定|记载|介绍|说明|建议|提示|强调|表明|载明|注明|明确|写明|报道|提及|"
+    "透露|描述"
+)  # fmt: skip
 _PAPER = rf"(?:该|本|此|这份|这篇|该份|该篇)?(?P<before>[\u4e00-\u9fff\d]{{0,8}}?)(?P<noun>{_PAPERS})"
 _CHINESE = (
     rf"(?:根据|依据|按照|依照|依|按|据){_PAPER}(?:中|里)?(?:的?(?:{_WRITES}|内容|数据|信息))?[，,：:]",
     rf"(?:在)?{_PAPER}(?:中|里)?(?:还|也|同时|明确)?(?:{_WRITES})[，,：:]?",
-    rf"据(?P<before>)(?P<noun>)(?:报道|介绍|记载|统计|悉|了解|称)[，,]",
+    r"据(?P<before>)(?P<noun>)(?:报道|介绍|记载|统计|悉|了解|称)[，,]",
 )
 _CHINESE_BEHIND = (rf"[，,]{_PAPER}(?:中|里)?(?:{_WRITES})(?=[。！]?$)",)
 _STARTS = [re.compile(rf"\s*{pattern}", re.IGNORECASE) for pattern in (*_BEFORE, *_CHINESE)]
@@ -71,7 +72,9 @@ _ENDS = [re.compile(pattern, re.IGNORECASE) for pattern in (*_BEHIND, *_CHINESE_
 
 
 # What stands in a law or a contract is a duty, also in the indicative.
-_DEMANDS = re.compile(r"\b(?:require|stipulate|act|agreement|contract|law|lease|policy|regulations?|rules|statute|terms)", re.I)
+_DEMANDS = re.compile(
+    r"\b(?:require|stipulate|act|agreement|contract|law|lease|policy|regulations?|rules|statute|terms)", re.I
+)
 _DEMANDS_CHINESE = re.compile("要求|规定|约定|合同|协议|条例|条款|办法")
 
 
@@ -109,4 +112,6 @@ def _known(match: re.Match[str], document: str) -> bool:
     return all(word.lower() in low for word in english) and all(word in low or word in _KINDS for word in chinese)
 
 
-_KINDS = frozenset(("使用", "产品", "年度", "半年度", "公司", "租赁", "会议", "相关", "上述", "有关", "用户", "官方", "最新"))
+_KINDS = frozenset(
+    ("使用", "产品", "年度", "半年度", "公司", "租赁", "会议", "相关", "上述", "有关", "用户", "官方", "最新")
+)

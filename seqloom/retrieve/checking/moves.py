@@ -15,16 +15,18 @@ from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
 from seqloom.retrieve.checking.references import PRONOUNS
+from seqloom.retrieve.checking.tables import FUNCTION
 from seqloom.retrieve.checking.tokens import Token
 from seqloom.retrieve.checking.voice import activated
 
 SHORT = 3  # words on each side of an apposition
-APART = 4  # words between a noun and its pronoun
+APART = 3  # words between a noun and its pronoun
 SUBJECT = 6  # characters of a Chinese subject
 
-_COORDINATORS = frozenset(
-    "and or but while whereas which who whom that then also 和 与 及 以及 并 并且 而 而且 且 但 但是 却 或 同时 也".split()
-)
+_JOINING = """
+and or but while whereas which who whom that then also 和 与 及 以及 并 并且 而 而且 且 但 但是 却 或 同时 也
+"""
+_COORDINATORS = frozenset(_JOINING.split())
 _KINDS = {
     "because": "because as since due 因为 由于 因 鉴于",
     "although": "although though despite 虽然 尽管",
@@ -85,7 +87,7 @@ def _explained(pair: Alignment, kept: Kept, start: int, end: int) -> bool:
 
 
 def _without_noun(pair: Alignment, kept: Kept) -> Iterator[Kept]:
-    """Without a noun that changed places with its pronoun: X opens the door if he has it, if X has the door he opens it."""
+    """Without a noun that changed places with its pronoun: A ends the lease if B breaks it, if B breaks the lease."""
     back = {at: n for n, at in kept}
     for n in range(len(kept)):
         for size in (1, 2, 3):
@@ -140,8 +142,14 @@ def _exchange(pair: Alignment, first: Kept, second: Kept) -> _Exchange:
 
     n, m = first[0][0], second[-1][0]
     a, b = min(at for _, at in second), max(at for _, at in first)
-    before, behind = max((i for i in mine if i < n), default=-1), min((i for i in mine if i > m), default=len(pair.sentence))
-    lower, upper = max((i for i in yours if i < a), default=-1), min((i for i in yours if i > b), default=len(pair.source))
+    before, behind = (
+        max((i for i in mine if i < n), default=-1),
+        min((i for i in mine if i > m), default=len(pair.sentence)),
+    )
+    lower, upper = (
+        max((i for i in yours if i < a), default=-1),
+        min((i for i in yours if i > b), default=len(pair.source)),
+    )
     return _Exchange(
         (ours(before, n), ours(first[-1][0], second[0][0]), ours(m, behind)),
         (theirs(lower, a), theirs(max(at for _, at in second), min(at for _, at in first)), theirs(b, upper)),
@@ -182,7 +190,7 @@ def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
 
 
 def _genitive(ours: Gap, theirs: Gap, words: bool) -> bool:
-    """The consent of the landlord, the landlord's consent; of two words also the group with placebo, the placebo group."""
+    """The consent of the landlord, the landlord's consent; of single words also group with placebo, placebo group."""
     of, owns = {"of", "for", "from", "with", "by"}, {"'s", "的"}
     for one, other in ((set(ours.forms), set(theirs.forms)), (set(theirs.forms), set(ours.forms))):
         if of & one and (owns & other or (words and not other)):
@@ -205,16 +213,18 @@ def _instruction(pair: Alignment, second: Kept) -> bool:
 
 
 def _fronted(pair: Alignment, first: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
-    """A first clause stands behind the subject now, with a comma behind it: 乙方未经同意，不得 for 未经同意，乙方不得."""
+    """A first clause stands behind the subject now, with a comma: 乙方未经同意，不得 for 未经同意，乙方不得."""
     subject = len(first) <= SUBJECT and not pair.sentence[first[0][0]].form.isascii()
-    follows = theirs[1].border and not theirs[1].forms and not theirs[2].border
+    follows = theirs[1].border and FUNCTION.issuperset(theirs[1].forms) and not theirs[2].border
     return subject and follows and theirs[0].border and ours[0].border and ours[2].border
 
 
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:
     """Caused mainly, mainly caused."""
     alone = [pair.sentence[run[0][0]] for run in (first, second) if len(run) == 1]
-    within = len({pair.part[n] for n, _ in (*first, *second)}) == len({pair.piece[at] for _, at in (*first, *second)}) == 1
+    within = (
+        len({pair.part[n] for n, _ in (*first, *second)}) == len({pair.piece[at] for _, at in (*first, *second)}) == 1
+    )
     return (within and any(t.form.endswith("ly") for t in alone)) or (
         len(alone) == 2 and any(t.form in ("most", "often") for t in alone)
     )

@@ -55,7 +55,8 @@ ft foot feet 英尺; inch inches 英寸; mi mile miles 英里; kg kilogram kilog
 g gram grams gramme grammes 克; mg milligram milligrams 毫克; t tonne tonnes ton tons 吨; lb lbs;
 % percent per_cent; °c celsius 摄氏度 ℃; °f fahrenheit 华氏度; ° degree degrees 度; w watt watts 瓦;
 kw kilowatt kilowatts 千瓦; mw megawatt megawatts; gb gigabyte gigabytes; mb megabyte megabytes;
-kb kilobyte kilobytes; tb terabyte terabytes; mmhg; l litre litres liter liters 升; ml millilitre millilitres milliliter milliliters 毫升;
+kb kilobyte kilobytes; tb terabyte terabytes; mmhg; l litre litres liter liters 升;
+ml millilitre millilitres milliliter milliliters 毫升;
 h hr hour hours 小时; min minute minutes 分钟; s sec seconds 秒 秒钟; ms millisecond milliseconds 毫秒; am a.m;
 pm p.m; day days 天 日; week weeks 周 星期; month months 月 个月; year years 年; night nights;
 century centuries 世纪; decade decades; $ dollar dollars usd 美元; € euro euros eur 欧元; £ pound pounds 英镑;
@@ -64,13 +65,16 @@ m² m2 sqm square_metre square_metres square_meter square_meters 平方米; ft²
 km² km2 square_kilometre square_kilometres square_kilometer square_kilometers 平方公里 平方千米;
 m³ m3 cubic_metre cubic_metres cubic_meter cubic_meters 立方米; nmi nautical_mile nautical_miles 海里;
 db decibel decibels 分贝; kwh kilowatt_hours 千瓦时; v volt volts 伏; hz hertz 赫兹; ghz gigahertz; mhz megahertz;
-tbsp tablespoon tablespoons; tsp teaspoon teaspoons; oz ounce ounces; yd yard yards; μg µg mcg microgram micrograms 微克;
+tbsp tablespoon tablespoons; tsp teaspoon teaspoons; oz ounce ounces; yd yard yards;
+μg µg mcg microgram micrograms 微克;
 cl centilitre centilitres; ppm; rpm;
 """  # one spelling and the others of it, up to a semicolon
 UNITS = {
     word.replace("_", " ").strip(): group.split()[0].strip("_") for group in _UNITS.split(";") for word in group.split()
 }
-_AFTER_NUMBERS = "m g t w s h l v am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr m2 m3 km2 oz yd cl"  # a unit nowhere else
+_AFTER_NUMBERS = (
+    "m g t w s h l v am pm min sec ms ha mi mb gb kb tb kw mw ft lb lbs ml hr m2 m3 km2 oz yd cl"  # a unit nowhere else
+)
 _SHORT = frozenset(_AFTER_NUMBERS.split())
 
 

@@ -1,9 +1,9 @@
-"""Words that a writer put where the source has a pronoun: "it" became "the lighthouse", "the dose" "the dose of Velorin".
+"""Words that a writer put where the source has a pronoun: "it" became "the lighthouse", "the dose" "the dose of Velor".
 
-The words must stand together in the same document: in one of the two sentences before, in the first sentence, in the
-sentence itself or in the name of the file. And the source must leave the place open: a pronoun or "this" stands there,
-or nothing and the words are joined by "of" or a possessive, or a general noun ("the company") or one that the document
-sets beside the name ("the chair, Priya Nair"). A name in the place of another name is an alteration.
+The words must stand together in the same document: in the sentence itself or in one of the two before, or in its topic,
+which is the first sentence and the name of the file. And the source must leave the place open: a pronoun or "this"
+stands there, or nothing and the words are joined by "of" or a possessive, or a general noun ("the company") or one that
+the document sets beside the name ("the chair, Priya Nair"). A name in the place of another name is an alteration.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ LONGEST_CHINESE = 9  # characters
 MOST = 2  # references in a sentence
 OPENING = 4  # words of a source sentence, after which a pronoun refers to something within it
 
-PRONOUNS = frozenset(
-    "it its they them their theirs he him his she her hers this these those one ones 它 它们 其 该 此 这 他 她 他们 她们".split()
-)
-_GENERAL = frozenset(
-    stem(word)
-    for word in """
+_FOR_PERSONS = "he him his she her hers 他 她 他们 她们"
+_FOR_THINGS = "it its they them their theirs this these those one ones 它 它们 其 该 此 这"
+_PERSONAL = frozenset(_FOR_PERSONS.split())
+PRONOUNS = _PERSONAL | frozenset(_FOR_THINGS.split())
+
+# Nouns that stand for a name of their kind: "the company" for Sundlink.
+_KINDS = """
 company firm group organisation agency authority institute council committee court bank club school university team
 party government ministry office appliance device unit machine product system software tool service drug medicine
 building house tower bridge ship site facility project plan proposal programme island town city village river lake
 mountain animal bird species plant man woman director chair president minister mayor captain author writer study book
 soup dish bread vehicle car train line road station terminal museum hotel
-""".split()
-)
-_GENERAL_CHINESE = frozenset("本机 本品 本产品 本公司 公司 集团 本研究 本条例 本合同 本协议 本法 本书 大桥 机器 产品 设备 项目 工程".split())
+"""
+_KINDS_CHINESE = "本机 本品 本产品 本公司 公司 集团 本研究 本条例 本合同 本协议 本法 本书 大桥 机器 产品 设备 项目 工程"
+_GENERAL, _GENERAL_CHINESE = frozenset(map(stem, _KINDS.split())), frozenset(_KINDS_CHINESE.split())
 _POSSESSIVE = ("'s", "的")
 
 
@@ -102,8 +103,10 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
     if lost:
         return lost if _same_thing(sides, gap, lost, run, document) else None
     pronouns = PRONOUNS & {sides.source[n].form for n in gap}
+    ours = {"we", "our", "us"} & {sides.source[n].form for n in gap}
     allowed = (
-        _longer(sides, start, end, document.every)
+        (ours and len(run) == 1 and run[0].form in _AUTHORS)
+        or _longer(sides, start, end, document.every)
         or (pronouns and _meant(sides, gap, pronouns, run, document))
         or (_joined(sides, start, end) and _stands(run, document.topic))
         or _closer(sides, gap, end, run, document)
@@ -116,7 +119,9 @@ def _stands(run: Sequence[Token], sentences: Sequence[Sequence[Token]]) -> bool:
     return any(_places(run, tokens) for tokens in sentences)
 
 
-def _meant(sides: Sides, gap: Sequence[int], pronouns: frozenset[str], run: Sequence[Token], document: Document) -> bool:
+def _meant(
+    sides: Sides, gap: Sequence[int], pronouns: frozenset[str], run: Sequence[Token], document: Document
+) -> bool:
     """A pronoun may mean the run: one within a long sentence what that has, one of a person who was named last."""
     if _within(sides, gap):
         return _stands(run, document.near[:1])
@@ -135,7 +140,7 @@ def _closer(sides: Sides, gap: Sequence[int], end: int, run: Sequence[Token], do
     return definite and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
 
 
-_PERSONAL = frozenset("he him his she her hers 他 她".split())
+_AUTHORS = frozenset(map(stem, ("study", "authors", "researchers", "team", "trial", "paper")))  # who say "we"
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir"))
 
 
@@ -160,6 +165,7 @@ def _longer(sides: Sides, start: int, end: int, document: Sequence[Sequence[Toke
 
 
 _NOMINAL = ("word", "direction", "number")
+_VERBAL = ("modality", "negation")  # between a subject and its verb
 
 
 def _places(run: Sequence[Token], tokens: Sequence[Token]) -> list[int]:
@@ -181,13 +187,17 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
         if sides.source[at + 1 : at + 2] and sides.source[at + 1].form in PRONOUNS and _first(sides, at):
             found.add(at + 1)  # descale it, the kettle must be descaled
         n = at - 1
-        while n >= 0 and n not in taken and sides.pieces[n] == sides.pieces[at]:
-            found.add(n)
+        while n >= 0 and sides.pieces[n] == sides.pieces[at] and (n not in taken or sides.source[n].kind in _VERBAL):
+            found.update({n} - taken)
             n -= 1
         n = next(n for n, piece in enumerate(sides.pieces) if piece == sides.pieces[at])
-        while not found and n < at and n not in taken:  # the subject, if a phrase follows it
-            found.add(n)
-            n += 1
+        opens = not any(
+            t.kind == "word" and at is not None for t, at in zip(sides.sentence[:start], sides.partner, strict=False)
+        )
+        if opens and not any(_weighs(sides.source[m]) for m in found):  # the subject, if a phrase follows it
+            while n < at and n not in taken:
+                found.add(n)
+                n += 1
     if before is not None and (at := sides.partner[before]) is not None and sides.parts[before] == sides.parts[start]:
         n = at + 1
         while n < len(sides.source) and n not in taken and sides.pieces[n] == sides.pieces[at]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
+from seqloom.retrieve.checking.references import PRONOUNS
 from seqloom.retrieve.checking.tokens import CJK, Token, tokens
 from seqloom.retrieve.document import Document, Quotation, Unit
 from seqloom.retrieve.sentences import sentences
@@ -85,7 +86,12 @@ def around(source: Source, start: int) -> Surroundings:
     parts = parsed(source.text)
     every = [_content(source.text[s.start : s.end]) for s in parts]
     here = next((n for n, part in enumerate(parts) if part.start >= start), 0)
-    near = every[max(0, here - 2) : here + 1][::-1]
+    far = here
+    for _ in range(2):  # a sentence that begins with a pronoun itself does not name anything new
+        far = max(0, far - 1)
+        while far > 0 and read(source.text[parts[far].start : parts[far].end])[0].form in PRONOUNS:
+            far -= 1
+    near = every[far : here + 1][::-1]
     name = re.sub(r"[\W_]+", " ", source.path.rpartition("/")[2].rpartition(".")[0])
     return Surroundings(near, [*every[:1], _content(name)], every)
 

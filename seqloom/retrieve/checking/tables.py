@@ -8,7 +8,8 @@ from __future__ import annotations
 
 NEGATIONS = """
 not never no none nobody nothing nowhere neither nor without hardly barely lacks lack lacking no_longer no_one
-by_no_means not_yet 不得 不能 不可 不可以 不准 不允许 不要 请勿 切勿 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
+by_no_means not_yet
+不得 不能 不可 不可以 不准 不允许 不要 请勿 切勿 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
 """
 
 QUANTIFIERS = {
@@ -80,7 +81,8 @@ since/until  borrow/lend  speed/slow  in_favour_of+in_favor_of+for/against  beca
 高于+多于+超过+大于/低于+少于+小于  之前+以前+前/之后+以后+后  前者/后者  至少/至多  最高/最低  最大/最小  最多/最少
 高/低  多/少  大/小  长/短  快/慢  深/浅  强/弱  左/右  上/下  东/西  南/北  东南/西北  东北/西南  领先/落后
 战胜+击败/负于+输给  胜/负  赢/输  买入/卖出  买/卖  进口/出口  盈利/亏损  打开/关闭  开始/结束  早/晚  提前/推迟
-内/外  支持+赞成+同意/反对  接受/拒绝  通过/否决  允许/禁止  有效/无效  上半场/下半场  上半年/下半年  顺时针/逆时针  热/冷  好/坏  新/旧  正/负
+支持+赞成+同意/反对  接受/拒绝  通过/否决
+内/外  允许/禁止  有效/无效  上半场/下半场  上半年/下半年  顺时针/逆时针  热/冷  好/坏  新/旧  正/负
 首次/末次
 """
 
@@ -92,7 +94,8 @@ whereas although though when where why how there here is are was were be been be
 has had having would of in at by to from for into onto upon about around per via among between through during within
 against toward towards despite amid according regarding concerning furthermore additionally meanwhile nevertheless
 thereby respectively indeed due such same own very just even still already now again itself himself herself
-themselves in_order_to as_well_as aged please 请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
+themselves in_order_to as_well_as aged please
+请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中

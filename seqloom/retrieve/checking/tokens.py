@@ -136,7 +136,13 @@ def _word(piece: str, start: int, end: int) -> list[Token]:
     elif word.endswith("n't"):
         parts = (word[:-3], "not")
     else:
-        parts = (head, _ENDINGS[tail]) if tail in _ENDINGS else (head,) if not tail else (head, f"'{tail}" if tail == "s" else tail)
+        parts = (
+            (head, _ENDINGS[tail])
+            if tail in _ENDINGS
+            else (head,)
+            if not tail
+            else (head, f"'{tail}" if tail == "s" else tail)
+        )
     return [_english(part, start, end, capital) for part in parts if part]
 
 

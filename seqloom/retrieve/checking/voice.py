@@ -7,6 +7,7 @@ what stood before the verb. The same holds the other way round. 被 is noticed, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
@@ -21,19 +22,21 @@ class Passive(NamedTuple):
 
 
 def passives(tokens: Sequence[Token], clause: Sequence[int]) -> list[Passive]:
-    """Verbs after a form of "be", with the next "by" of the clause that no number or -ing follows."""
+    """Verbs after a form of "be", with the next "by" of the clause, if a word follows it and no number."""
     found = []
     for n, token in enumerate(tokens):
         if token.form not in BE:
             continue
         start = next((m + 1 for m in range(n - 1, -1, -1) if clause[m] != clause[n]), 0)
         end = next((m for m in range(n, len(tokens)) if clause[m] != clause[n]), len(tokens))
-        verb = next((m for m in range(n + 1, end) if tokens[m].kind in ("word", "direction") and _verbal(tokens[m])), end)
+        verb = next(
+            (m for m in range(n + 1, end) if tokens[m].kind in ("word", "direction") and _verbal(tokens[m])), end
+        )
         by = next((m for m in range(verb + 1, end - 1) if tokens[m].form == "by"), end)
         following = next((t for t in tokens[by + 1 : end] if t.kind != "function"), None)
         if following is not None and following.kind == "word":
             found.append(Passive(verb, by, start, end))
-    return found[-1:] if len({p.by for p in found}) < 2 else list({p.by: p for p in found}.values())
+    return list({passive.by: passive for passive in found}.values())
 
 
 def _verbal(token: Token) -> bool:
@@ -58,13 +61,15 @@ def voice(pair: Alignment) -> bool:
 
 
 def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
-    """The object of an active verb still follows the verb, which is passive now: a wing houses, is housed in, a room."""
+    """The object of an active verb still follows it, but it is passive now: a wing houses, is housed in, a room."""
     for n, token in enumerate(pair.sentence[:-1]):
         at = there.get(n)
         if at is None or token.kind != "word" or not n or pair.sentence[n - 1].form not in BE:
             continue
         active = not {t.form for t in pair.source[max(0, at - 3) : at]} & (BE | {"'s", "to", "not"}) and at > 0
-        object_ = next((m for m in range(at + 1, len(pair.source)) if pair.source[m].form not in ("the", "a", "an")), None)
+        object_ = next(
+            (m for m in range(at + 1, len(pair.source)) if pair.source[m].form not in ("the", "a", "an")), None
+        )
         follows = next((m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind != "function"), None)
         near = object_ is not None and pair.source[object_].kind == "word" and pair.piece[object_] == pair.piece[at]
         if active and near and follows is not None and there.get(follows) == object_:
@@ -105,6 +110,6 @@ def activated(pair: Alignment) -> list[int] | None:
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
             turned += range(p.end, len(tokens))
             order = [partner[n] for n in turned if n in partner]
-            if all(one < other for one, other in zip(order, order[1:], strict=False)):
+            if all(one < other for one, other in pairwise(order)):
                 return order
     return None
