@@ -22,10 +22,11 @@ _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
 BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
 _INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
+_DETERMINERS = frozenset(("the", "a", "an", "about", "that", "this", "these", "those", "its", "their", "his", "her"))
 _LOOSE = frozenset(("or", "或", "$", "€", "£", "元", "约"))
 _UNITS_OF_TIME = "year month week day h min night century decade quarter 年 月 日 天"
 _WITH_TIMES = (
-    "last next previous first late early morning afternoon evening night all 去 今 明 次 上半年 下半年 底 末 初"
+    "last next previous first late early morning afternoon evening night all 去 昨 今 明 次 上半年 下半年 底 末 初"
 )
 _TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
@@ -85,6 +86,8 @@ class Alignment:
     def begins(self, n: int) -> bool:
         """A token of the source begins its clause, but for a negation: the verb of an instruction."""
         before = [t for m, t in enumerate(self.source[:n]) if self.piece[m] == self.piece[n]]
+        while before and before[-1].kind == "negation":
+            before.pop()
         if before and before[-1].form in ("and", "then") and before[0].kind != "function":
             return True
         return all(t.kind == "negation" or t.form in _INSTRUCTING for t in before)
@@ -122,7 +125,7 @@ def _ordered(token: Token) -> bool:
 def _lead(tokens: Sequence[Token], n: int) -> str:
     """The word before a token, articles and what stands between left out."""
     for token in reversed(tokens[max(0, n - 3) : n]):
-        if token.form not in ("the", "a", "an", "about") and token.kind != "quantifier":
+        if token.form not in _DETERMINERS and token.kind != "quantifier":
             return token.form
     return ""
 
@@ -175,15 +178,19 @@ def align(sentence: Sequence[Token], source: Sequence[Token], document: Document
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:
     """Give partners to runs that stand elsewhere in the source, the longest first."""
-    for _ in range(8):
+    passed: set[int] = set()  # function words that stand alone
+    for _ in range(16):
         taken = {at for at in partner if at is not None}
-        rest_a = [f"\0{n}" if partner[n] is not None else form for n, form in enumerate(a)]
+        rest_a = [f"\0{n}" if partner[n] is not None or n in passed else form for n, form in enumerate(a)]
         rest_b = [f"\1{n}" if n in taken else form for n, form in enumerate(b)]
         i, j, size = SequenceMatcher(None, rest_a, rest_b, autojunk=False).find_longest_match()
         run = [t for t in ours[i : i + size] if t.kind != "function"]
         short = len(run) < 2 and all(
             t.kind in ("word", "direction") and len(t.form) == 1 and not t.form.isascii() for t in run
         )
-        if not size or (size == 1 and short):
+        if not size:
             return
+        if size == 1 and short:
+            passed.add(i)
+            continue
         partner[i : i + size] = range(j, j + size)

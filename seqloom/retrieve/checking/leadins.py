@@ -21,8 +21,7 @@ survey terms text transcript webpage website write-up writer
 """
 _REPORTING = """
 add advise describe detail emphasise emphasize explain indicate instruct list mention note observe point_out record
-recommend remark report require say set_out show specify state stipulate tell_you tell_us tell_users tell_readers warn
-write
+recommend remark report require say set_out show specify state stipulate tell warn write
 """
 _PAST = {"say": "said", "tell": "told", "show": "shown", "write": "wrote", "set": "set"}
 
@@ -38,12 +37,13 @@ _NOUN = f"(?:{'|'.join(_DOCUMENTS.split())})"
 _VERB = f"(?:{'|'.join(map(_inflected, _REPORTING.split()))})"
 _NAMED = rf"(?:(?:the|this|that|its|their|an?|our)\s+)?(?P<before>(?:[\w.&’'-]+\s+){{0,4}}?)(?P<noun>{_NOUN})"
 _AFTER = r"(?P<after>(?:\s+(?:of|for|on|from|in|about|by)\s[^,;:.]{1,60})?)"
+_WHOM = r"(?:\s+(?:you|us|users?|readers|patients|customers|operators|owners|everyone)(?=\s+(?:that|to)\b))?"
 _ALSO = r"(?:(?:also|further|explicitly|clearly|additionally)\s+)?"
 _BEFORE = (
     rf"(?:according to|as per|per|under|in|as (?:stated|noted|described|specified|reported|explained|set out) (?:in|by)"
     rf"|pursuant to|in accordance with|based on)\s+(?:the terms of\s+)?{_NAMED}{_AFTER},\s+",
     rf"as\s+{_NAMED}{_AFTER}\s+{_ALSO}{_VERB},\s+",
-    rf"(?:in\s+)?{_NAMED}{_AFTER}\s+{_ALSO}{_VERB}(?:\s+that\b|\s+to\b|\s*:)?,?\s+",
+    rf"(?:in\s+)?{_NAMED}{_AFTER}\s+{_ALSO}{_VERB}{_WHOM}(?:\s+that\b|\s+to\b|\s*:)?,?\s+",
     rf"it\s+(?:also\s+)?(?:is\s+(?:also\s+)?(?:{_VERB})|(?:{_VERB}))\s+that\s+(?P<before>)(?P<noun>)",
 )
 _BEHIND = (

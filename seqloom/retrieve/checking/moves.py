@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
 from seqloom.retrieve.checking.references import PRONOUNS
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import FUNCTION
 from seqloom.retrieve.checking.tokens import Token
 from seqloom.retrieve.checking.voice import activated
@@ -161,11 +162,21 @@ def _clauses(pair: Alignment, first: Kept, second: Kept, plain: bool) -> bool:
     ours, theirs = _exchange(pair, first, second)
     if ours[0].kinds != theirs[1].kinds or ours[1].kinds != theirs[0].kinds:
         return False  # a clause got the conjunction of the other
+    shared = max((n for n, _ in pair.kept if n < first[0][0]), default=-1)
+    if shared >= 0 and _conditional(pair.sentence[shared]):
+        return False  # so did the clause behind "if"
     if plain and ours[0].border and ours[1].border and theirs[1].border and theirs[2].border:
         return True  # an aside stands on the other side of its noun
     if not (ours[1].joint and theirs[1].joint and ours[2].joint and theirs[2].joint):
         return _reported(pair, first, theirs)
     return plain or (ours[0].joint and theirs[0].joint)
+
+
+def _conditional(token: Token) -> bool:
+    return token.kind == "condition" or token.form in _ORDERING
+
+
+_ORDERING = frozenset(map(stem, ("before", "after", "until", "unlike", "instead")))
 
 
 def _reported(pair: Alignment, first: Kept, theirs: tuple[Gap, Gap, Gap]) -> bool:

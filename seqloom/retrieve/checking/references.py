@@ -126,7 +126,7 @@ def _meant(
     if _within(sides, gap):
         return _stands(run, document.near[:1])
     if pronouns & _PERSONAL:
-        return _stands(run, document.near[:2])
+        return _stands(run[-1:], document.near[:2]) and _stands(run, document.every)
     return _stands(run, [*document.near[: 2 if run[0].capital else 3], *document.topic])
 
 

@@ -20,7 +20,9 @@ _BRITISH = (
     (re.compile(r"lment"), "llment"),  # enrolment
     (re.compile(r"inium$"), "inum"),  # aluminium
 )
-_OTHERS = {"grey": "gray", "tyre": "tire", "tyres": "tires", "cheque": "check", "plough": "plow", "mould": "mold"}
+_OTHERS = {"grey": "gray", "tyre": "tire", "tyres": "tires", "cheque": "check", "plough": "plow", "mould": "mold"} | {
+    "aging": "ageing"
+}
 _ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 

@@ -60,6 +60,9 @@ def voice(pair: Alignment) -> bool:
     )
 
 
+_HAVE = frozenset(("have", "has", "had"))
+
+
 def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
     """The object of an active verb still follows it, but it is passive now: a wing houses, is housed in, a room."""
     for n, token in enumerate(pair.sentence[:-1]):
@@ -71,6 +74,10 @@ def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
             (m for m in range(at + 1, len(pair.source)) if pair.source[m].form not in ("the", "a", "an")), None
         )
         follows = next((m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind != "function"), None)
+        subject = max((m for m in there if m < n and pair.sentence[m].kind == "word"), default=n)
+        perfect = at > 0 and pair.source[at - 1].form in _HAVE and there[subject] < at
+        if perfect and not _HAVE & {t.form for t in pair.sentence[max(0, n - 4) : n]}:
+            return True  # they had warned, they were warned
         near = object_ is not None and pair.source[object_].kind == "word" and pair.piece[object_] == pair.piece[at]
         if active and near and follows is not None and there.get(follows) == object_:
             return True
@@ -109,7 +116,7 @@ def activated(pair: Alignment) -> list[int] | None:
             agent = range(p.by + 1, p.end)
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
             turned += range(p.end, len(tokens))
-            order = [partner[n] for n in turned if n in partner]
+            order = [partner[n] for n in turned if n in partner and tokens[n].kind != "negation"]
             if all(one < other for one, other in pairwise(order)):
                 return order
     return None
