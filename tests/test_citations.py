@@ -12,8 +12,8 @@ of 5 % holds for small edits only, not for reordering.
 "free" has what careful writers do (lead-ins, names for pronouns, exchanged clauses, instructions in the passive) and
 alterations that look like it; "turned" are the meanest. It was written by the author of the rules, in rounds, each
 looked at before the rules were mended. At the first look the last two rounds had 19 of 65 harmless edits that raised an
-alarm (6 of 33 in Chinese), and 5 of 76 alterations were missed (0 of 39). So the bar below is a regression test, and
-about one free edit in five is the honest expectation.
+alarm (6 of 33 in Chinese), and 5 of 76 alterations were missed (0 of 39), of those "turned" 10 of 91. All were then
+used to mend the rules, so the bars below are regression tests, and no evidence.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _unverified(
     near = _nearest(sentence, sources)
     if not near:
         return Sentence(sentence, failed=("words",))
-    ours = tokens(without(sentence, f"{near[0][0].path} {near[0][0].text}"))
+    ours = tokens(without(sentence, near[0][0].path, near[0][0].text))
     results = [_failed(sentence, *candidate) for candidate in near]
     best = min(range(len(near)), key=lambda n: (bool(results[n]) and "words" in results[n], len(results[n]), n))
     source, start, end = near[best]
@@ -124,7 +124,7 @@ def _unverified(
 def _failed(sentence: str, source: Source, start: int, end: int) -> tuple[str, ...]:
     """Checks that a sentence fails beside a sentence of a source, read with and without its lead-in."""
     theirs, document = read(source.text[start:end]), around(source, start)
-    claims = readings(sentence, f"{source.path} {source.text}")
+    claims = readings(sentence, source.path, source.text)
     return min((checks.failed(read(claim), theirs, document) for claim in claims), key=len)
 
 

@@ -78,9 +78,9 @@ _DEMANDS = re.compile(
 _DEMANDS_CHINESE = re.compile("要求|规定|约定|合同|协议|条例|条款|办法")
 
 
-def readings(sentence: str, document: str) -> list[str]:
+def readings(sentence: str, path: str, text: str) -> list[str]:
     """A sentence as it is and without its lead-in; "the contract requires that you pay" also as "you must pay"."""
-    claim = without(sentence, document)
+    claim = without(sentence, path, text)
     if claim == sentence:
         return [sentence]
     led = sentence[: len(sentence) - len(claim)]
@@ -89,14 +89,14 @@ def readings(sentence: str, document: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def without(sentence: str, document: str) -> str:
-    """The sentence without words that say where it stands; `document` is the text and the name of its file."""
+def without(sentence: str, path: str, text: str) -> str:
+    """The sentence without words that say where it stands, which is in a text of the file `path`."""
     for pattern in _STARTS:
-        if (match := pattern.match(sentence)) and _known(match, document) and len(sentence) > match.end() + 2:
+        if (match := pattern.match(sentence)) and _known(match, f"{path} {text}") and len(sentence) > match.end() + 2:
             rest = sentence[match.end() :]
             return rest[0].upper() + rest[1:]
     for pattern in _ENDS:
-        if (match := pattern.search(sentence)) and _known(match, document) and match.start() > 4:
+        if (match := pattern.search(sentence)) and _known(match, f"{path} {text}") and match.start() > 4:
             return sentence[: match.start()] + sentence[match.end() :]
     return sentence
 

@@ -84,7 +84,7 @@ class Surroundings(NamedTuple):
 def around(source: Source, start: int) -> Surroundings:
     """What a pronoun of the source sentence at `start` may refer to."""
     parts = parsed(source.text)
-    every = [_content(source.text[s.start : s.end]) for s in parts]
+    every = _every(source.text)
     here = next((n for n, part in enumerate(parts) if part.start >= start), 0)
     far = here
     for _ in range(2):  # a sentence that begins with a pronoun itself does not name anything new
@@ -96,6 +96,10 @@ def around(source: Source, start: int) -> Surroundings:
     return Surroundings(near, [*every[:1], _content(name)], every)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
+def _every(text: str) -> tuple[tuple[Token, ...], ...]:
+    return tuple(_content(text[part.start : part.end]) for part in parsed(text))
+
+
 def _content(text: str) -> tuple[Token, ...]:
     return tuple(token for token in read(text) if token.kind not in ("function", "break"))
