@@ -14,6 +14,10 @@ alterations that look like it; "turned" are the meanest. It was written by the a
 looked at before the rules were mended. At the first look the last two rounds had 19 of 65 harmless edits that raised an
 alarm (6 of 33 in Chinese), and 5 of 76 alterations were missed (0 of 39), of those "turned" 10 of 91. All were then
 used to mend the rules, so the bars below are regression tests, and no evidence.
+
+citations-other-*.jsonl is by another hand, who had not seen the rules. Its half "dev" was used to mend them, "kept" was
+looked at once, afterwards, and nothing was mended since: 97 of 99 altered English sentences were caught and 60 of 60
+Chinese ones, 4 of 30 and 7 of 15 faithful ones raised an alarm.
 """
 
 from __future__ import annotations
@@ -289,3 +293,22 @@ def test_a_check_against_ten_passages_takes_less_than_five_milliseconds() -> Non
     for n in range(20):
         check(f"The hotel had {41 + n} rooms in 1998.", sources)
     assert (time.process_time() - started) / 20 < 0.005
+
+
+@pytest.mark.parametrize("half", ["dev", "kept"])
+@pytest.mark.parametrize(("language", "alarms"), [("en", 0.15), ("zh", 0.5)])
+def test_sentences_by_another_hand(language: str, half: str, alarms: float) -> None:
+    """Verbatim ones are quotations, altered ones are caught; faithful ones raise an alarm more often than they should."""
+    lines = (DATA / f"citations-other-{language}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = list(map(json.loads, lines))
+    sources = {row["passage"]: Document(row["path"], row["text"], "", "line") for row in rows if "text" in row}
+    found = defaultdict(list)
+    for row in rows:
+        if row.get("half") == half:
+            names = row["passage"] if isinstance(row["passage"], list) else [row["passage"]]
+            claimed = row.get("claimed", sources[names[0]].path)
+            found[row["kind"]].append(check_citation(row["sentence"], claimed, list(sources.values())))
+    assert all(sentence.quotation for sentence in found["verbatim"])
+    altered = [bool(sentence.failed) for kind in found if kind in ALTERED for sentence in found[kind]]
+    assert sum(altered) >= 0.95 * len(altered) > 40
+    assert sum(bool(sentence.failed) for sentence in found["near"]) <= alarms * len(found["near"])
