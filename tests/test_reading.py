@@ -48,9 +48,10 @@ def test_source_code_and_compressed_text_are_text(tmp_path: Path, name: str) -> 
     assert one(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content).text == "x = 1\n"
 
 
-def test_gbk_is_read_when_declared_and_refused_with_advice_otherwise(tmp_path: Path) -> None:
+def test_gbk_is_read_when_declared_and_noted_otherwise(tmp_path: Path) -> None:
     path, text = tmp_path / "a.txt", "今天的天气很好，我们一起去公园散步，然后回家吃饭。" * 5
-    assert "it looks like GB18030 (Chinese): add --encoding gb18030" in refused(path, text.encode("gbk"))
+    found = one(path, text.encode("gbk"))
+    assert (found.text, found.notes) == (text, ("not UTF-8: read as gb18030",))
     declare(str(path), "gbk")
     assert one(path, text.encode("gbk")).text == text
 
@@ -215,6 +216,7 @@ def test_a_folder_gives_known_files_in_order_and_counts_the_rest(tmp_path: Path)
     assert all(path == tmp_path / name for path, name in found)
     assert skipped == {
         ".png": 2, "no suffix": 1, "links": 2, "node_modules/": 1, "build/": 1, "not regular files": 1, ".gz": 1,
+        "hidden files and folders": 2,
     }  # fmt: skip
 
 
