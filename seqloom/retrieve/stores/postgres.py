@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import RunError, UserError
-from seqloom.retrieve.stores.store import Hit, Point, ordered
+from seqloom.retrieve.stores.store import Hit, Point, ordered, without_password
 from seqloom.retrieve.terms import Sparse
 
-_TABLE = "seqloom"  # where the address names none
+_TABLE = "seqloom"  # where an address names none; an index names one
 
 
 class PostgresStore:
@@ -38,7 +38,7 @@ class PostgresStore:
         """`address`: postgresql://USER@HOST/DATABASE#TABLE."""
         url, _, table = address.partition("#")
         driver, _ = _packages()
-        name = re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", url)
+        name = without_password(url)
         try:
             connection = driver.connect(url, autocommit=True, connect_timeout=20)
         except driver.Error as error:
@@ -129,7 +129,7 @@ class PostgresStore:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return without_password(" ".join(str(error).split()))[:200] or type(error).__name__
 
 
 def _packages() -> tuple[Any, Any]:
