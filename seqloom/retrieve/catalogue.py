@@ -14,6 +14,7 @@ says of a document whether its terms are in these numbers.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
 from collections import Counter
@@ -302,7 +303,7 @@ class Catalogue:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            if "disk is full" in str(error):
+            if "disk is full" in str(error) or shutil.disk_usage(self.path.parent).free < 1 << 20:
                 way = "free some space and run the same command again"
             else:
                 way = "restore the file, or index into a new folder"

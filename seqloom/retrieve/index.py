@@ -16,12 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import RunError, UserError, unknown
 from seqloom.core.progress import Reporter, Silent
 from seqloom.retrieve.catalogue import DOOMED, Catalogue, State
 from seqloom.retrieve.chunking import SIZE
 from seqloom.retrieve.document import Document, Passage
 from seqloom.retrieve.reading import files
+from seqloom.retrieve.reading.table import ROLES
 from seqloom.retrieve.search import DEPTH, fuse, inverse_frequencies
 from seqloom.retrieve.settings import NAME, EncoderFacts, Settings
 from seqloom.retrieve.stores import named_store, open_store
@@ -203,7 +204,11 @@ def index(
     """
     path, loaded = Path(out), None
     _check_source(Path(folder))
+    for role in (columns or {}).keys() - set(ROLES):
+        raise unknown("role of a column", role, ROLES)
     made = Settings.read(path) if (path / NAME).exists() else None
+    if made is None:
+        _check_empty(path)
     address = named_store(store, made.store if made else None)
     wanted = Settings(
         source=os.path.abspath(folder), store=without_password(address), size=size, overlap=overlap,
@@ -236,6 +241,11 @@ def _check_source(folder: Path) -> None:
         raise UserError(f"{shown(folder)}: no files in it that can be read{others}; choose another folder")
 
 
+def _check_empty(path: Path) -> None:
+    if path.is_dir() and any(not name.startswith(".lock") for name in os.listdir(path)):
+        raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder")
+
+
 def _settled(path: Path, wanted: Settings, store: str) -> tuple[Catalogue, Store]:
     """The parts of a new index, whose settings are written, or of an old one, which must have the same."""
     if (path / NAME).exists():
@@ -244,8 +254,7 @@ def _settled(path: Path, wanted: Settings, store: str) -> tuple[Catalogue, Store
         if made.source != wanted.source:
             wanted.write(path)
         return _parts(path, wanted, store)
-    if any(not name.startswith(".lock") for name in os.listdir(path)):
-        raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder")
+    _check_empty(path)
     wanted.write(path)
     try:
         return _parts(path, wanted, store)

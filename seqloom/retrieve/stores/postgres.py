@@ -27,9 +27,10 @@ class PostgresStore:
             raise UserError(f"store {name}#{table}: not a name for a table; use lower-case letters, digits and _")
         self._connection, self._name = connection, name
         self._points, self._terms = f"{table}_points", f"{table}_terms"
+        if width:
+            self._extend()
         with self._explained(), connection.transaction():
             if width:
-                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
                 _packages()[1].register_vector(connection)
             self._create(width)
 
@@ -94,6 +95,13 @@ class PostgresStore:
 
     def close(self) -> None:
         self._connection.close()
+
+    def _extend(self) -> None:
+        try:
+            self._connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except _packages()[0].Error as error:
+            way = "have it installed and CREATE EXTENSION vector run there, or index with --encoder none"
+            raise RunError(f"{self._name}: pgvector is missing ({_reason(error)}); {way}") from None
 
     def _create(self, width: int | None) -> None:
         kind = f"vector({width})" if width else "text"  # never filled without an encoder
