@@ -93,6 +93,8 @@ def _ends(line: str, below: str, width: int) -> bool:
     if _ALONE.match(line) or _ALONE.match(below) or _ITEM.match(below):
         return True
     bare, next_bare = line.rstrip(), below.lstrip()
+    if "\t" in bare.lstrip() or "\t" in next_bare.rstrip():  # rows of a table
+        return True
     indent, next_indent = len(line) - len(line.lstrip()), len(below) - len(next_bare)
     if next_indent > indent and not _ITEM.match(line):
         return True
@@ -101,7 +103,7 @@ def _ends(line: str, below: str, width: int) -> bool:
     first = next_bare[0]
     if first.islower() or bare.endswith(_NOT_OVER):
         return False
-    if _NUMBERED.search(bare) and _NUMBERED.search(below):  # rows of a table
+    if _NUMBERED.search(bare) and _NUMBERED.search(below):  # the same, without its tabs
         return True
     word = 1 if first > "\u2e7f" else len(next_bare.split(None, 1)[0])
     return len(bare) + 1 + word <= _SHORT * width
