@@ -31,6 +31,10 @@ WORDS: dict[str, Pair] = {
     "refused": ("No answer: {why}", "没有答案：{why}"),
     "why.nothing was found": ("nothing was found", "没有找到任何内容"),
     "why.nothing relevant was found": ("nothing relevant was found", "没有找到相关内容"),
+    "why.the question has no words to search for": (
+        "the question has no words to search for",
+        "问题中没有可供检索的词语",
+    ),
     "why.the passages that were found have no answer": (
         "the passages that were found have no answer",
         "找到的段落中没有答案",
