@@ -243,3 +243,33 @@ def test_a_package_that_is_not_installed_is_named(
     content = io.BytesIO()
     zipfile.ZipFile(content, "w").close()
     assert "pip install 'seqloom[retrieve]'" in refused(tmp_path / name, content.getvalue())
+
+
+def test_a_text_whose_encoding_is_not_clear_is_refused_without_an_option_that_there_is_not(tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.txt", b"plain words \x81\xff and \x9d more \xfe\xfe words\n" * 5)
+    assert said.startswith(":1: not UTF-8") and "save it as UTF-8" in said and "--encoding" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows", "note"),
+    [
+        ("a.jsonl", '{"text": "one"}\n{"text": \n{"text": "three"}\n', [1, 3], "1 row is not valid and left out: line 2"),
+        ("a.csv", "id,text\n1,one\n2,two,too\n3,three\n4\n", [1, 3], "2 rows are not valid and left out: line 3: 3 fi"),
+        ("a.csv", 'id,text\n1,one\n2,two\n3,"three\n', [1, 2], "1 row is not valid and left out, nor can what follo"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_valid_are_left_out_and_counted(
+    tmp_path: Path, name: str, content: str, rows: list[int], note: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    found = list(read(tmp_path / name, name))
+    assert [document.path for document in found] == [f"{name}#{row}" for row in rows]
+    assert next(said for document in found for said in document.notes).startswith(note)
+
+
+def test_an_index_inside_of_a_folder_is_not_read(tmp_path: Path) -> None:
+    for name in ("a.txt", "old.index/index.json", "old.index/catalogue.sqlite", "old.index/store/b.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text")
+    skipped: Counter[str] = Counter()
+    assert [name for _, name in files(tmp_path, skipped)] == ["a.txt"] and skipped == {"indexes": 1}

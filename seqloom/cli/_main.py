@@ -59,8 +59,10 @@ def main() -> None:
     """Run a command; user errors are one line on standard error, never a traceback."""
     try:
         code = make_app()(standalone_mode=False)
-    except typer.Exit as end:  # typer makes one of an interrupt
-        code = end.exit_code if not isinstance(end.__cause__, KeyboardInterrupt) else _complain("interrupted", 130)
+        if code == 130:  # what typer makes of an interrupt
+            raise KeyboardInterrupt
+    except typer.Exit as end:
+        code = end.exit_code
     except KeyboardInterrupt:
         code = _complain("interrupted", 130)
     except BrokenPipeError:

@@ -209,7 +209,7 @@ def _notes(whole: Any) -> dict[tuple[str, str], Any]:
     """The footnotes and endnotes, by kind and id; a damaged part has none."""
     from docx.oxml import parse_xml
 
-    found = {}
+    found: dict[tuple[str, str], Any] = {}
     for relation in whole.part.rels.values():
         kind = relation.reltype.rpartition("/")[2].removesuffix("s")
         if kind in _REFERENCES.values() and not relation.is_external:
