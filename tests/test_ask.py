@@ -321,7 +321,7 @@ def test_indexing_prints_counts_and_what_was_skipped(run: Command, notes: str) -
     first, second, third, fourth = notes.splitlines()
     assert first == "notes.index: 2 documents, 2 chunks; search: BM25 alone"
     assert second.startswith("2 documents added or updated, 0 deleted, 0 files unchanged; ")
-    assert third == "skipped: 1 files" and fourth.startswith("  broken.pdf: ")
+    assert third == "skipped: 1 file" and fourth.startswith("  broken.pdf: ")
 
 
 def test_an_index_follows_its_folder(run: Command, notes: str) -> None:

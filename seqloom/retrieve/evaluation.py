@@ -22,7 +22,7 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
-from seqloom.data.files import read_lines
+from seqloom.data.files import check_file, read_lines
 from seqloom.retrieve.index import By, Index
 from seqloom.runs.durable import shown
 
@@ -143,6 +143,7 @@ def bootstrap(values: np.ndarray, level: float = 0.05) -> Interval:
 
 def read_queries(path: str | Path) -> dict[str, str]:
     """Text by id."""
+    check_file(Path(path))
     found: dict[str, str] = {}
     for number, line in enumerate(read_lines(Path(path)), 1):
         if not line.strip():
@@ -159,6 +160,7 @@ def read_queries(path: str | Path) -> dict[str, str]:
 
 def read_judgements(path: str | Path) -> dict[str, dict[str, int]]:
     """Scores by query and document; a header is optional."""
+    check_file(Path(path))
     found: dict[str, dict[str, int]] = {}
     for number, row in enumerate(csv.reader(read_lines(Path(path)), delimiter="\t"), 1):
         if not row or (number == 1 and row[0] == "query-id"):

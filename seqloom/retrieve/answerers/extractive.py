@@ -16,7 +16,7 @@ from seqloom.retrieve.answerers.reader import Reader
 from seqloom.retrieve.document import Chunk, Document, Passage, Quotation, Sentence
 from seqloom.retrieve.keywords import keywords
 from seqloom.retrieve.relevance import Similarity
-from seqloom.retrieve.sentences import sentences
+from seqloom.retrieve.sentences import one_line, sentences
 from seqloom.retrieve.terms import terms
 
 MOST = 4  # sentences of an answer
@@ -126,7 +126,7 @@ def _different(order: Sequence[int], found: Sequence[Candidate], first: int | No
 
 
 def _bare(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return one_line(text).casefold()
 
 
 def _holds(one: Candidate, path: str, start: int, end: int) -> bool:

@@ -112,8 +112,10 @@ def by_endpoint(endpoint: Endpoint) -> Complete:
 
 
 def _statements(said: str) -> list[tuple[str, int | None]]:
-    """The sentences of an answer without the numbers of passages, and the number that each claims. What is said again,
-    whole or up to where the answer was cut off, is left out: small models repeat themselves."""
+    """The sentences of an answer, without the passage numbers in brackets, and the passage that each one cites.
+
+    Small models repeat themselves: a sentence is left out if it equals an earlier one, or is the beginning of an
+    earlier one, as the last sentence is when the answer breaks off in the middle of a repetition."""
     said = _AFTER.sub(r"\2\1", said)  # a number after the full stop belongs to the sentence before it
     found: list[tuple[str, int | None]] = []
     for start, end in sentences(said):
