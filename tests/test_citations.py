@@ -298,7 +298,7 @@ def test_a_check_against_ten_passages_takes_less_than_five_milliseconds() -> Non
 @pytest.mark.parametrize("half", ["dev", "kept"])
 @pytest.mark.parametrize(("language", "alarms"), [("en", 0.15), ("zh", 0.5)])
 def test_sentences_by_another_hand(language: str, half: str, alarms: float) -> None:
-    """Verbatim ones are quotations, altered ones are caught; faithful ones raise an alarm more often than they should."""
+    """Verbatim ones are quotations, altered ones are caught; faithful ones raise an alarm more often than is good."""
     lines = (DATA / f"citations-other-{language}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = list(map(json.loads, lines))
     sources = {row["passage"]: Document(row["path"], row["text"], "", "line") for row in rows if "text" in row}
