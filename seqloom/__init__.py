@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seqloom.estimators import SequenceTagger as SequenceTagger
     from seqloom.explain.explaining import explain as explain
     from seqloom.retrieve.answering import ask as ask
+    from seqloom.retrieve.comparing import compare_retrievers as compare_retrievers
     from seqloom.retrieve.index import index as index
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
@@ -39,6 +40,7 @@ __all__ = [
     "ask",
     "compare",
     "compare_all",
+    "compare_retrievers",
     "doctor",
     "explain",
     "fit",
@@ -51,7 +53,7 @@ __all__ = [
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
 _VERBS |= {"merge": "adapt.merge", "prompt": "adapt.prompting"}
-_VERBS |= {"ask": "retrieve.answering", "index": "retrieve.index"}
+_VERBS |= {"ask": "retrieve.answering", "compare_retrievers": "retrieve.comparing", "index": "retrieve.index"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 

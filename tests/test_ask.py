@@ -15,6 +15,7 @@ from seqloom import cli
 from seqloom.core.errors import UserError
 from seqloom.decode.endpoint import Endpoint
 from seqloom.retrieve.answerers import find_answerer
+from seqloom.retrieve.answerers.extractive import candidates
 from seqloom.retrieve.answerers.written import NONE, Written, delimited, visible
 from seqloom.retrieve.answering import Asking, ask
 from seqloom.retrieve.asked import Asked, evaluate, read_questions
@@ -67,6 +68,15 @@ def test_what_two_files_say_alike_is_quoted_once() -> None:
     reply = ask(Shelf(TERMS, text("copy.txt", TERMS.text)), QUESTION)
     texts = [one.text for one in reply.sentences]
     assert "The guarantee lasts three years." in texts and len(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize("joint", [", and then ", " ", "，然后"])
+def test_a_very_long_sentence_is_cut_between_clauses_or_words(joint: str) -> None:
+    long = "The harbour has seventeen berths" + joint.join(f"berth number{n} is let" for n in range(60)) + "."
+    (document,) = [Document("long.txt", long, "long", "line")]
+    found = candidates([Passage(chunk, 1.0) for chunk in chunks(document, size=10_000)])
+    assert len(found) > 1 and all(one.text == one.text.strip() for one in found)
+    assert all(re.fullmatch(r"\w+", long[one.end - 1 : one.end + 1]) is None for one in found[:-1])
 
 
 def test_a_question_about_something_else_is_refused_with_the_best_scores() -> None:
@@ -311,7 +321,7 @@ def test_indexing_prints_counts_and_what_was_skipped(run: Command, notes: str) -
     first, second, third, fourth = notes.splitlines()
     assert first == "notes.index: 2 documents, 2 chunks; search: BM25 alone"
     assert second.startswith("2 documents added or updated, 0 deleted, 0 files unchanged; ")
-    assert third == "skipped: 1 files" and fourth.startswith("  broken.pdf: ")
+    assert third == "skipped: 1 file" and fourth.startswith("  broken.pdf: ")
 
 
 def test_an_index_follows_its_folder(run: Command, notes: str) -> None:

@@ -121,6 +121,32 @@ def test_the_benchmark_of_pretrained_models_compares_the_same_tokens(
     assert {row["name"] for row in figures["rows"]} >= {"transformers, float32", "seqloom, float32", "seqloom, int8"}
 
 
+def test_answers_with_and_without_retrieval_are_scored_and_kept(
+    run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    foreign.stock(tmp_path / "cache")
+    told = [("Ada", "a red boat"), ("Tom", "a blue kite"), ("Eve", "an old clock")]
+    paragraphs = [
+        {"context": f"{who} owns {what}.", "qas": [{"question": f"What does {who} own?", "answers": [{"text": what}]}]}
+        for who, what in told
+    ]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    given = ["--data", tmp_path / "squad.json", "--json", tmp_path / "answers.json"]
+    assert "2 questions" in run("answers", *given, "--questions", "2")
+    answers = import_module("answers")
+    assert answers.right("It is the Red boat!", ["a red boat"]) and not answers.right("a redder boat", ["a red boat"])
+    kept = json.loads((tmp_path / "answers.json").read_text())
+    assert set(kept["ways"]) == set(answers.WAYS) and kept["ways"]["extractive"]["right"]["mean"] == 1.0
+    run("answers", *given, "--questions", "3")
+    more = json.loads((tmp_path / "answers.json").read_text())
+    assert len(more["answers"]) == 3 and kept["answers"].items() <= more["answers"].items()
+
+
+def test_false_alarms_among_equal_retrievers_are_counted(run: Callable[..., str]) -> None:
+    assert run("retrieval_verdicts", "--comparisons", "2").count("false alarms") == 4
+
+
 def test_the_language_model_benchmark_writes_every_figure_it_prints(
     tmp_path: Path, run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,16 @@ evidence.
 "fresh" was planted before that repair. Its harmless edits are freer: clauses and adverbs change places. At its
 first look all altered ones were caught, and 11 of 37 harmless edits raised an alarm (4 of 19 in Chinese): the bar
 of 5 % holds for small edits only, not for reordering.
+
+"free" has what careful writers do (lead-ins, names for pronouns, exchanged clauses, instructions in the passive) and
+alterations that look like it; "turned" are the meanest. It was written by the author of the rules, in rounds, each
+looked at before the rules were mended. At the first look the last two rounds had 19 of 65 harmless edits that raised an
+alarm (6 of 33 in Chinese), and 5 of 76 alterations were missed (0 of 39), of those "turned" 10 of 91. All were then
+used to mend the rules, so the bars below are regression tests, and no evidence.
+
+citations-other-*.jsonl is by another hand, who had not seen the rules. Its half "dev" was used to mend them, "kept" was
+looked at once, afterwards, and nothing was mended since: 97 of 99 altered English sentences were caught and 60 of 60
+Chinese ones, 4 of 30 and 7 of 15 faithful ones raised an alarm.
 """
 
 from __future__ import annotations
@@ -25,7 +35,10 @@ from seqloom.retrieve.document import Answer, Chunk, Document, Passage, Sentence
 from seqloom.retrieve.sentences import sentences
 
 DATA = Path(__file__).parent / "data"
-ALTERED = ("number", "name", "negation", "direction", "quantifier", "stitched", "wrong_source", "unrelated")
+ALTERED = (
+    *("number", "name", "negation", "direction", "quantifier", "stitched", "wrong_source", "unrelated"),
+    *("unit", "date", "modality", "role", "turned"),
+)
 CASES = [(language, part) for language in ("en", "zh") for part in ("open", "kept")]
 
 
@@ -59,7 +72,9 @@ def test_every_verbatim_sentence_is_a_quotation_at_its_exact_place(language: str
         assert not sentence.failed
 
 
-@pytest.mark.parametrize(("language", "part"), [*CASES, ("en", "fresh"), ("zh", "fresh")])
+@pytest.mark.parametrize(
+    ("language", "part"), [*CASES, ("en", "fresh"), ("zh", "fresh"), ("en", "free"), ("zh", "free")]
+)
 def test_altered_sentences_are_caught(language: str, part: str) -> None:
     altered = [sentence for kind in ALTERED for sentence in checked(language, part)[kind]]
     caught = [sentence for sentence in altered if sentence.failed and sentence.quotation is None]
@@ -70,6 +85,13 @@ def test_altered_sentences_are_caught(language: str, part: str) -> None:
 def test_small_harmless_edits_raise_few_alarms(language: str, part: str) -> None:
     near = checked(language, part)["near"]
     assert sum(bool(sentence.failed) for sentence in near) <= 0.05 * len(near)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("part", ["fresh", "free"])
+def test_what_careful_writers_change_raises_few_alarms(language: str, part: str) -> None:
+    near = checked(language, part)["near"]
+    assert sum(bool(sentence.failed) for sentence in near) <= 0.12 * len(near)
 
 
 @pytest.mark.parametrize(("language", "part"), CASES)
@@ -160,6 +182,46 @@ def test_a_sentence_that_fails_no_check_is_still_not_verified(text: str, sentenc
     assert found.nearest is not None
 
 
+LODGE = (
+    "Harrow Lodge is a small hotel on Lake Orme. It has 40 rooms, which makes it the largest on the lake. Manager "
+    "Ada Finch hired Paul Reed because the cook had left. Never paint the boats indoors. Guests pay £25 a night and "
+    "may use the sauna only with the consent of the manager. The council voted in favour of the new pier."
+)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "According to the brochure, Harrow Lodge is a small hotel on Lake Orme.",
+        "The hotel has forty rooms, making it the largest on the lake.",
+        "Because the cook had left, Ada Finch hired Paul Reed.",
+        "Paul Reed was hired by manager Ada Finch because the cook had left.",
+        "The boats should never be painted indoors.",
+        "Guests may use the sauna only with the consent of the manager and pay £25 per night.",
+        "Guests pay £25 a night and may use the sauna only with the manager's consent.",
+    ],
+)
+def test_a_careful_writer_raises_no_alarm(sentence: str) -> None:
+    assert check(sentence, one(LODGE)).failed == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "According to Paul Reed, Harrow Lodge is a small hotel on Lake Orme.",
+        "The brochure denies that Harrow Lodge is a small hotel on Lake Orme.",
+        "Ada Finch has 40 rooms, which makes it the largest on the lake.",
+        "The cook had left because Ada Finch hired Paul Reed.",
+        "Ada Finch was hired by Paul Reed because the cook had left.",
+        "The boats should be painted indoors.",
+        "Guests of the manager may use the sauna only with consent.",
+        "The council voted against the new pier.",
+    ],
+)
+def test_what_only_looks_like_a_careful_writer_is_caught(sentence: str) -> None:
+    assert check(sentence, one(LODGE)).failed
+
+
 def test_offsets_of_a_chunk_are_those_of_its_document() -> None:
     start = SOURCE.index("Prices")
     chunk = Chunk("notes.txt", start, len(SOURCE), SOURCE[start:], 7, "page")
@@ -231,3 +293,22 @@ def test_a_check_against_ten_passages_takes_less_than_five_milliseconds() -> Non
     for n in range(20):
         check(f"The hotel had {41 + n} rooms in 1998.", sources)
     assert (time.process_time() - started) / 20 < 0.005
+
+
+@pytest.mark.parametrize("half", ["dev", "kept"])
+@pytest.mark.parametrize(("language", "alarms"), [("en", 0.15), ("zh", 0.5)])
+def test_sentences_by_another_hand(language: str, half: str, alarms: float) -> None:
+    """Verbatim ones are quotations, altered ones are caught; faithful ones raise an alarm more often than is good."""
+    lines = (DATA / f"citations-other-{language}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = list(map(json.loads, lines))
+    sources = {row["passage"]: Document(row["path"], row["text"], "", "line") for row in rows if "text" in row}
+    found = defaultdict(list)
+    for row in rows:
+        if row.get("half") == half:
+            names = row["passage"] if isinstance(row["passage"], list) else [row["passage"]]
+            claimed = row.get("claimed", sources[names[0]].path)
+            found[row["kind"]].append(check_citation(row["sentence"], claimed, list(sources.values())))
+    assert all(sentence.quotation for sentence in found["verbatim"])
+    altered = [bool(sentence.failed) for kind in found if kind in ALTERED for sentence in found[kind]]
+    assert sum(altered) >= 0.95 * len(altered) > 40
+    assert sum(bool(sentence.failed) for sentence in found["near"]) <= alarms * len(found["near"])

@@ -71,6 +71,8 @@ def commands(page: Path, language: str = "bash") -> list[str]:
 def shortened(command: str) -> list[str]:
     words = shlex.split(command, comments=True)
     task = words[words.index("--task") + 1] if "--task" in words else "language_model"
+    if task == "retrieval":  # nothing is trained
+        return words
     if words[1] == "compare" and "--task" not in words:
         task = guess_task(words[words.index("--data") + 1])[0][0]
     known = find_config("tasks", task).model_fields
@@ -150,6 +152,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weigh
     known = {"How long does the guarantee last?": ["three years"], "Who painted the Sistine Chapel?": []}
     lines = [json.dumps({"question": question, "answers": answers}) for question, answers in known.items()]
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "How long does the guarantee last?"}\n')
+    (tmp_path / "judged.tsv").write_text("query-id\tcorpus-id\tscore\n1\tterms.md\t1\n")
     (tmp_path / "reviews.toml").write_text(blocks(ROOT / "docs" / "prompting.md", "toml")[0])
     (tmp_path / "recipe.toml").write_text(blocks(ROOT / "docs" / "language-models.md", "toml")[0])
     return tmp_path

@@ -174,3 +174,12 @@ def test_answers_are_matched_to_labels() -> None:
         "",
     ]
     assert [match_label(answer, words) for answer in found] == [0, 1, 2, 1, None, None, None]
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "_TIMEOUT", 5.0)
+    monkeypatch.setattr(endpoint, "_PIECE", 1)
+    clock = iter(range(0, 10_000, 2))
+    monkeypatch.setattr("seqloom.decode.endpoint.time.monotonic", lambda: float(next(clock)))
+    with pytest.raises(RunError, match=r"no answer after 2 requests \(not finished after 5 seconds\)"):
+        Endpoint.parse(server.source).ask([{"role": "user", "content": "?"}])

@@ -31,7 +31,7 @@ BELOW["compare"] = BELOW["lab"] | {"lab", "pages", "compare.report"}
 BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
-BELOW["retrieve"] = BELOW["runs"] | {"runs", "pages"}
+BELOW["retrieve"] = BELOW["lab"] | {"lab", "pages"}
 BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "explain", "retrieve"}
 BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs"}  # __init__, __main__
 

@@ -48,9 +48,10 @@ def test_source_code_and_compressed_text_are_text(tmp_path: Path, name: str) -> 
     assert one(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content).text == "x = 1\n"
 
 
-def test_gbk_is_read_when_declared_and_refused_with_advice_otherwise(tmp_path: Path) -> None:
+def test_gbk_is_read_when_declared_and_noted_otherwise(tmp_path: Path) -> None:
     path, text = tmp_path / "a.txt", "今天的天气很好，我们一起去公园散步，然后回家吃饭。" * 5
-    assert "it looks like GB18030 (Chinese): add --encoding gb18030" in refused(path, text.encode("gbk"))
+    found = one(path, text.encode("gbk"))
+    assert (found.text, found.notes) == (text, ("not UTF-8: read as gb18030",))
     declare(str(path), "gbk")
     assert one(path, text.encode("gbk")).text == text
 
@@ -215,6 +216,7 @@ def test_a_folder_gives_known_files_in_order_and_counts_the_rest(tmp_path: Path)
     assert all(path == tmp_path / name for path, name in found)
     assert skipped == {
         ".png": 2, "no suffix": 1, "links": 2, "node_modules/": 1, "build/": 1, "not regular files": 1, ".gz": 1,
+        "hidden files and folders": 2,
     }  # fmt: skip
 
 
@@ -241,3 +243,33 @@ def test_a_package_that_is_not_installed_is_named(
     content = io.BytesIO()
     zipfile.ZipFile(content, "w").close()
     assert "pip install 'seqloom[retrieve]'" in refused(tmp_path / name, content.getvalue())
+
+
+def test_a_text_whose_encoding_is_not_clear_is_refused_without_an_option_that_there_is_not(tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.txt", b"plain words \x81\xff and \x9d more \xfe\xfe words\n" * 5)
+    assert said.startswith(":1: not UTF-8") and "save it as UTF-8" in said and "--encoding" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows", "note"),
+    [
+        ("a.jsonl", '{"text": "one"}\n{"text": \n{"text": "three"}\n', [1, 3], "1 row is not valid and left out: line"),
+        ("a.csv", "id,text\n1,one\n2,two,too\n3,three\n4\n", [1, 3], "2 rows are not valid and left out: line 3: 3 fi"),
+        ("a.csv", 'id,text\n1,one\n2,two\n3,"three\n', [1, 2], "1 row is not valid and left out, nor can what follo"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_valid_are_left_out_and_counted(
+    tmp_path: Path, name: str, content: str, rows: list[int], note: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    found = list(read(tmp_path / name, name))
+    assert [document.path for document in found] == [f"{name}#{row}" for row in rows]
+    assert next(said for document in found for said in document.notes).startswith(note)
+
+
+def test_an_index_inside_of_a_folder_is_not_read(tmp_path: Path) -> None:
+    for name in ("a.txt", "old.index/index.json", "old.index/catalogue.sqlite", "old.index/store/b.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text")
+    skipped: Counter[str] = Counter()
+    assert [name for _, name in files(tmp_path, skipped)] == ["a.txt"] and skipped == {"indexes": 1}

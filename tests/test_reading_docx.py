@@ -8,6 +8,8 @@ from typing import Any
 
 import docx
 import pytest
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.shared import Pt, RGBColor
@@ -147,3 +149,20 @@ def test_a_document_without_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     docx.Document().save(path)
     assert refused(path) == ": no text in it"
+
+
+def test_a_footnote_follows_its_paragraph(tmp_path: Path) -> None:
+    whole = docx.Document()
+    reference = OxmlElement("w:footnoteReference")
+    reference.set(qn("w:id"), "2")
+    whole.add_paragraph("The lock closes at dusk").add_run()._r.append(reference)
+    whole.add_paragraph("The end.")
+    notes = (
+        f'<w:footnotes xmlns:w="{reader._W[1:-1]}"><w:footnote w:id="2"><w:p><w:r><w:t>Not in May.</w:t></w:r></w:p>'
+    )
+    name, kind = PackURI("/word/footnotes.xml"), "application/xml"
+    part = Part(name, kind, f"{notes}</w:footnote></w:footnotes>".encode(), whole.part.package)
+    whole.part.relate_to(part, "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes")
+    found = saved(tmp_path / "a.docx", whole)
+    assert found.text == "The lock closes at dusk\n\nNot in May.\n\nThe end."
+    assert [found.number(found.text.index(word)) for word in ("lock", "May", "end")] == [1, 1, 2]

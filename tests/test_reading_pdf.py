@@ -13,6 +13,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from seqloom.core.errors import UserError
 from seqloom.retrieve.document import Document
 from seqloom.retrieve.reading import read
+from seqloom.retrieve.reading.pdf_text import plain, whole_words
 
 
 def write(path: Path, *pages: str, change: Callable[[pypdf.PdfWriter], None] = lambda writer: None) -> Path:
@@ -148,3 +149,27 @@ def test_nothing_is_logged_about_irregular_files(tmp_path: Path, caplog: pytest.
     with caplog.at_level(logging.WARNING):
         assert one(path).text == "text"
     assert not caplog.records
+
+
+def test_a_divided_word_is_put_together_and_a_compound_keeps_its_hyphen() -> None:
+    text = (
+        "The adminis-\ntration of a well-\nknown power-\nplant ends. A power or a plant.\nState-of-the-\nart co-\nop."
+    )
+    whole, moved = whole_words(text)
+    assert whole.split("\n")[:3] == ["The administration", "of a well-known", "power-plant"]
+    assert "State-of-the-art\nco-op." in whole
+    for word in ("of a", "ends", "State"):
+        assert whole.startswith(word, moved(text.index(word)))
+
+
+def test_radicals_and_ligatures_become_the_characters_that_are_meant() -> None:
+    assert plain("⻅⽤⽔ ⻓⼝ ﬁrst oﬀice \ud800") == "见用水 长口 first office \ufffd"
+
+
+def test_a_sentence_goes_on_over_a_footer_and_its_page_is_kept(tmp_path: Path) -> None:
+    lines = [("(Yearbook) Tj", f"(Part {n} begins here and) Tj", f"(Page {n} of 5) Tj") for n in range(1, 6)]
+    pages = [shown(*some) for some in lines]
+    found = one(write(tmp_path / "a.pdf", *pages))
+    assert found.text.count("Yearbook") == 1 == found.text.count("Page ") and found.text.endswith("Page 5 of 5")
+    assert "Part 1 begins here and\nPart 2" in found.text
+    assert [found.number(found.text.index(f"Part {n}")) for n in range(1, 6)] == [1, 2, 3, 4, 5]

@@ -38,7 +38,8 @@ def test_inverse_frequencies_leave_out_terms_that_nothing_has() -> None:
 def test_scores_of_a_ranking_by_hand() -> None:
     found = scores_of(["a", "b", "c"], {"b": 2, "c": 1, "z": 1})
     gained, best = 2 / math.log2(3) + 1 / 2, 2 + 1 / math.log2(3) + 1 / 2
-    assert found == pytest.approx({"ndcg@10": gained / best, "recall@10": 2 / 3, "recall@100": 2 / 3, "mrr": 0.5})
+    assert found == pytest.approx({"ndcg@10": gained / best, "recall@10": 2 / 3, "recall@100": 2 / 3, "mrr@10": 0.5})
+    assert scores_of([*"abcdefghijkl"], {"k": 1})["mrr@10"] == 0.0
     assert set(scores_of([], {"a": 1}).values()) == {0.0}
     assert scores_of(["a"], {"a": 1})["ndcg@10"] == 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ import numpy as np
 import pytest
 from qdrant_client import QdrantClient
 
-from seqloom.core.errors import UserError
-from seqloom.retrieve.stores import open_store
+from seqloom.core.errors import RunError, UserError
+from seqloom.retrieve.index import index
+from seqloom.retrieve.stores import named_store, open_store
 from seqloom.retrieve.stores.edge import EdgeStore
 from seqloom.retrieve.stores.exact import ExactStore
 from seqloom.retrieve.stores.postgres import PostgresStore
 from seqloom.retrieve.stores.qdrant import QdrantStore
-from seqloom.retrieve.stores.store import Hit, Point, Store
+from seqloom.retrieve.stores.store import Hit, Point, Store, without_password
 from seqloom.retrieve.terms import Sparse
 
 pytestmark = pytest.mark.filterwarnings("ignore:Local mode performs exact")
@@ -157,3 +159,43 @@ def test_a_server_that_is_not_there_is_one_line_without_a_password(name: str, me
     with pytest.raises(UserError, match=f"^{message}") as error:
         open_store(name, tmp_path, WIDTH)
     assert "\n" not in str(error.value) and "secret" not in str(error.value)
+
+
+def test_two_indexes_on_one_server_have_tables_of_their_own(postgres: str, tmp_path: Path) -> None:
+    for name, text in (("one", "The tide is high."), ("two", "The wind is strong.")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(text)
+        index(tmp_path / name, tmp_path / f"{name}.index", store=f"postgres:{postgres}").close()
+    store = json.loads((tmp_path / "one.index" / "index.json").read_text())["store"]
+    (tmp_path / "one" / "a.txt").write_text("The tide is low.")
+    for given in (None, postgres):
+        with index(tmp_path / "one", tmp_path / "one.index", store=given) as found:
+            assert found._store.count() == 1 and found.search("tide")[0].chunk.text == "The tide is low."
+    with pytest.raises(UserError, match=r"has 1 chunks of another index; give a name of its own after the address$"):
+        index(tmp_path / "two", tmp_path / "three.index", store=store)
+
+
+def test_the_address_of_postgres_may_have_a_prefix_and_never_keeps_its_password() -> None:
+    given = "postgres:postgresql://me:se@cret@host/db?password=secret&host=/x#t"
+    assert without_password(named_store(given, None)) == "postgresql://me@host/db?host=/x#t"
+    with pytest.raises(UserError, match=r"^store postgres:host: not an address; use postgresql://USER@HOST/DATABASE$"):
+        named_store("postgres:host", None)
+
+
+def test_a_store_without_space_or_with_a_panic_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException): ...
+
+    def panic(**_: object) -> None:
+        raise PanicException("index out\nof bounds")
+
+    store = EdgeStore(tmp_path / "store", WIDTH)
+    monkeypatch.setattr(store._edge, "CountRequest", panic)
+    with pytest.raises(
+        RunError, match=r"store: failed \(index out of bounds\); restore it, or index into a new folder$"
+    ):
+        store.count()
+    monkeypatch.setattr("seqloom.retrieve.stores.edge._SPARE", 1 << 60)
+    with pytest.raises(RunError, match=r"store: no space left on the disk \(.* MB are needed\); free some space"):
+        store.upsert([point(np.random.default_rng(0), 1)])
+    store.tidy()  # left as it is
+    store.close()

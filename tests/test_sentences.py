@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.retrieve.sentences import sentences
+from seqloom.retrieve.sentences import one_line, sentences
 
 CASES = {
     "abbreviations": "Dr. Smith met Mrs. Jones.| They talked.",
@@ -109,3 +109,16 @@ def test_no_text_takes_long(unit: str) -> None:
     started = time.process_time()
     sentences(unit * 60_000)
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [["Service 1 per day 3.50", "Service 2 per day 6.50"], ["Ship\tFee", "Aurora\t12 m"], ["船名\t长度", "曙光号\t米"]],
+)
+def test_a_row_of_a_table_is_a_sentence_of_its_own(rows: list[str]) -> None:
+    text = "\n".join(rows)
+    assert [text[start:end] for start, end in sentences(text)] == rows
+
+
+def test_chinese_has_no_space_where_a_line_ended() -> None:
+    assert one_line("灯塔记录能见\n度，每天\n两次 a\nb") == "灯塔记录能见度，每天两次 a b"

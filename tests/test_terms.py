@@ -71,3 +71,7 @@ def test_weights_are_those_of_bm25() -> None:
 def test_a_term_that_a_question_repeats_counts_as_often() -> None:
     asked = question("bank of the bank")
     assert dict(zip(asked.ids.tolist(), asked.weights.tolist(), strict=True))[term_id("bank")] == 2.0
+
+
+def test_a_line_break_inside_of_a_chinese_word_changes_nothing() -> None:
+    assert terms("能见\n度。\n\n好") == terms("能见度。好")

@@ -14,5 +14,7 @@ def check_out(out: Path | None, data: str | None = None) -> None:
         return
     if out.is_dir():
         raise UserError(f"{out}: is a folder; give a file name")
+    if out.exists() and not out.is_file():
+        raise UserError(f"{out}: is not a regular file, and would be replaced by one; give another name")
     if data is not None and out.exists() and os.path.exists(data) and os.path.samefile(out, data):
         raise UserError(f"{out}: is also --data and would be overwritten; choose another file")

@@ -59,6 +59,8 @@ def main() -> None:
     """Run a command; user errors are one line on standard error, never a traceback."""
     try:
         code = make_app()(standalone_mode=False)
+        if code == 130:  # what typer makes of an interrupt
+            raise KeyboardInterrupt
     except typer.Exit as end:
         code = end.exit_code
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from seqloom.cli._options import ColumnNames, Encoding, JsonOutput
+from seqloom.cli._retrieval import RETRIEVAL, compare_retrieval
 from seqloom.cli._show import print_comparison, show
 from seqloom.core.errors import UserError
 from seqloom.core.waiting import before_imports
@@ -26,8 +27,8 @@ Each = Annotated[str | None, typer.Option(help="Folder of which every file is a 
 Models = Annotated[
     str | None,
     typer.Option(
-        help="Models: lstm,gpt or, with names and options, old=gpt:preset=gpt2:train.optimizer=adamw; default: those "
-        "that suit the task."
+        help="Models: lstm,gpt or, with names and options, old=gpt:preset=gpt2:train.optimizer=adamw; for retrieval "
+        "bm25,hybrid:weights:minilm; default: those that suit the task."
     ),
 ]
 OutPath = Annotated[
@@ -38,7 +39,11 @@ OutPath = Annotated[
     ),
 ]
 Task = Annotated[
-    str | None, typer.Option(help="Task to learn (see `seqloom list tasks`); default: guessed from the data.")
+    str | None,
+    typer.Option(
+        help="Task to learn (see `seqloom list tasks`), or retrieval: search in documents; default: guessed from the "
+        "data."
+    ),
 ]
 Valid = Annotated[str | None, typer.Option(help="Validation data; default: a tenth of --data.")]
 Test = Annotated[str | None, typer.Option(help="Test data; default: a tenth of --data.")]
@@ -92,10 +97,18 @@ MaxLatencyMs = Annotated[
     typer.Option("--max-latency-ms", help="Recommend nothing with more latency per token at its longest context."),
 ]
 Streaming = Annotated[bool, typer.Option("--streaming", help="Recommend only models with a state of constant size.")]
+Queries = Annotated[
+    Path | None, typer.Option(help="For retrieval: what is asked of the documents, JSONL with _id and text.")
+]
+Judged = Annotated[
+    Path | None,
+    typer.Option("--judgements", help="For retrieval: which documents answer which query, TSV of BEIR's form."),
+]
 Override = Annotated[list[str] | None, typer.Option("-o", help="Any setting, for all models, e.g. -o train.batch=32.")]
 
 
 def command(
+    context: typer.Context,
     data: DataPath = None,
     each: Each = None,
     models: Models = None,
@@ -124,6 +137,8 @@ def command(
     max_params: MaxParams = None,
     max_latency_ms: MaxLatencyMs = None,
     streaming: Streaming = False,
+    queries: Queries = None,
+    judgements: Judged = None,
     columns: ColumnNames = None,
     override: Override = None,
     as_json: JsonOutput = False,
@@ -132,15 +147,14 @@ def command(
     with other models, more seeds, another budget or more data sets: what is finished is kept."""
     if not data and each is None:
         raise UserError("--data: name what to compare on: a file, a folder or sample:NAME")
+    if task == RETRIEVAL or queries is not None or judgements is not None:
+        compare_retrieval(context)
+        return
     before_imports("preparing the comparison")
-    from seqloom.compare.comparing import compare
-    from seqloom.compare.study import compare_all, data_sets
     from seqloom.data.shapes.columns import parse_columns
 
     several = each is not None or len(data or ()) > 1
-    one: Any = partial(compare, data=(data or [""])[0])
-    verb = partial(compare_all, data_sets(data or (), each)) if several else one
-    found = verb(
+    found = _verb(data or [], each)(
         models=models, out=out, task=task, valid=valid, test=test, encoding=encoding, params=params,
         count=count, budget=budget, trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         seed=seed, margin=margin, pretrain=pretrain, pretrain_budget=pretrain_budget, examples=examples,
@@ -152,3 +166,13 @@ def command(
     show(shown, as_json, lambda result: print(found) if several else print_comparison(result, found.report))
     if (found.best if several else found.result["best"]) is None:
         raise typer.Exit(1)
+
+
+def _verb(data: list[str], each: str | None) -> Any:
+    """The comparison on one data set, or on several."""
+    from seqloom.compare.comparing import compare
+    from seqloom.compare.study import compare_all, data_sets
+
+    if each is not None or len(data) > 1:
+        return partial(compare_all, data_sets(data, each))
+    return partial(compare, data=data[0])

@@ -11,9 +11,10 @@ import typer
 from seqloom.cli._options import ColumnNames, JsonOutput
 from seqloom.cli._show import show
 from seqloom.cli._table import print_table
-from seqloom.core.errors import UserError
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.rows import Json
 from seqloom.core.waiting import before_imports
+from seqloom.runs.durable import shown
 
 if TYPE_CHECKING:
     from seqloom.retrieve.index import Index
@@ -28,7 +29,9 @@ def command(
         str | None,
         typer.Option(help="weights:minilm, hf:PATH, a run, or none; default: weights:minilm if it is installed."),
     ] = None,
-    store: Annotated[str, typer.Option(help="edge (files in --out), qdrant:URL or postgres:URL.")] = "edge",
+    store: Annotated[
+        str | None, typer.Option(help="edge (files in --out, the default), qdrant:URL or postgres:URL.")
+    ] = None,
     columns: ColumnNames = None,
     evaluate: Annotated[
         Path | None, typer.Option(metavar="QUERIES", help="Score the search: JSONL with _id and text.")
@@ -60,6 +63,8 @@ def command(
         if evaluate is not None and judgements is not None:
             facts["evaluation"] = _evaluated(found, evaluate, judgements)
     show(facts, as_json, _print)
+    if not facts["documents"]:
+        raise RunError(f"{shown(folder)}: no document could be read; see the reasons above")
 
 
 def _facts(found: Index) -> Json:
@@ -78,25 +83,33 @@ def _evaluated(found: Index, queries: Path, judgements: Path) -> Any:
 
 
 def _print(facts: Json) -> None:
+    from seqloom.retrieve.showing import printable
+
     how = f"BM25 and {facts['encoder']}" if facts["encoder"] else "BM25 alone"
-    print(f"{facts['index']}: {facts['documents']:,} documents, {facts['chunks']:,} chunks; search: {how}")
-    done = f"{facts['added']:,} documents added or updated, {facts['deleted']:,} deleted"
-    print(f"{done}, {facts['unchanged']:,} files unchanged; {facts['seconds']:.1f} s")
-    for title, files in (("skipped", facts["skipped"]), ("read in part", facts["notes"])):
-        print("\n".join(_listed(title, files)), end="\n" if files else "")
+    there = f"{_many(facts['documents'], 'document')}, {_many(facts['chunks'], 'chunk')}"
+    print(f"{printable(facts['index'])}: {there}; search: {how}")
+    done = f"{_many(facts['added'], 'document')} added or updated, {facts['deleted']:,} deleted"
+    print(f"{done}, {_many(facts['unchanged'], 'file')} unchanged; {facts['seconds']:.1f} s")
+    for title, files in (("skipped", facts["skipped"]), ("read, with a note", facts["notes"])):
+        for line in _listed(title, files):
+            print(printable(line))
     if facts["ignored"]:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in facts["ignored"].items())
-        print(f"not read, other kinds of files: {kinds}")
+        print(f"left out: {printable(kinds)}")
     if "evaluation" in facts:
         _print_evaluation(facts["evaluation"])
 
 
 def _listed(title: str, files: dict[str, str]) -> Iterator[str]:
     if files:
-        yield f"{title}: {len(files):,} files"
+        yield f"{title}: {_many(len(files), 'file')}"
         yield from (f"  {name}: {reason}" for name, reason in list(files.items())[:SHOWN])
         if len(files) > SHOWN:
             yield f"  and {len(files) - SHOWN:,} more: --json lists all"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _print_evaluation(found: Json) -> None:

@@ -9,7 +9,17 @@ from typing import Any
 from seqloom.core.errors import UserError
 from seqloom.data.files import read_lines, suffix
 from seqloom.data.role_names import flag
-from seqloom.data.rows import READERS, Rows, find_delimiter, read_fields, read_tabbed, read_tsv, text_of
+from seqloom.data.rows import (
+    READERS,
+    Refuse,
+    Rows,
+    find_delimiter,
+    read_fields,
+    read_tabbed,
+    read_tsv,
+    read_valid,
+    text_of,
+)
 
 TABLES = {".csv", ".tsv"}  # may have no header
 NO_HEADER = "; if the file has no header, give column numbers, such as 1 and 2"
@@ -43,13 +53,14 @@ def find_columns(
     return None
 
 
-def whole_rows(path: Path, columns: list[str]) -> Rows | None:
-    """All columns of each row of the file, as `find_columns` reads it; without a header, under their numbers."""
+def whole_rows(path: Path, columns: list[str], refuse: Refuse | None = None) -> Rows | None:
+    """All columns of each row of the file, as `find_columns` reads it; without a header, under their numbers. `refuse`:
+    is told about rows that are not valid, which are left out."""
     kind = suffix(path)
     if (kind in TABLES or kind not in READERS) and _numbers(columns):
         return ((line, {str(n): cell for n, cell in enumerate(fields, 1)}) for line, fields in _lines(path))
     if kind in READERS:
-        return READERS[kind](path)
+        return READERS[kind](path) if refuse is None else read_valid(path, refuse)
     return read_tsv(path) if set(columns) <= set(_first_fields(path)) else None
 
 

@@ -16,7 +16,7 @@ from seqloom.core.errors import UserError
 from seqloom.data.columns import TABLES
 from seqloom.data.files import read_lines, suffix
 from seqloom.data.header import is_header
-from seqloom.data.rows import READERS, check_tabs, find_delimiter, read_fields, read_tabbed
+from seqloom.data.rows import READERS, check_tabs, find_delimiter, read_fields, read_tabbed, read_valid
 
 FIRST = 1000  # rows read
 EVERY = 25  # after those, one in so many, when looking far
@@ -33,18 +33,21 @@ class Peek:
     rows: list[list[Any]]
 
 
-def peek(spec: str, header: bool | None = None, far: bool = False) -> Peek | None:
-    """None: no table, no rows, or not readable, which opening it reports. `header`: None if it is not known."""
+def peek(spec: str, header: bool | None = None, far: bool = False, *, forgiving: bool = False) -> Peek | None:
+    """None: no table, no rows, or not readable, which opening it reports. `header`: None if it is not known;
+    `forgiving`: rows that are not valid are passed over."""
     path = Path(spec)
     try:
         if spec.startswith("sample:") or not path.is_file():
             return None
         kind = suffix(path)
         if kind in READERS and kind not in TABLES:
-            return _of_objects(spec, [row for _, row in _some(READERS[kind](path), far)])
+            objects = read_valid(path, lambda error: None) if forgiving else READERS[kind](path)
+            return _of_objects(spec, [row for _, row in _some(objects, far)])
         if kind not in TABLES and not _has_tabs(path):
             return None
-        return _of_fields(spec, [fields for _, fields in _some(_fields(path, kind), far)], header, kind == ".csv")
+        rows = _some(_fields(path, kind, forgiving), far)
+        return _of_fields(spec, [fields for _, fields in rows], header, kind == ".csv")
     except (UserError, OSError, ValueError):
         return None
 
@@ -69,8 +72,10 @@ def _some(rows: Iterator[tuple[int, Any]], far: bool) -> Iterator[tuple[int, Any
             return
 
 
-def _fields(path: Path, kind: str) -> Iterator[tuple[int, list[str]]]:
+def _fields(path: Path, kind: str, forgiving: bool) -> Iterator[tuple[int, list[str]]]:
     """As the file will be read: quotes in a TSV file group cells, unless rows then differ in length."""
+    if kind == ".csv" and forgiving:
+        return read_fields(path, find_delimiter(path), lambda error: None)
     if kind == ".csv":
         return read_fields(path, find_delimiter(path))
     if kind == ".tsv":

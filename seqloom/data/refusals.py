@@ -36,6 +36,14 @@ ZIPPED = {  # a name inside: what it is, and the way out
 }
 
 
+class Undecodable(UserError):
+    """A text in another encoding than it is read as; `encoding`: the one that it is in, if that is clear."""
+
+    def __init__(self, message: str, encoding: str | None = None) -> None:
+        super().__init__(message)
+        self.encoding = encoding
+
+
 def not_utf8(path: Path, line: int, place: str, blocks: Iterable[bytes]) -> UserError:
     """`place`: the first byte that is not UTF-8."""
     sample, damaged = _sampled(blocks)
@@ -46,8 +54,9 @@ def not_utf8(path: Path, line: int, place: str, blocks: Iterable[bytes]) -> User
         return UserError(f"{path}:{line}: not UTF-8 {place}; {advice}")
     verdict = recognise(sample)
     if verdict.best is None:
-        return UserError(f"{path}:{line}: not UTF-8 {place}; {_unclear(verdict.likely)}")
-    return UserError(f"{path}:{line}: not UTF-8; it looks like {verdict.best}: {_way_out(path, verdict.best.name)}")
+        return Undecodable(f"{path}:{line}: not UTF-8 {place}; {_unclear(verdict.likely)}")
+    name = verdict.best.name
+    return Undecodable(f"{path}:{line}: not UTF-8; it looks like {verdict.best}: {_way_out(path, name)}", name)
 
 
 def not_as_declared(path: Path, line: int, name: str, codec: str, blocks: Iterable[bytes]) -> UserError:
@@ -56,13 +65,13 @@ def not_as_declared(path: Path, line: int, name: str, codec: str, blocks: Iterab
     if known := _format(path, sample):
         return known
     if is_surely_utf8(sample):
-        return UserError(f"{path}:{line}: not {name}; it is UTF-8: leave --encoding out")
+        return Undecodable(f"{path}:{line}: not {name}; it is UTF-8: leave --encoding out", "utf-8")
     if not codec.startswith(("utf-16", "utf-32")) and (wide := recognise_wide(sample)):
-        return UserError(f"{path}:{line}: not {name}; it looks like {wide.upper()}: use --encoding {wide}")
+        return Undecodable(f"{path}:{line}: not {name}; it looks like {wide.upper()}: use --encoding {wide}", wide)
     best = recognise(sample).best
     if best is None or best.codec == codec:
-        return UserError(f"{path}:{line}: not {name}, or damaged; repair this line, or give another --encoding")
-    return UserError(f"{path}:{line}: not {name}; it looks like {best}: use --encoding {best.name}")
+        return Undecodable(f"{path}:{line}: not {name}, or damaged; repair this line, or give another --encoding")
+    return Undecodable(f"{path}:{line}: not {name}; it looks like {best}: use --encoding {best.name}", best.name)
 
 
 def not_text(path: Path, first: bytes, offset: int) -> UserError:
@@ -70,7 +79,7 @@ def not_text(path: Path, first: bytes, offset: int) -> UserError:
     if known := _format(path, first):
         return known
     if wide := recognise_wide(first):
-        return UserError(f"{path}: {wide.upper()} text without a byte order mark: {_way_out(path, wide)}")
+        return Undecodable(f"{path}: {wide.upper()} text without a byte order mark: {_way_out(path, wide)}", wide)
     return UserError(f"{path}: a binary file (NUL byte at offset {offset}); give a text file in UTF-8")
 
 

@@ -187,11 +187,12 @@ class Table:
         return text if self.header else f"no header; {text}"
 
 
-def look(spec: str, given: Mapping[str, object], roles: Sequence[str]) -> Table | None:
-    """The columns of a file, whose `roles` may be given as names or as numbers; None if it is no table."""
+def look(spec: str, given: Mapping[str, object], roles: Sequence[str], *, forgiving: bool = False) -> Table | None:
+    """The columns of a file, whose `roles` may be given as names or as numbers; None if it is no table. `forgiving`:
+    rows that are not valid are passed over."""
     said = {role: str(given[role]) for role in roles if given.get(role) is not None}
     header = None if not said else not any(value.isdecimal() for value in said.values())
-    found = peek(spec, header)
+    found = peek(spec, header, forgiving=forgiving)
     if found is None:
         return None
     table = Table(found, said)

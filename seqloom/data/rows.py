@@ -17,7 +17,7 @@ from typing import Any
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
-from seqloom.data.files import declared, read_lines
+from seqloom.data.files import declared, read_lines, suffix
 from seqloom.data.role_names import flag
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
@@ -28,27 +28,41 @@ _LONGEST_NAME = 60  # characters of a column name
 
 Rows = Iterator[tuple[int, Json]]
 Fields = Iterator[tuple[int, list[str]]]
+Refuse = Callable[[UserError], None]  # what to do about a row that is not valid; if it returns, the row is left out
 
 
-def read_jsonl(path: Path) -> Rows:
+def _stop(error: UserError) -> None:
+    raise error from None
+
+
+def read_jsonl(path: Path, refuse: Refuse = _stop) -> Rows:
     for number, line in enumerate(read_lines(path), 1):
         if line.isspace():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}:{number}: not valid JSON: {error.msg} at column {error.colno}") from None
-        except RecursionError:
-            raise UserError(f"{path}:{number}: JSON nested too deeply; give one flat object per line") from None
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: not valid JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise UserError(f'{path}:{number}: expected one JSON object per line, like {{"text": "..."}}')
+            row = _object(line, f"{path}:{number}")
+        except UserError as error:
+            refuse(error)
+            continue
         yield number, row
 
 
-def read_csv(path: Path) -> Rows:
-    return _under_header(path, read_fields(path, find_delimiter(path)))
+def _object(line: str, place: str) -> Json:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{place}: not valid JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise UserError(f"{place}: JSON nested too deeply; give one flat object per line") from None
+    except ValueError as error:
+        raise UserError(f"{place}: not valid JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise UserError(f'{place}: expected one JSON object per line, like {{"text": "..."}}')
+    return row
+
+
+def read_csv(path: Path, refuse: Refuse = _stop) -> Rows:
+    return _under_header(path, read_fields(path, find_delimiter(path), refuse), refuse)
 
 
 def find_delimiter(path: Path) -> str:
@@ -97,26 +111,27 @@ def _widths(lines: list[str], delimiter: str) -> set[int]:
     return found
 
 
-def read_tsv(path: Path) -> Rows:
+def read_tsv(path: Path, refuse: Refuse = _stop) -> Rows:
     """Quotes group cells as in CSV, unless rows then differ in length: in that case they are ordinary characters."""
     check_tabs(path)
     known = path.stat()
     quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns, declared(path))
-    return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path))
+    return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path), refuse)
 
 
-def _under_header(path: Path, rows: Fields) -> Rows:
+def _under_header(path: Path, rows: Fields, refuse: Refuse = _stop) -> Rows:
     header: list[str] | None = None
     for number, fields in rows:
         if header is None:
             header = fields
             continue
         if len(fields) != len(header):
-            raise UserError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}")
+            refuse(UserError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}"))
+            continue
         yield number, dict(zip(header, fields, strict=True))
 
 
-def read_fields(path: Path, delimiter: str = ",") -> Fields:
+def read_fields(path: Path, delimiter: str = ",", refuse: Refuse = _stop) -> Fields:
     """The fields of each line of a CSV file, including the header; empty lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(read_lines(path), delimiter=delimiter, strict=True)
@@ -126,8 +141,8 @@ def read_fields(path: Path, delimiter: str = ",") -> Fields:
             if fields:
                 yield number, fields
             number = reader.line_num + 1
-    except csv.Error as error:
-        raise UserError(f"{path}:{number}: not valid CSV: {_explained(str(error))}") from None
+    except csv.Error as error:  # nothing after it can be told apart
+        refuse(UserError(f"{path}:{number}: not valid CSV: {_explained(str(error))}"))
 
 
 def read_tabbed(path: Path) -> Fields:
@@ -152,6 +167,13 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     ".csv": read_csv,
     ".tsv": read_tsv,
 }
+
+
+def read_valid(path: Path, refuse: Refuse) -> Rows:
+    """The rows of a file of any of these kinds that are valid; `refuse` is told about each of the others."""
+    forgiving = {".jsonl": read_jsonl, ".ndjson": read_jsonl, ".csv": read_csv, ".tsv": read_tsv}
+    kind = suffix(path)
+    return forgiving[kind](path, refuse) if kind in forgiving else READERS[kind](path)
 
 
 def text_of(row: Json, column: str, place: str, way_out: str = "", role: str | None = None) -> str:

@@ -23,7 +23,8 @@ from seqloom.core.errors import RunError, UserError
 SCHEME = "openai:"
 KEY = "OPENAI_API_KEY"
 _TIMEOUT, _TRIES, _PAUSE, _LONGEST_PAUSE = 60.0, 5, 1.0, 30.0  # seconds, requests, seconds
-_MOST_BYTES = 1_000_000  # of an answer
+_LATE = 2  # requests that may take too long: each is a minute
+_MOST_BYTES, _PIECE = 1_000_000, 1 << 16  # of an answer
 _MOST_TOKENS = 16  # that an answer may have, unless said otherwise
 _PRINTABLE = "[!-~]+"  # ASCII without blanks: what an address and a header can hold
 
@@ -59,7 +60,7 @@ class Endpoint:
         """The answer to a chat: greedy, of at most `max_new` tokens, and up to a stop string."""
         body: dict[str, Any] = {"model": self.model, "messages": list(messages), "temperature": 0}
         body |= {"max_tokens": max_new} | ({"stop": list(stop)} if stop else {})
-        data = json.dumps(body).encode()
+        data, late = json.dumps(body).encode(), 0
         for attempt in range(_TRIES):
             pause = min(_LONGEST_PAUSE, _PAUSE * 2**attempt)
             try:
@@ -73,10 +74,14 @@ class Endpoint:
                     raise UserError(f"{self.shown}: refused the request ({reason}){hint}") from None
             except (OSError, HTTPException) as error:
                 cause = getattr(error, "reason", error)
+                late += isinstance(cause, TimeoutError)
                 reason = " ".join(str(getattr(cause, "strerror", None) or cause).split())[:120] or "no answer"
-            if attempt + 1 < _TRIES:
-                time.sleep(pause)
-        raise RunError(f"{self.shown}: no answer after {_TRIES} requests ({reason}); run the same command again later")
+            if attempt + 1 == _TRIES or late == _LATE:
+                break
+            time.sleep(pause)
+        raise RunError(
+            f"{self.shown}: no answer after {attempt + 1} requests ({reason}); run the same command again later"
+        )
 
     def _send(self, data: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "User-Agent": "seqloom"}
@@ -84,8 +89,13 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {key}"
         request = urllib.request.Request(f"{self.url}/chat/completions", data, headers, method="POST")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)  # a proxy would see the key
+        ends = time.monotonic() + _TIMEOUT
         with opener.open(request, timeout=_TIMEOUT) as response:
-            found: bytes = response.read(_MOST_BYTES + 1)
+            found = b""
+            while len(found) <= _MOST_BYTES and (piece := response.read1(_PIECE)):
+                found += piece
+                if time.monotonic() > ends:  # a byte now and then would keep the connection open for days
+                    raise TimeoutError(f"not finished after {_TIMEOUT:.0f} seconds")
         return found
 
     def _content(self, data: bytes) -> str:

@@ -34,6 +34,7 @@ class Searchable(Protocol):
     def encoder(self) -> Any: ...  # texts -> unit vectors; None: BM25 alone
     def search(self, query: str, k: int) -> list[Passage]: ...
     def document(self, path: str) -> Document: ...
+    def changed(self, path: str) -> str: ...  # since it was indexed: `changed`, `gone`, or nothing
 
 
 class Replied(Reply):
@@ -85,9 +86,12 @@ class Asking:
         if not refused:
             sentences = self.answerer.answer(question, passages, documents)
             refused = "" if sentences else "the passages that were found have no answer"
+        paths = dict.fromkeys(q.path for one in sentences for q in (one.quotation, one.nearest) if q is not None)
+        changed = {path: how for path in paths if (how := self.index.changed(path))}
         return Replied(
             question, tuple(_placed(sentence, documents) for sentence in sentences), tuple(passages), refused,
             answerer=self.answerer.name, encoder=self.encoder, best=best, documents=documents,
+            changed=changed,
         )  # fmt: skip
 
     def relevance(self, question: str, passages: list[Passage]) -> dict[str, float]:
@@ -100,8 +104,8 @@ class Asking:
 
 
 def clean(question: str) -> str:
-    """On one line; refused if it is empty or no question."""
-    question = " ".join(question.split())
+    """On one line and in characters that can be written; refused if it is empty or no question."""
+    question = " ".join(question.encode("utf-8", "replace").decode().split())
     if not question:
         raise UserError('the question is empty; ask something, for example "How long is the guarantee?"')
     if len(question) > LONGEST:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json
-from seqloom.data.files import read_lines
-from seqloom.retrieve.answering import Asking
+from seqloom.data.files import check_file, read_lines
+from seqloom.retrieve.answering import LONGEST, Asking
 from seqloom.retrieve.checking import evaluate_citations
 
 _WAYS = '{"question": "...", "answers": ["..."]}'
@@ -25,6 +25,7 @@ class Asked(NamedTuple):
 
 def read_questions(path: str | Path) -> list[Asked]:
     """JSONL: a question and its answers on every line; one answer, or the form of SQuAD, will do."""
+    check_file(Path(path))
     lines = enumerate(read_lines(Path(path)), 1)
     found = [_asked(line, f"{path}:{number}") for number, line in lines if line.strip()]
     if not found:
@@ -43,6 +44,8 @@ def _asked(line: str, place: str) -> Asked:
         raise UserError(f"{place}: not a question with its answers; give {_WAYS}") from None
     if not all(isinstance(text, str) and text.strip() for text in (asked.question, *asked.answers)):
         raise UserError(f"{place}: a question and its answers are texts, and not empty; give {_WAYS}")
+    if len(asked.question) > LONGEST:
+        raise UserError(f"{place}: the question has {len(asked.question):,} characters; ask in at most {LONGEST:,}")
     return asked
 
 

@@ -14,8 +14,7 @@ says of a document whether its terms are in these numbers.
 
 from __future__ import annotations
 
-import hashlib
-import json
+import shutil
 import sqlite3
 import time
 from collections import Counter
@@ -26,7 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import RunError
-from seqloom.retrieve.document import Chunk, Document, Heading, Hidden
+from seqloom.retrieve.document import Chunk, Document
+from seqloom.retrieve.stored import chunk_id, facts_of, to_bytes, to_chunk, to_document, to_json
 from seqloom.runs.durable import shown
 
 _SCHEMA = """
@@ -152,6 +152,12 @@ class Catalogue:
     def files(self) -> dict[str, File]:
         return {row[0]: File(*row) for row in self._rows("SELECT * FROM files")}
 
+    def file_of(self, path: str) -> File | None:
+        """The file that a document was read from."""
+        query = "SELECT * FROM files WHERE name IN (SELECT file FROM documents WHERE path = ? AND state IN (1, 2))"
+        rows = self._rows(query, (path,))
+        return File(*rows[0]) if rows else None
+
     def write_file(self, file: File) -> None:
         self._write("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", [file])
 
@@ -169,13 +175,13 @@ class Catalogue:
 
     def stage(self, file: str, entries: Iterable[Entry]) -> None:
         for document, sha256, chunks, lengths in entries:
-            row = (file, document.path, document.key, sha256, _about(document), _bytes(document.text))
+            row = (file, document.path, document.key, sha256, facts_of(document), to_bytes(document.text))
             insert = "INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, 0, 0, ?, ?)"
             id = self._db.execute(insert, row).lastrowid
             self._write(
                 "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (chunk_id(sha256, n), id, c.start, c.end, length, _json(c.headings), int(c.hidden))
+                    (chunk_id(sha256, n), id, c.start, c.end, length, to_json(c.headings), int(c.hidden))
                     for n, (c, length) in enumerate(zip(chunks, lengths, strict=True))
                 ],
             )
@@ -199,9 +205,9 @@ class Catalogue:
         found, count = [], 0
         with self._explained():
             for id, counted, *rest in self._db.execute(query, [int(state) for state in states]):
-                document = _document(*rest)
+                document = to_document(*rest)
                 rows = self._rows("SELECT * FROM chunks WHERE document = ? ORDER BY start, id", (id,))
-                chunks = [_chunk(document.text[row[2] : row[3]], document, *row[2:]) for row in rows]
+                chunks = [to_chunk(document.text[row[2] : row[3]], document, *row[2:]) for row in rows]
                 found.append(Kept(id, bool(counted), document, [row[0] for row in rows], chunks))
                 count += len(rows)
                 if count >= most:
@@ -254,15 +260,17 @@ class Catalogue:
             "SELECT chunks.id, document, start, end, length, chunks.headings, hidden FROM chunks JOIN documents "
             "ON document = documents.id WHERE state IN (1, 2) AND chunks.id IN ({})"
         )
-        rows = self._among(query, ids)
+        rows = self._among(query, [id for id in ids if id < 1 << 63])  # larger ones come from a damaged store
         select = "SELECT id, path, key, about, text FROM documents WHERE id IN ({})"
-        documents = {id: _document(*rest) for id, *rest in self._among(select, sorted({row[1] for row in rows}))}
-        return {row[0]: _chunk(documents[row[1]].text[row[2] : row[3]], documents[row[1]], *row[2:]) for row in rows}
+        with self._explained():
+            documents = {id: to_document(*rest) for id, *rest in self._among(select, sorted({row[1] for row in rows}))}
+        return {row[0]: to_chunk(documents[row[1]].text[row[2] : row[3]], documents[row[1]], *row[2:]) for row in rows}
 
     def document(self, path: str) -> Document | None:
         query = "SELECT path, key, about, text FROM documents WHERE path = ? AND state IN (1, 2) ORDER BY state"
-        rows = self._rows(query, (path,))
-        return _document(*rows[0]) if rows else None
+        with self._explained():
+            rows = self._rows(query, (path,))
+            return to_document(*rows[0]) if rows else None
 
     def keys(self) -> dict[str, str]:
         """The key of every document that has one, by its path."""
@@ -294,47 +302,9 @@ class Catalogue:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            if "disk is full" in str(error):
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if "disk is full" in str(error) or shutil.disk_usage(self.path.parent).free < 1 << 20:
                 way = "free some space and run the same command again"
             else:
                 way = "restore the file, or index into a new folder"
             raise RunError(f"{shown(self.path)}: {error}; {way}") from error
-
-
-def document_hash(document: Document) -> bytes:
-    """Of all that is kept of it, so that a row that did not change is not indexed again with its table."""
-    facts = _json([document.path, document.key, _about(document), document.text])
-    return hashlib.sha256(_bytes(facts)).digest()
-
-
-def chunk_id(sha256: bytes, number: int) -> int:
-    """Of the chunk with this number in a document: 63 bits that are the same whenever it is indexed."""
-    return int.from_bytes(hashlib.sha256(sha256 + number.to_bytes(8, "big")).digest()[:8], "big") >> 1
-
-
-def _about(document: Document) -> str:
-    d = document
-    return _json([d.title, d.unit, d.marks, d.headings, d.hidden])
-
-
-def _document(path: str, key: str, about: str, text: bytes) -> Document:
-    title, unit, marks, headings, hidden = json.loads(about)
-    return Document(
-        path, text.decode("utf-8", "surrogatepass"), title, unit, tuple(map(tuple, marks)),
-        tuple(Heading(*heading) for heading in headings), tuple(Hidden(*place) for place in hidden), key=key,
-    )  # fmt: skip
-
-
-def _chunk(text: str, document: Document, start: int, end: int, _: int, headings: str, hidden: int) -> Chunk:
-    number = document.number(start)
-    return Chunk(document.path, start, end, text, number, document.unit, tuple(json.loads(headings)), bool(hidden))
-
-
-def _json(value: Any) -> str:
-    """Lone surrogates are escaped, so that every text can be written."""
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")

@@ -22,14 +22,15 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
-from seqloom.data.files import read_lines
+from seqloom.data.files import check_file, read_lines
 from seqloom.retrieve.index import By, Index
 from seqloom.runs.durable import shown
 
 RECALLS = (10, 100)
 _DEEPEST = 100  # documents of a ranking that are scored
 _CHUNKS = 300  # that are asked for, since a document may have several
-_DRAWS = 10_000  # of the bootstrap
+DRAWS = 10_000  # of the bootstrap
+_AT_ONCE = 200  # of these, which bounds memory
 _SEED = 0
 
 Judgements = Mapping[str, Mapping[str, int]]  # by query, then by document
@@ -51,11 +52,11 @@ class Evaluation:
     unjudged: int  # queries without a relevant document, which are left out
 
     def mean(self, way: str, metric: str) -> Interval:
-        return _bootstrap(self.scores[way][metric])
+        return bootstrap(self.scores[way][metric])
 
     def difference(self, way: str, other: str, metric: str) -> Interval:
         """How much better one way is than another, on the same queries."""
-        return _bootstrap(self.scores[way][metric] - self.scores[other][metric])
+        return bootstrap(self.scores[way][metric] - self.scores[other][metric])
 
     def as_json(self) -> dict[str, object]:
         ways = {way: {metric: self.mean(way, metric)._asdict() for metric in some} for way, some in self.scores.items()}
@@ -67,28 +68,31 @@ class Evaluation:
             "scores": ways,
             "hybrid_minus": {way: self.difference("hybrid", way, "ndcg@10")._asdict() for way in others},
             "protocol": f"{len(self.queries)} queries; a document is as good as its best chunk; linear gain; 95% "
-            f"intervals by {_DRAWS:,} paired bootstrap draws over queries",
+            f"intervals by {DRAWS:,} paired bootstrap draws over queries",
         }
 
 
 def evaluate(
-    index: Index, queries: Mapping[str, str], judgements: Judgements, progress: Reporter | None = None
+    index: Index,
+    queries: Mapping[str, str],
+    judgements: Judgements,
+    progress: Reporter | None = None,
+    ways: Sequence[By] = (),
 ) -> Evaluation:
-    """Search for every query that has a relevant document, in each way that the index can."""
+    """Search for every query that has a relevant document, in these ways; by default in each that the index can."""
     named = {key: path for path, key in index.keys().items()}
     known = set(index.paths())
     wanted, absent, report = {}, 0, progress or Silent()
+    check_judged(queries, judgements)
     for query, judged in judgements.items():
         places = {named.get(name, name): score for name, score in judged.items() if score > 0}
         absent += sum(place not in known for place in places)
         if places and query in queries:
             wanted[query] = places
-    if not wanted:
-        raise UserError("no query has a relevant document; give queries and judgements that belong together")
     if absent == sum(map(len, wanted.values())):
         some = next(iter(next(iter(wanted.values()))))
         raise UserError(f"none of the judged documents is in the index, such as {some!r}; name them by path or row id")
-    ways: list[By] = ["hybrid", "bm25", "dense"] if index.settings.encoder else ["bm25"]
+    ways = ways or (["hybrid", "bm25", "dense"] if index.settings.encoder else ["bm25"])
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for number, (query, places) in enumerate(wanted.items()):
         for way in ways:
@@ -96,6 +100,12 @@ def evaluate(
         report.update((number + 1) / len(wanted), {"doing": f"asked {number + 1:,} of {len(wanted):,} queries"})
     tables = {way: {m: np.array([row[m] for row in rows]) for m in rows[0]} for way, rows in found.items()}
     return Evaluation(list(wanted), tables, absent, len(judgements) - len(wanted))
+
+
+def check_judged(queries: Mapping[str, str], judgements: Judgements) -> None:
+    """Refuse queries of which none has a relevant document."""
+    if not any(query in queries and max(judged.values()) > 0 for query, judged in judgements.items()):
+        raise UserError("no query has a relevant document; give queries and judgements that belong together")
 
 
 def ranked(index: Index, query: str, way: By = "hybrid") -> list[str]:
@@ -109,7 +119,7 @@ def scores_of(ranking: Sequence[str], judged: Mapping[str, int]) -> dict[str, fl
     gains = np.array([judged.get(path, 0) for path in ranking], float)
     first = int(np.argmax(gains > 0)) + 1 if (gains > 0).any() else 0
     recalls = {f"recall@{k}": float((gains[:k] > 0).sum() / len(judged)) for k in RECALLS}
-    return {"ndcg@10": ndcg(gains, judged, 10), **recalls, "mrr": 1 / first if first else 0.0}
+    return {"ndcg@10": ndcg(gains, judged, 10), **recalls, "mrr@10": 1 / first if 0 < first <= 10 else 0.0}
 
 
 def ndcg(gains: np.ndarray, judged: Mapping[str, int], k: int) -> float:
@@ -121,16 +131,19 @@ def _discounted(gains: np.ndarray) -> float:
     return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())
 
 
-def _bootstrap(values: np.ndarray) -> Interval:
-    """The mean and its 95% percentile interval over queries; the draws are the same every time."""
+def bootstrap(values: np.ndarray, level: float = 0.05) -> Interval:
+    """The mean and its percentile interval over queries, which errs at this level; the draws are the same every
+    time."""
     rng = np.random.default_rng(_SEED)
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(_DRAWS)]
-    low, high = np.quantile(means, [0.025, 0.975])
+    sizes = [min(_AT_ONCE, DRAWS - first) for first in range(0, DRAWS, _AT_ONCE)]
+    means = [values[rng.integers(len(values), size=(size, len(values)))].mean(axis=1) for size in sizes]
+    low, high = np.quantile(np.concatenate(means), [level / 2, 1 - level / 2])
     return Interval(float(values.mean()), float(low), float(high))
 
 
 def read_queries(path: str | Path) -> dict[str, str]:
     """Text by id."""
+    check_file(Path(path))
     found: dict[str, str] = {}
     for number, line in enumerate(read_lines(Path(path)), 1):
         if not line.strip():
@@ -147,6 +160,7 @@ def read_queries(path: str | Path) -> dict[str, str]:
 
 def read_judgements(path: str | Path) -> dict[str, dict[str, int]]:
     """Scores by query and document; a header is optional."""
+    check_file(Path(path))
     found: dict[str, dict[str, int]] = {}
     for number, row in enumerate(csv.reader(read_lines(Path(path)), delimiter="\t"), 1):
         if not row or (number == 1 and row[0] == "query-id"):

@@ -8,22 +8,25 @@ INDEX/.lock              the process that is writing here
 
 from __future__ import annotations
 
+import hashlib
 import os
-import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import RunError, UserError, unknown
 from seqloom.core.progress import Reporter, Silent
 from seqloom.retrieve.catalogue import DOOMED, Catalogue, State
 from seqloom.retrieve.chunking import SIZE
 from seqloom.retrieve.document import Document, Passage
+from seqloom.retrieve.reading import files
+from seqloom.retrieve.reading.table import ROLES
 from seqloom.retrieve.search import DEPTH, fuse, inverse_frequencies
-from seqloom.retrieve.settings import EncoderFacts, Settings
-from seqloom.retrieve.stores import open_store
-from seqloom.retrieve.stores.store import Hit, Store
+from seqloom.retrieve.settings import NAME, EncoderFacts, Settings
+from seqloom.retrieve.stores import named_store, open_store
+from seqloom.retrieve.stores.store import Hit, Store, without_password
 from seqloom.retrieve.terms import question
 from seqloom.retrieve.writing import Changes, Writer
 from seqloom.runs import durable
@@ -43,12 +46,16 @@ class Index:
     def __init__(self, path: Path, settings: Settings, catalogue: Catalogue, store: Store) -> None:
         self.path, self.settings, self._catalogue, self._store = path, settings, catalogue, store
         self._encoder: Encoder | None = None
+        self._changed: dict[str, str] = {}
         self.changes = Changes()  # of the last update
 
     @classmethod
     def open(cls, path: str | Path) -> Index:
         path = Path(path)
         settings = Settings.read(path)
+        if not os.access(path, os.W_OK):
+            way = "copy the index to a folder that can be written to"
+            raise UserError(f"{shown(path)}: cannot be written to, which opening it needs; {way}")
         if not (path / _CATALOGUE).exists():
             raise UserError(f"{shown(path)}: its indexing was interrupted before it began; run the same command again")
         return cls(path, settings, *_parts(path, settings))
@@ -73,6 +80,7 @@ class Index:
         """Follow the folder: index what is new or changed, delete what is gone. Continues where a killed one ended."""
         with locked(self.path):
             self.changes = self._write(progress)
+        self._changed.clear()
         return self.changes
 
     def search(self, query: str, k: int = 10, *, by: By = "hybrid") -> list[Passage]:
@@ -93,6 +101,9 @@ class Index:
             for id, score in some:
                 if id in chunks:
                     found.append(Passage(chunks[id], score, {name: p[id] for name, p in parts.items() if id in p}))
+        if not found and not self._catalogue.points:
+            way = f"seqloom index FOLDER --out {shown(self.path)}"
+            raise UserError(f"{shown(self.path)}: has no documents; index files that can be read: {way}")
         return found[:k]
 
     def document(self, path: str) -> Document:
@@ -101,6 +112,12 @@ class Index:
         if found is None:
             raise UserError(f"{shown(self.path)}: has no document {path!r}")
         return found
+
+    def changed(self, path: str) -> str:
+        """What has become of a document's file since it was indexed: `changed`, `gone`, or nothing."""
+        if path not in self._changed:
+            self._changed[path] = self._compared(path)
+        return self._changed[path]
 
     def paths(self) -> list[str]:
         """Of all documents."""
@@ -144,6 +161,22 @@ class Index:
         (vector,) = encoder.encode([query])
         return self._store.by_vector(vector, depth)
 
+    def _compared(self, path: str) -> str:
+        source, file = Path(self.settings.source), self._catalogue.file_of(path)
+        if file is None:
+            return ""
+        try:
+            place = source / file.name if source.is_dir() else source
+            facts = os.stat(place)
+            if (facts.st_size, facts.st_mtime_ns) == (file.size, file.modified):
+                return ""
+            if facts.st_size != file.size:
+                return "changed"
+            with open(place, "rb") as opened:
+                return "" if hashlib.file_digest(opened, "sha256").digest() == file.sha256 else "changed"
+        except OSError:
+            return "gone"
+
     def _write(self, progress: Reporter | None) -> Changes:
         report = progress or Silent()
         try:
@@ -157,7 +190,7 @@ def index(
     out: str | Path,
     *,
     encoder: str | Path | None = None,
-    store: str = "edge",
+    store: str | None = None,
     size: int = SIZE,
     overlap: int = 0,
     columns: Mapping[str, str] | None = None,
@@ -167,14 +200,19 @@ def index(
 
     `encoder`: weights:minilm, hf:PATH or a run; None: BM25 alone. `store`: edge, or the address of a server (see
     `seqloom.retrieve.stores`). `size`: of chunks, in tokens; `overlap`: sentences that neighbouring chunks share.
-    `columns`: which columns of tables are `text` and `title`.
+    `columns`: which columns of tables are `text` and `title`. An index that exists keeps its store and its columns.
     """
     path, loaded = Path(out), None
-    if not Path(folder).exists():
-        raise UserError(f"{shown(folder)}: no such folder")
+    _check_source(Path(folder))
+    for role in (columns or {}).keys() - set(ROLES):
+        raise unknown("role of a column", role, ROLES)
+    made = Settings.read(path) if (path / NAME).exists() else None
+    if made is None:
+        _check_empty(path)
+    address = named_store(store, made.store if made else None)
     wanted = Settings(
-        source=os.path.abspath(folder), store=_without_password(store), size=size, overlap=overlap,
-        columns=dict(columns or {}),
+        source=os.path.abspath(folder), store=without_password(address), size=size, overlap=overlap,
+        columns=dict(made.columns if made and columns is None else columns or {}),
     )  # fmt: skip
     if encoder is not None:
         from seqloom.retrieve.encoder import load_encoder
@@ -183,8 +221,7 @@ def index(
         wanted.encoder = EncoderFacts(name=loaded.name, sha256=loaded.sha256, width=loaded.width)
     with locked(path):
         durable.sweep(path)
-        _settle(path, wanted)
-        found = Index(path, wanted, *_parts(path, wanted, store))
+        found = Index(path, wanted, *_settled(path, wanted, address))
         found._encoder = loaded
         try:
             found.changes = found._write(progress)
@@ -194,19 +231,37 @@ def index(
     return found
 
 
-def _settle(path: Path, wanted: Settings) -> None:
-    """Write the settings of a new index, or see that an old one has the same."""
-    try:
+def _check_source(folder: Path) -> None:
+    """Refuse what has nothing to index, before an index is made of it."""
+    if not folder.exists():
+        raise UserError(f"{shown(folder)}: no such folder")
+    ignored: Counter[str] = Counter()
+    if next(files(folder, ignored), None) is None:
+        others = f" ({', '.join(f'{kind} {count:,}' for kind, count in ignored.items())})" if ignored else ""
+        raise UserError(f"{shown(folder)}: no files in it that can be read{others}; choose another folder")
+
+
+def _check_empty(path: Path) -> None:
+    if path.is_dir() and any(not name.startswith(".lock") for name in os.listdir(path)):
+        raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder")
+
+
+def _settled(path: Path, wanted: Settings, store: str) -> tuple[Catalogue, Store]:
+    """The parts of a new index, whose settings are written, or of an old one, which must have the same."""
+    if (path / NAME).exists():
         made = Settings.read(path)
-    except UserError:
-        others = [name for name in os.listdir(path) if not name.startswith(".lock")]
-        if others:
-            raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder") from None
-    else:
         made.check(path, wanted)
-        if made.source == wanted.source:
-            return
+        if made.source != wanted.source:
+            wanted.write(path)
+        return _parts(path, wanted, store)
+    _check_empty(path)
     wanted.write(path)
+    try:
+        return _parts(path, wanted, store)
+    except UserError:  # such as a server that is not there: the next command may name another one
+        for name in (NAME, _CATALOGUE):
+            (path / name).unlink(missing_ok=True)
+        raise
 
 
 def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, Store]:
@@ -218,15 +273,20 @@ def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, 
     except BaseException:
         catalogue.close()
         raise
-    _, deleting = catalogue.tally(DOOMED)  # perhaps gone from the store already
-    missing = catalogue.points - deleting - opened.count()
-    if missing > 0:
+    try:
+        _check_points(path, settings, catalogue, opened.count())
+    except BaseException:
         opened.close()
         catalogue.close()
-        raise RunError(f"{shown(path)}: its store lacks {missing:,} chunks; restore it, or index into a new folder")
+        raise
     return catalogue, opened
 
 
-def _without_password(store: str) -> str:
-    """An address as it is written down; Postgres takes a password from PGPASSWORD or .pgpass as well."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", store)
+def _check_points(path: Path, settings: Settings, catalogue: Catalogue, count: int) -> None:
+    _, deleting = catalogue.tally(DOOMED)  # perhaps gone from the store already
+    missing = catalogue.points - deleting - count
+    if missing > 0:
+        raise RunError(f"{shown(path)}: its store lacks {missing:,} chunks; restore it, or index into a new folder")
+    if count and not catalogue.tally(list(State))[0] and settings.store != "edge":
+        way = "give a name of its own after the address"
+        raise UserError(f"store {settings.store}: has {count:,} chunks of another index; {way}")

@@ -27,9 +27,18 @@ _GRAMMAR = re.compile(rf"\b(?:{'|'.join(_ENGLISH.split())})\b|(?:'s|'re|'ve|'ll|
 
 def keywords(question: str) -> frozenset[str]:
     """Terms as BM25 has them. Of a question of grammar alone (`Who is it?`), all terms."""
-    found = terms(_GRAMMAR.sub(" ", fold(question).replace("’", "'")))
+    found = _about(question)
     pairs = [term for term in found if len(term) > 1 or term.isascii()]  # texts have no term of one Chinese character
     return frozenset(pairs or found or terms(question))
+
+
+def is_grammar(question: str) -> bool:
+    """Whether it has no other words, so that any text would suit it."""
+    return not _about(question)
+
+
+def _about(question: str) -> list[str]:
+    return terms(_GRAMMAR.sub(" ", fold(question).replace("’", "'")))
 
 
 def share(wanted: frozenset[str], found: Iterable[str]) -> float:

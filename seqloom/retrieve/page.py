@@ -16,6 +16,7 @@ from seqloom.pages import shell
 from seqloom.pages.words import TAGS, Pair, Speaker
 from seqloom.retrieve.document import Document, Passage, Quotation, Sentence
 from seqloom.retrieve.reply import Reply
+from seqloom.retrieve.sentences import unwrapped
 from seqloom.retrieve.showing import hidden, short
 
 WHOLE = 60_000  # characters of a source that is shown whole; of a longer one, what is around its quotations
@@ -30,6 +31,10 @@ WORDS: dict[str, Pair] = {
     "refused": ("No answer: {why}", "没有答案：{why}"),
     "why.nothing was found": ("nothing was found", "没有找到任何内容"),
     "why.nothing relevant was found": ("nothing relevant was found", "没有找到相关内容"),
+    "why.the question has no words to search for": (
+        "the question has no words to search for",
+        "问题中没有可供检索的词语",
+    ),
     "why.the passages that were found have no answer": (
         "the passages that were found have no answer",
         "找到的段落中没有答案",
@@ -37,6 +42,8 @@ WORDS: dict[str, Pair] = {
     "best.words": ("words of the question in the best passage: {value}", "最佳段落包含的问题词语比例：{value}"),
     "best.similarity": ("similarity of the best passage: {value}", "最佳段落的相似度：{value}"),
     "unseen": ("hidden in the file: {why}", "在文件中不可见：{why}"),
+    "changed": ("the file has changed since it was indexed", "文件在建立索引后已被修改"),
+    "gone": ("the file is no longer there", "文件已不在原处"),
     "sources": ("Sources", "来源"),
     "passages": ("Passages found", "找到的段落"),
     "passage": ("passage", "段落"),
@@ -119,10 +126,12 @@ def _refused(reply: Reply) -> str:
 def _sentence(one: Sentence, ids: dict[Quotation, str], reply: Reply) -> str:
     if one.quotation is not None:
         why = hidden(one.quotation, reply.documents[one.quotation.path])
-        unseen = f'<span class="tag unseen">{_term("reason", why, "unseen", "why")}</span>' if why else ""
+        tags = f'<span class="tag unseen">{_term("reason", why, "unseen", "why")}</span>' if why else ""
+        if since := reply.changed.get(one.quotation.path):
+            tags += f'<span class="tag since">{_both(since)}</span>'
         return (
-            f'<div class="sentence"><blockquote>“{_text(one.quotation.text)}”</blockquote><p>'
-            f'<span class="tag verified">{_both("verified")}</span>{unseen}{_link(one.quotation, ids)}</p></div>'
+            f'<div class="sentence"><blockquote>“{_text(unwrapped(one.quotation.text))}”</blockquote><p>'
+            f'<span class="tag verified">{_both("verified")}</span>{tags}{_link(one.quotation, ids)}</p></div>'
         )
     failed = _term("check", one.failed, "failed", "checks") if one.failed else _both("none failed")
     nearest = ""

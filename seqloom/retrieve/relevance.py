@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from seqloom.retrieve.keywords import keywords, share
+from seqloom.retrieve.keywords import is_grammar, keywords, share
 from seqloom.retrieve.terms import terms
 
 Vectors = Callable[[Sequence[str]], np.ndarray]
@@ -104,6 +104,8 @@ def refusal(question: str, best: dict[str, float]) -> str:
     """Why there is no answer; empty: there may be one."""
     if not best:
         return "nothing was found"
+    if is_grammar(question):
+        return "the question has no words to search for"
     words = best["words"] / (CHINESE if _CJK.search(question) else 1.0)
     if "similarity" in best:
         near = words + 2 * best["similarity"] >= LEAST

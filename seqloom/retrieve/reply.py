@@ -13,3 +13,4 @@ class Reply(Answer):
     encoder: str = ""  # name of the encoder; empty: BM25 alone
     best: dict[str, float] = field(default_factory=dict)  # how near the passages come to the question
     documents: dict[str, Document] = field(default_factory=dict, repr=False)  # of the passages, by path
+    changed: dict[str, str] = field(default_factory=dict)  # files of quotations that are not as indexed: changed, gone

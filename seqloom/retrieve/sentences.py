@@ -36,6 +36,8 @@ _CODE_MARK = re.compile(r"[={}():]")  # quicker: most lines of prose have none
 _STATEMENT = re.compile(
     r"\s*(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .*|def \w+\(.*|class \w+[(:].*|return \S+|#include .*)$"
 )
+_NUMBERED = re.compile(r"(?<![^\W\d_])\d[\d.,:%]*\s*$")
+_WRAPPED = re.compile(rf"(?<=[{_CJK}，。、；：！？）」』”》])[ \t]*\n[ \t]*(?=[{_CJK}，。、；：！？（「『“《])")
 _LONGEST_CODE = 300  # characters of a line
 _NOT_OVER = (",", "，", "、", "-", "–", "—", "(", "（", "“", "《")
 _SHORT = 0.7  # of the longest line of a paragraph: a line that would leave more room was ended on purpose
@@ -49,6 +51,15 @@ def sentences(text: str) -> list[tuple[int, int]]:
             if _WORD.search(text, first, last):
                 found.append((first, last))
     return found
+
+
+def unwrapped(text: str) -> str:
+    """Without the line breaks inside of Chinese and Japanese, which stand for nothing, not even for a space."""
+    return _WRAPPED.sub("", text) if "\n" in text else text
+
+
+def one_line(text: str) -> str:
+    return " ".join(unwrapped(text).split())
 
 
 def stretches(text: str) -> Iterator[tuple[int, int]]:
@@ -82,6 +93,8 @@ def _ends(line: str, below: str, width: int) -> bool:
     if _ALONE.match(line) or _ALONE.match(below) or _ITEM.match(below):
         return True
     bare, next_bare = line.rstrip(), below.lstrip()
+    if "\t" in bare.lstrip() or "\t" in next_bare.rstrip():  # rows of a table
+        return True
     indent, next_indent = len(line) - len(line.lstrip()), len(below) - len(next_bare)
     if next_indent > indent and not _ITEM.match(line):
         return True
@@ -90,6 +103,8 @@ def _ends(line: str, below: str, width: int) -> bool:
     first = next_bare[0]
     if first.islower() or bare.endswith(_NOT_OVER):
         return False
+    if _NUMBERED.search(bare) and _NUMBERED.search(below):  # the same, without its tabs
+        return True
     word = 1 if first > "\u2e7f" else len(next_bare.split(None, 1)[0])
     return len(bare) + 1 + word <= _SHORT * width
 

@@ -11,7 +11,7 @@ from seqloom.core.errors import UserError
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
 
-FORMAT = 1  # raised when terms, chunk ids or the catalogue change
+FORMAT = 2  # raised when terms, chunk ids or the catalogue change
 NAME = "index.json"
 
 
@@ -41,10 +41,13 @@ class Settings(BaseModel):
             way = f"create one: seqloom index FOLDER --out {shown(folder)}"
             raise UserError(f"{shown(folder)}: not an index (no {NAME}); {way}") from None
         except (OSError, ValueError) as error:
-            raise UserError(f"{shown(path)}: cannot be read ({error}); restore it, or index again") from None
+            raise UserError(
+                f"{shown(path)}: cannot be read ({error}); restore it, or index into a new folder"
+            ) from None
         found = content.get("format") if isinstance(content, dict) else None
         if found != FORMAT:
-            way = "index again into a new folder"
+            newer = isinstance(found, int) and found > FORMAT
+            way = "update seqloom" if newer else "index again into a new folder"
             raise UserError(f"{shown(folder)}: an index of format {found}, this version has format {FORMAT}; {way}")
         try:
             return cls.model_validate(content)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from seqloom.core.rows import Json
 from seqloom.retrieve.document import Chunk, Document, Passage, Quotation, Sentence
 from seqloom.retrieve.reply import Reply
+from seqloom.retrieve.sentences import one_line
 
 BEST = 3  # passages that a refusal shows
+SINCE = {"changed": "the file has changed since it was indexed", "gone": "the file is no longer there"}
 
 
 def as_text(reply: Reply) -> str:
@@ -24,7 +26,7 @@ def _lines(reply: Reply) -> Iterator[str]:
     for sentence in reply.sentences:
         if sentence.quotation is not None:
             yield f"“{plain(sentence.quotation.text)}”"
-            yield f"  {place(sentence.quotation)}{_hidden(sentence.quotation, reply.documents)}"
+            yield f"  {place(sentence.quotation)}{_remarks(sentence.quotation, reply)}"
     unverified = [sentence for sentence in reply.sentences if sentence.quotation is None]
     if unverified:
         if len(unverified) < len(reply.sentences):
@@ -35,6 +37,9 @@ def _lines(reply: Reply) -> Iterator[str]:
         yield f"  {reasons(sentence)}"
         if sentence.nearest is not None:
             yield f"  nearest: “{plain(short(sentence.nearest.text, 200))}” ({place(sentence.nearest)})"
+    if reply.changed:
+        yield ""
+        yield "bring the index up to date: run the same seqloom index command again"
 
 
 def _best(reply: Reply) -> str:
@@ -55,7 +60,7 @@ def reasons(sentence: Sentence) -> str:
 
 def place(one: Quotation | Chunk) -> str:
     """`notes/terms.md, line 12`; a row of a table has its number in its path."""
-    return plain(one.path) if one.unit == "row" else f"{plain(one.path)}, {one.unit} {one.number}"
+    return printable(one.path) if one.unit == "row" else f"{printable(one.path)}, {one.unit} {one.number}"
 
 
 def hidden(quotation: Quotation, document: Document) -> list[str]:
@@ -64,18 +69,25 @@ def hidden(quotation: Quotation, document: Document) -> list[str]:
     return list(dict.fromkeys(touched))
 
 
-def _hidden(quotation: Quotation, documents: dict[str, Document]) -> str:
-    why = hidden(quotation, documents[quotation.path])
-    return f" (hidden in the file: {plain(', '.join(why))})" if why else ""
+def _remarks(quotation: Quotation, reply: Reply) -> str:
+    why = hidden(quotation, reply.documents[quotation.path])
+    said = [f"hidden in the file: {plain(', '.join(why))}"] if why else []
+    said += [SINCE[reply.changed[quotation.path]]] if quotation.path in reply.changed else []
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def plain(text: str) -> str:
     """On one line, and without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
+    return printable(one_line(text))
+
+
+def printable(text: str) -> str:
+    """Characters that a terminal would obey as codes."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def short(text: str, most: int) -> str:
-    text = " ".join(text.split())
+    text = one_line(text)
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
@@ -90,8 +102,8 @@ def as_json(reply: Reply) -> Json:
             {
                 "text": one.text,
                 "verified": one.quotation is not None,
-                "quotation": _quotation(one.quotation, reply.documents),
-                "nearest": _quotation(one.nearest, reply.documents),
+                "quotation": _quotation(one.quotation, reply),
+                "nearest": _quotation(one.nearest, reply),
                 "failed": list(one.failed),
             }
             for one in reply.sentences
@@ -100,11 +112,12 @@ def as_json(reply: Reply) -> Json:
     }
 
 
-def _quotation(one: Quotation | None, documents: dict[str, Document]) -> Json | None:
+def _quotation(one: Quotation | None, reply: Reply) -> Json | None:
     if one is None:
         return None
     where = {"path": one.path, "start": one.start, "end": one.end, one.unit: one.number}
-    return {**where, "text": one.text, "hidden": hidden(one, documents[one.path])}
+    since = reply.changed.get(one.path)
+    return {**where, "text": one.text, "hidden": hidden(one, reply.documents[one.path]), "since_indexed": since}
 
 
 def _passage(passage: Passage) -> Json:

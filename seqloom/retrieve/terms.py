@@ -29,6 +29,7 @@ _WORDS = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _PLAIN = re.compile("[a-z0-9]+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _RUN = re.compile(f"[{_UNSPACED}]")
+_WRAPPED = re.compile(rf"(?<=[{_UNSPACED}])[ \t]*\n[ \t]*(?=[{_UNSPACED}])")  # a line that ends inside of a word
 
 
 class Sparse(NamedTuple):
@@ -52,7 +53,7 @@ def terms(text: str) -> list[str]:
     if folded.isascii():
         return [stem(word) for word in _PLAIN.findall(folded)]
     found: list[str] = []
-    for word in _WORDS.findall(folded):
+    for word in _WORDS.findall(_WRAPPED.sub("", folded)):
         if _RUN.match(word):
             found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
         else:

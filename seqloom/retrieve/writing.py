@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +21,13 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
-from seqloom.retrieve.catalogue import DOOMED, Catalogue, Entry, File, Kept, State, document_hash
+from seqloom.retrieve.catalogue import DOOMED, Catalogue, Entry, File, Kept, State
 from seqloom.retrieve.chunking import chunks
 from seqloom.retrieve.document import Chunk, Document
-from seqloom.retrieve.reading import files, read
+from seqloom.retrieve.reading import files, largest, read
+from seqloom.retrieve.reading.limits import too_large
 from seqloom.retrieve.settings import Settings
+from seqloom.retrieve.stored import document_hash
 from seqloom.retrieve.stores.store import Point, Store
 from seqloom.retrieve.terms import counts, terms, weigh
 from seqloom.runs.durable import shown
@@ -100,6 +103,9 @@ class Writer:
             facts = os.stat(path)
             if before and not before.skipped and (facts.st_size, facts.st_mtime_ns) == (before.size, before.modified):
                 self._same(before)
+                return
+            if facts.st_size > (most := largest(path)):
+                self._skip(File(name, facts.st_size, 0, b"", _reason(too_large(path, most), path)))
                 return
             modified = facts.st_mtime_ns if time.time_ns() - facts.st_mtime_ns > _RACE else 0
             with open(path, "rb") as file:
@@ -211,5 +217,6 @@ def _in_how_many(batch: Sequence[Kept], found: Sequence[Mapping[int, int]], *, c
 
 
 def _reason(error: UserError, path: Path) -> str:
-    """Without the path, which stands beside it."""
-    return str(error).removeprefix(f"{path}: ")
+    """Without the path, which stands beside it; its line in words."""
+    said = str(error).removeprefix(f"{path}: ")
+    return re.sub(rf"^{re.escape(str(path))}:(?=\d+: )", "line ", said)

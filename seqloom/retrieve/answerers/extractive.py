@@ -6,6 +6,7 @@ Sentences further down the list of passages, and those that are far behind the b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,13 +16,13 @@ from seqloom.retrieve.answerers.reader import Reader
 from seqloom.retrieve.document import Chunk, Document, Passage, Quotation, Sentence
 from seqloom.retrieve.keywords import keywords
 from seqloom.retrieve.relevance import Similarity
-from seqloom.retrieve.sentences import sentences
+from seqloom.retrieve.sentences import one_line, sentences
 from seqloom.retrieve.terms import terms
 
 MOST = 4  # sentences of an answer
 ENOUGH = 0.7  # of the score of the best sentence: what another must have
 RANK = 0.2  # of the score that the first passage gives its sentences, and the last does not
-LONGEST = 600  # characters of a sentence; what is longer is a table or code, and is cut at a line break
+LONGEST = 600  # characters of a sentence; what is longer is cut after a line, a clause or a word
 
 
 class Candidate(NamedTuple):
@@ -80,13 +81,21 @@ def _spans(chunk: Chunk) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end in sentences(chunk.text):
         while end - start > LONGEST:
-            cut = chunk.text.rfind("\n", start, start + LONGEST)
-            cut = cut if cut > start else start + LONGEST
+            cut = _cut(chunk.text, start, start + LONGEST)
             spans.append((start, cut))
             start = cut
         spans.append((start, end))
+    spans = [(b - len(chunk.text[a:b].lstrip()), a + len(chunk.text[a:b].rstrip())) for a, b in spans]
     headings = {heading.strip() for heading in chunk.headings}
     return [(a, b) for a, b in spans if chunk.text[a:b].strip().lstrip("# ") not in headings]
+
+
+def _cut(text: str, start: int, end: int) -> int:
+    """Where a sentence that is too long is cut: after a line, a clause or a word, in the last half if there is one."""
+    for borders in (r"\n", r"[;；:：,，、]\s*", r"\s+"):
+        if found := [match.end() for match in re.finditer(borders, text[(start + end) // 2 : end])]:
+            return (start + end) // 2 + found[-1]
+    return end
 
 
 def _inside(one: Candidate, other: Candidate) -> bool:
@@ -117,7 +126,7 @@ def _different(order: Sequence[int], found: Sequence[Candidate], first: int | No
 
 
 def _bare(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return one_line(text).casefold()
 
 
 def _holds(one: Candidate, path: str, start: int, end: int) -> bool:

@@ -13,11 +13,24 @@ from functools import cached_property
 from itertools import pairwise
 
 from seqloom.retrieve.checking.numbers import CALENDAR
+from seqloom.retrieve.checking.references import Document, Sides, references
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import ANCHORS, PREPOSITIONS, SUBORDINATORS
 from seqloom.retrieve.checking.tokens import Token
 
 _WEIGHTY = ("word", "number", "unit", "direction")
 _DATED = CALENDAR | {"year", "month", "day"}
+BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
+_INSTRUCTING = frozenset(("do", "and", "then", "please", "all", "let", "请", "应", "先"))
+_DETERMINERS = frozenset(("the", "a", "an", "about", "that", "this", "these", "those", "its", "their", "his", "her"))
+_LOOSE = frozenset(("or", "或", "$", "€", "£", "元", "约"))
+_UNITS_OF_TIME = "year month week day h min night century decade quarter 年 月 日 天"
+_WITH_TIMES = (
+    "last next previous first late early morning afternoon evening night all 去 昨 今 明 次 上半年 下半年 底 末 初"
+)
+_TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
+_LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
+_TRAILING = frozenset(("之后", "之前", "间", "来"))  # of a Chinese phrase that says when
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -30,11 +43,15 @@ class Alignment:
     piece: tuple[int, ...]  # of each token of the source, the clause it stands in
     aside: frozenset[int]  # clauses in parentheses
     partner: tuple[int | None, ...]
+    part: tuple[int, ...]  # of each token of the sentence, the clause it stands in
+    named: frozenset[int] = frozenset()  # tokens of the sentence that stand for a pronoun of the source
+    replaced: frozenset[int] = frozenset()  # tokens of the source that a name replaces
 
     @cached_property
     def missing(self) -> list[int]:
         """Tokens of the sentence that carry meaning and have no partner."""
-        return [n for n, t in enumerate(self.sentence) if t.kind != "function" and self.partner[n] is None]
+        alone = [n for n, at in enumerate(self.partner) if at is None and self.sentence[n].kind != "function"]
+        return [n for n in alone if n not in self.named]
 
     @cached_property
     def used(self) -> frozenset[int]:
@@ -52,7 +69,7 @@ class Alignment:
     def kept(self) -> list[tuple[int, int]]:
         """Tokens whose order matters, with their partners."""
         pairs = enumerate(zip(self.sentence, self.partner, strict=True))
-        return [(n, at) for n, (t, at) in pairs if at is not None and (t.kind != "function" or t.form in ANCHORS)]
+        return [(n, at) for n, (t, at) in pairs if at is not None and _ordered(t)]
 
     def led(self, run: Sequence[tuple[int, int]]) -> bool:
         """The run may have been moved as a whole: a date, a condition, or what follows the same preposition in both."""
@@ -60,26 +77,55 @@ class Alignment:
         ordered = all(one[1] < other[1] for one, other in pairwise(run))
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
-        dated = all(t.kind in ("number", "unit") for t in moved) and any(t.form in _DATED for t in moved)
-        same = lead == old and (lead in PREPOSITIONS or lead in SUBORDINATORS)
-        led = same or moved[0].kind == "condition" or moved[0].form in PREPOSITIONS
-        return ordered and (dated or led)
+        timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
+        dated = timed and any(t.form in _DATED | _TIMES for t in moved)
+        same = lead == old != "of" and (lead in _LEADING or lead in SUBORDINATORS)
+        led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
+        return ordered and (dated or led or moved[-1].form in _TRAILING)
+
+    def begins(self, n: int) -> bool:
+        """A token of the source begins its clause, but for a negation: the verb of an instruction."""
+        before = [t for m, t in enumerate(self.source[:n]) if self.piece[m] == self.piece[n]]
+        while before and before[-1].kind == "negation":
+            before.pop()
+        if before and before[-1].form in ("and", "then") and before[0].kind != "function":
+            return True
+        return all(t.kind == "negation" or t.form in _INSTRUCTING for t in before)
+
+    @cached_property
+    def cut(self) -> frozenset[int]:
+        """Tokens of the source in the last part of a clause, after a conjunction, if nothing of that part was kept."""
+        taken, found = {at for at in self.partner if at is not None and self.source[at].kind != "function"}, set()
+        for piece in set(self.piece):
+            behind: list[int] = []
+            for n in reversed([n for n, p in enumerate(self.piece) if p == piece]):
+                if n in taken:
+                    break
+                behind.append(n)
+                if self.source[n].form in ("and", "or", "but", "并", "且", "而"):
+                    found.update(behind)
+        return frozenset(found)
 
     def adjunct(self, lost: Sequence[int]) -> bool:
         """What was left out is a phrase that a preposition begins, within one clause."""
-        begins = self.source[lost[0]].form in PREPOSITIONS or _lead(self.source, lost[0]) in PREPOSITIONS
+        begins = self.source[lost[0]].form in _LEADING or _lead(self.source, lost[0]) in _LEADING
         return begins and len({self.piece[n] for n in lost}) == 1
 
     def dropped(self, start: int, end: int) -> list[int]:
         """Tokens of the source in [start, end) that carry meaning and are no one's partner."""
-        taken = {at for at in self.partner if at is not None}
+        taken = {at for at in self.partner if at is not None} | self.replaced
         return [n for n in range(start, end) if n not in taken and self.source[n].kind != "function"]
+
+
+def _ordered(token: Token) -> bool:
+    """Its place among the others matters: not that of a modal verb, a conjunction or the sign of a currency."""
+    return token.form in ANCHORS or (token.kind not in ("function", "modality") and token.form not in _LOOSE)
 
 
 def _lead(tokens: Sequence[Token], n: int) -> str:
     """The word before a token, articles and what stands between left out."""
     for token in reversed(tokens[max(0, n - 3) : n]):
-        if token.form not in ("the", "a", "an", "about") and token.kind != "quantifier":
+        if token.form not in _DETERMINERS and token.kind != "quantifier":
             return token.form
     return ""
 
@@ -115,26 +161,36 @@ def _depths(tokens: Sequence[Token]) -> Iterator[tuple[Token, int]]:
         yield token, depth
 
 
-def align(sentence: Sequence[Token], source: Sequence[Token]) -> Alignment:
-    ours = [token for token in sentence if token.kind != "break"]
+def align(sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None) -> Alignment:
+    """`document` has what a pronoun of the source may refer to."""
+    ours, parts, _ = clauses(sentence)
     theirs, pieces, aside = clauses(source)
     a, b = [t.form for t in ours], [t.form for t in theirs]
     partner: list[int | None] = [None] * len(a)
     for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         partner[i : i + size] = range(j, j + size)
     _match_moved(ours, a, b, partner)
-    return Alignment(tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner))
+    found = references(Sides(ours, theirs, parts, pieces, partner), document)
+    return Alignment(
+        tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner), tuple(parts), found.named, found.replaced
+    )
 
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:
     """Give partners to runs that stand elsewhere in the source, the longest first."""
-    for _ in range(8):
+    passed: set[int] = set()  # function words that stand alone
+    for _ in range(16):
         taken = {at for at in partner if at is not None}
-        rest_a = [f"\0{n}" if partner[n] is not None else form for n, form in enumerate(a)]
+        rest_a = [f"\0{n}" if partner[n] is not None or n in passed else form for n, form in enumerate(a)]
         rest_b = [f"\1{n}" if n in taken else form for n, form in enumerate(b)]
         i, j, size = SequenceMatcher(None, rest_a, rest_b, autojunk=False).find_longest_match()
         run = [t for t in ours[i : i + size] if t.kind != "function"]
-        short = len(run) < 2 and all(len(t.form) == 1 and not t.form.isascii() for t in run)
-        if not size or (size == 1 and short):
+        short = len(run) < 2 and all(
+            t.kind in ("word", "direction") and len(t.form) == 1 and not t.form.isascii() for t in run
+        )
+        if not size:
             return
+        if size == 1 and short:
+            passed.add(i)
+            continue
         partner[i : i + size] = range(j, j + size)

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from seqloom.retrieve.checking import checks
 from seqloom.retrieve.checking.alignment import align
+from seqloom.retrieve.checking.leadins import readings, without
 from seqloom.retrieve.checking.quotation import find
-from seqloom.retrieve.checking.sources import Source, parsed, place, read, words
+from seqloom.retrieve.checking.sources import Source, around, joined, parsed, place, read, words
 from seqloom.retrieve.checking.tokens import Token, tokens
 from seqloom.retrieve.document import Quotation, Sentence
 
@@ -94,7 +95,7 @@ def _nearest(sentence: str, sources: Sequence[Source]) -> list[tuple[Source, int
     ours = words(sentence)
     found: list[tuple[float, int, Source, int, int]] = []
     for source in sources:
-        for part in parsed(source.text):
+        for part in (*parsed(source.text), *joined(source.text)):
             if shared := len(ours & part.words):
                 found.append((-shared / (len(ours) + 0.2 * len(part.words)), len(found), source, part.start, part.end))
     return [(source, start, end) for _, _, source, start, end in sorted(found, key=lambda f: f[:2])[:CANDIDATES]]
@@ -103,10 +104,11 @@ def _nearest(sentence: str, sources: Sequence[Source]) -> list[tuple[Source, int
 def _unverified(
     sentence: str, sources: Sequence[Source], similarity: Similarity | None, judge: Judge | None
 ) -> Sentence:
-    ours, near = tokens(sentence), _nearest(sentence, sources)
+    near = _nearest(sentence, sources)
     if not near:
         return Sentence(sentence, failed=("words",))
-    results = [checks.failed(ours, read(source.text[start:end])) for source, start, end in near]
+    ours = tokens(without(sentence, near[0][0].path, near[0][0].text))
+    results = [_failed(sentence, *candidate) for candidate in near]
     best = min(range(len(near)), key=lambda n: (bool(results[n]) and "words" in results[n], len(results[n]), n))
     source, start, end = near[best]
     nearest, problems = place(source, start, end), list(results[best])
@@ -117,6 +119,13 @@ def _unverified(
     if judge is not None and judge.entails(nearest.text, sentence) < ENTAILED:
         problems.append("entailment")
     return Sentence(sentence, nearest=nearest, failed=tuple(problems))
+
+
+def _failed(sentence: str, source: Source, start: int, end: int) -> tuple[str, ...]:
+    """Checks that a sentence fails beside a sentence of a source, read with and without its lead-in."""
+    theirs, document = read(source.text[start:end]), around(source, start)
+    claims = readings(sentence, source.path, source.text)
+    return min((checks.failed(read(claim), theirs, document) for claim in claims), key=len)
 
 
 def _elsewhere(ours: Sequence[Token], text: str, near: Sequence[tuple[Source, int, int]], best: int) -> bool:

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from seqloom.retrieve.checking.alignment import Alignment, align, outside
+from seqloom.retrieve.checking.moves import moved
 from seqloom.retrieve.checking.quantities import quantities
-from seqloom.retrieve.checking.tables import DOUBTS
+from seqloom.retrieve.checking.references import Document
+from seqloom.retrieve.checking.tables import DOUBTS, WEAK_CONDITIONS
 from seqloom.retrieve.checking.tokens import OPPOSITES, Token
+from seqloom.retrieve.checking.voice import voice
 
 FAR = 2  # words of a source that may be left out within a clause
 
@@ -29,12 +32,23 @@ def words(pair: Alignment) -> bool:
 
 def numbers(pair: Alignment) -> bool:
     """A number, date or unit of the sentence does not stand in the source sentence, or stands with another unit."""
-    ours, theirs = Counter(quantities(pair.sentence)), Counter(quantities(pair.source))
-    if bool(ours - theirs) or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing):
+    written = [token for n, token in enumerate(pair.sentence) if n not in pair.named]
+    ours, theirs = Counter(quantities(written)), Counter(quantities(pair.source))
+    single = [n for n in pair.missing if _single(pair, n)]
+    ours -= Counter(quantities(pair.sentence[n : n + 2])[0] for n in single)
+    if ours - theirs or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing if n not in single):
         return True
     both = [(n, at) for n, at in enumerate(pair.partner) if at is not None and pair.sentence[n].kind == "number"]
     leads = [(_LEADS.get(_before(pair.sentence, n)), _LEADS.get(_before(pair.source, at))) for n, at in both]
     return any(one and other and one != other for one, other in leads)
+
+
+def _single(pair: Alignment, n: int) -> bool:
+    """One teaspoon, where the source has a teaspoon."""
+    counted = pair.sentence[n + 1].form if n + 1 < len(pair.sentence) else ""
+    return pair.sentence[n].form == "1" and any(
+        one.form in ("a", "an") and other.form == counted for one, other in pairwise(pair.source)
+    )
 
 
 # "rose by 5" and "rose to 5" differ
@@ -68,15 +82,23 @@ def names(pair: Alignment) -> bool:
     return False
 
 
-def _cues(tokens: Sequence[Token], kind: str) -> Counter[str]:
-    return Counter(token.form for token in tokens if token.kind == kind)
+def _stated(tokens: Sequence[Token]) -> set[str]:
+    return {token.form for token in tokens if token.kind == "condition"}
+
+
+def forms(tokens: Sequence[Token]) -> set[str]:
+    return {token.form for token in tokens}
 
 
 def _changed(pair: Alignment, kind: str) -> bool:
     """Words of a kind were added to the sentence, or left out of the clauses that it takes up."""
     if any(pair.sentence[n].kind == kind for n in pair.missing):
         return True
-    lost = pair.dropped(0, len(pair.source))
+    return _left_out(pair, kind)
+
+
+def _left_out(pair: Alignment, kind: str) -> bool:
+    lost = [n for n in pair.dropped(0, len(pair.source)) if n not in pair.cut]
     return any(pair.source[n].kind == kind and pair.piece[n] in pair.used for n in lost)
 
 
@@ -89,14 +111,35 @@ def quantifiers(pair: Alignment) -> bool:
 
 
 def modality(pair: Alignment) -> bool:
-    return _changed(pair, "modality")
+    """As the others, but an instruction may be put as "should" or "must": wash it, it should be washed."""
+    added = [n for n in pair.missing if pair.sentence[n].kind == "modality"]
+    if any(not _instructs(pair, n) for n in added):
+        return True
+    return _left_out(pair, "modality")
+
+
+def _instructs(pair: Alignment, n: int) -> bool:
+    if pair.sentence[n].form not in ("must", "should"):
+        return False
+    said = next(
+        (m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind not in ("function", "negation")), None
+    )
+    at = None if said is None else pair.partner[said]
+    return at is not None and (pair.begins(at) or _asks(pair, at))
+
+
+def _asks(pair: Alignment, at: int) -> bool:
+    """请 or "let" stands in the clause of the source."""
+    return any(t.form in ("请", "let") for m, t in enumerate(pair.source) if pair.piece[m] == pair.piece[at])
 
 
 def conditions(pair: Alignment) -> bool:
     """A condition or exception was left out, also one in a clause of its own."""
-    ours = _cues(pair.sentence, "condition")
-    theirs = _cues(pair.source, "condition")
-    return ours != theirs or any(_limits(pair, n) for n in pair.dropped(0, len(pair.source)))
+    ours, theirs = _stated(pair.sentence), _stated(pair.source)
+    weak_ours, weak_theirs = WEAK_CONDITIONS & forms(pair.sentence), WEAK_CONDITIONS & forms(pair.source)
+    if ours - theirs - ({"if"} if weak_theirs else set()) or theirs - ours - ({"if"} if weak_ours else set()):
+        return True
+    return any(_limits(pair, n) for n in pair.dropped(0, len(pair.source)))
 
 
 def _limits(pair: Alignment, n: int) -> bool:
@@ -116,46 +159,8 @@ def direction(pair: Alignment) -> bool:
 
 
 def order(pair: Alignment) -> bool:
-    """The words stand in another order, beyond one phrase with its preposition that was moved."""
-    descents = pair.descents
-    if _voice(pair):
-        return True
-    if len(descents) != 1:
-        return bool(descents)
-    kept, at = pair.kept, descents[0]
-    low, high = kept[at][1], kept[at - 1][1]
-    before = [item for item in kept[:at] if item[1] > low]
-    after = [item for item in kept[at:] if item[1] < high]
-    return not (pair.led(before) or pair.led(after) or _genitive(pair, before, after))
-
-
-def _genitive(pair: Alignment, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]]) -> bool:
-    """The report of the committee, the committee's report."""
-    if len(before) != 1 or len(after) != 1 or before[0][1] - after[0][1] > 3 or after[0][0] - before[0][0] > 3:
-        return False
-    plain = all(pair.sentence[n].kind == "word" and not pair.sentence[n].capital for n, _ in (before[0], after[0]))
-    between = [*pair.sentence[before[0][0] : after[0][0]], *pair.source[after[0][1] : before[0][1]]]
-    return plain and any(token.form in ("of", "with", "for", "from") for token in between)
-
-
-_BE = frozenset(("is", "are", "was", "were", "be", "been", "being"))
-
-
-def _agents(tokens: Sequence[Token]) -> list[int]:
-    """Where a passive verb names who acts: the "by" of "was beaten by", and 被."""
-    found = [n for n, t in enumerate(tokens) if t.form == "被"]
-    for n in range(2, len(tokens)):
-        if tokens[n].form == "by" and tokens[n - 1].kind in ("word", "direction"):
-            found += [n] if _BE & {t.form for t in tokens[max(0, n - 3) : n - 1]} else []
-    return found
-
-
-def _voice(pair: Alignment) -> bool:
-    """Active was made passive or the other way round, and the words kept their order: who acts has changed."""
-    ours, theirs = _agents(pair.sentence), _agents(pair.source)
-    partners = set(pair.partner)
-    lost = [n for n in theirs if n not in partners and {n + 1, n + 2} & partners]
-    return len(ours) > len(theirs) or (not ours and bool(lost))
+    """Words stand in another order than may be, or who acts has changed."""
+    return voice(pair) or moved(pair)
 
 
 def stitched(pair: Alignment) -> bool:
@@ -182,10 +187,10 @@ CHECKS: dict[str, Callable[[Alignment], bool]] = {
 }
 
 
-def failed(sentence: Sequence[Token], source: Sequence[Token]) -> tuple[str, ...]:
-    """Names of the checks that a sentence fails beside a sentence of a source."""
-    whole = align(sentence, source)
-    pairs = [whole, align(sentence, outside(source))] if whole.aside else [whole]
+def failed(sentence: Sequence[Token], source: Sequence[Token], document: Document | None = None) -> tuple[str, ...]:
+    """Names of the checks that a sentence fails beside a sentence of a source; see `align` for `document`."""
+    whole = align(sentence, source, document)
+    pairs = [whole, align(sentence, outside(source), document)] if whole.aside else [whole]
     found = min((_found(pair) for pair in pairs), key=len)
     if "conditions" not in found and conditions(whole):
         found = (*found, "conditions")

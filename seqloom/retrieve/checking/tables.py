@@ -8,7 +8,8 @@ from __future__ import annotations
 
 NEGATIONS = """
 not never no none nobody nothing nowhere neither nor without hardly barely lacks lack lacking no_longer no_one
-by_no_means not_yet 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
+by_no_means not_yet
+不得 不能 不可 不可以 不准 不允许 不要 请勿 切勿 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
 """
 
 QUANTIFIERS = {
@@ -25,10 +26,13 @@ QUANTIFIERS = {
     "only": "only solely merely exclusively 只 仅 只有 仅仅 唯一",
     "both": "both 两者",
     "nearly": "almost nearly virtually practically 几乎 近乎 将近",
-    "about": "approximately roughly circa 大约 约 左右 大概",
+    "about": "approximately roughly circa",
+    "约": "大约 约 左右 大概",
     "except": "except apart_from other_than 除 除了",
-    "at least": "at_least 至少",
-    "at most": "at_most up_to 至多 最多 不超过 不多于",
+    "at least": "at_least no_less_than not_less_than no_fewer_than a_minimum_of 至少 不少于 不低于 最少",
+    "at most": (
+        "at_most up_to no_more_than not_more_than not_exceeding a_maximum_of 至多 最多 不超过 不多于 不高于 不大于"
+    ),
     "more than": "more_than",
     "less than": "less_than fewer_than 不到 不足",
     "sometimes": "sometimes occasionally rarely seldom 有时 偶尔 很少",
@@ -36,13 +40,20 @@ QUANTIFIERS = {
 
 MODALITIES = {
     "may": "may might could possibly perhaps probably likely maybe apparently 可能 也许 或许 大概会 预计 据称",
-    "must": "must have_to has_to had_to 需要 必须 应当 应该 应 须 必需",
+    "must": "must shall have_to has_to had_to 需要 必须 应当 应该 应 须 必需",
     "should": "should ought_to",
-    "will": "will shall",
+    "will": "will",
     "can": "can able_to 能 能够 可以 可",
 }
 
-CONDITIONS = "if unless provided whether assuming as_long_as only_if 如果 若 假如 假设 倘若 除非 只要 是否 要是"
+CONDITIONS = {
+    "if": "if provided assuming as_long_as in_case 如果 若 若是 假如 假设 倘若 只要 要是 如",
+    "only if": "only_if only_when",
+    "unless": "unless 除非",
+    "whether": "whether 是否",
+}
+# Words that may stand for "if": where a notifiable disease is found, when the tank is full.
+WEAK_CONDITIONS = frozenset(("when", "where", "whenever", "once", "当", "时", "的话", "一旦"))
 
 # Stems of words whose object the writer does not vouch for: a clause quoted without them says more than its source.
 _DOUBTS = """
@@ -65,12 +76,13 @@ best/worst  first/last  advance/retreat  accept/reject  allow/forbid  approve/re
 clockwise/anticlockwise  clockwise/counterclockwise  positive/negative  profit/loss  cheap/expensive  cheaper/dearer
 rich/poor  heavy/light  heavier/lighter  deep/shallow  deeper/shallower  full/empty  old/young  new/old  early/late
 maximum/minimum  with/without  succeed/fail  improve/worsen  accelerate/delay  support/oppose  enable/disable
-since/until  borrow/lend  speed/slow
+since/until  borrow/lend  speed/slow  in_favour_of+in_favor_of+for/against  because+due/although+though+despite  and/or
 上升+上涨+增加+增长+升高+提高+增大+扩大+加快+增强+涨/下降+下跌+减少+降低+减小+缩小+减慢+减弱+跌+降  升/降
 高于+多于+超过+大于/低于+少于+小于  之前+以前+前/之后+以后+后  前者/后者  至少/至多  最高/最低  最大/最小  最多/最少
 高/低  多/少  大/小  长/短  快/慢  深/浅  强/弱  左/右  上/下  东/西  南/北  东南/西北  东北/西南  领先/落后
 战胜+击败/负于+输给  胜/负  赢/输  买入/卖出  买/卖  进口/出口  盈利/亏损  打开/关闭  开始/结束  早/晚  提前/推迟
-内/外  支持/反对  允许/禁止  有效/无效  上半场/下半场  上半年/下半年  顺时针/逆时针  热/冷  好/坏  新/旧  正/负
+支持+赞成+同意/反对  接受/拒绝  通过/否决
+内/外  允许/禁止  有效/无效  上半场/下半场  上半年/下半年  顺时针/逆时针  热/冷  好/坏  新/旧  正/负
 首次/末次
 """
 
@@ -82,36 +94,35 @@ whereas although though when where why how there here is are was were be been be
 has had having would of in at by to from for into onto upon about around per via among between through during within
 against toward towards despite amid according regarding concerning furthermore additionally meanwhile nevertheless
 thereby respectively indeed due such same own very just even still already now again itself himself herself
-themselves 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
+themselves in_order_to as_well_as aged please
+请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中
-里 此 是在 一个 一种
+里 此 是在 一个 一种 截至 随着 为了
 """
-FUNCTION = frozenset(_FUNCTION.split())
+FUNCTION = frozenset(word.replace("_", " ") for word in _FUNCTION.split())
 
 _PREPOSITIONS = """
 in on at by from to for with without after before during since until of near under over between within through
-against into 在 从 由 向 对 于 以 自
+against into 在 从 由 向 对 于 以 自 截至 随着 为了 经 作为
 """
 PREPOSITIONS = frozenset(_PREPOSITIONS.split())
 SUBORDINATORS = frozenset(
     ("when", "because", "while", "although", "though", "as", "where", "unlike", "因为", "由于", "与")
 )
 
-ANCHORS = frozenset(("than", "whereas", "while", "but", "比", "却", "而", "但"))  # what stands on which side matters
+ANCHORS = frozenset(("than", "比"))  # what stands on which side matters
 
 # One normal form and the words that are read as it.
 _SAME = {
     "say": "said says stated states told 表示 说 称 指出",
-    "rise": "rose risen",
     "fall": "fell fallen",
     "grow": "grew grown",
     "lose": "lost",
     "win": "won",
     "buy": "bought",
     "sell": "sold",
-    "begin": "began begun",
     "lead": "led",
     "hold": "held",
     "keep": "kept",
@@ -131,6 +142,54 @@ _SAME = {
     "它": "它们",
     "center": "centre",
     "also": "besides",
+    "use": "used uses using",
+    "die": "died dies dying",
+    "lie": "lay lain lies lying",
+    "take": "took taken",
+    "give": "gave given",
+    "write": "wrote written",
+    "build": "built",
+    "see": "saw seen sees",
+    "run": "ran runs running",
+    "go": "went gone goes going",
+    "get": "got gotten gets",
+    "know": "knew known",
+    "show": "shown",
+    "send": "sent",
+    "spend": "spent",
+    "bring": "brought",
+    "think": "thought",
+    "teach": "taught",
+    "lend": "lent",
+    "meet": "met",
+    "speak": "spoke spoken",
+    "choose": "chose chosen",
+    "drive": "drove driven",
+    "break": "broke broken",
+    "fly": "flew flown",
+    "draw": "drew drawn",
+    "wear": "wore worn",
+    "hide": "hid hidden",
+    "feed": "fed",
+    "deal": "dealt",
+    "catch": "caught",
+    "fight": "fought",
+    "throw": "threw thrown",
+    "rise": "rose risen arisen",
+    "freeze": "froze frozen",
+    "steal": "stole stolen",
+    "forbid": "forbade forbidden",
+    "eat": "ate eaten",
+    "drink": "drank drunk",
+    "begin": "began begun",
+    "strike": "struck",
+    "shake": "shook shaken",
+    "sink": "sank sunk",
+    "hear": "heard",
+    "stand": "stood",
+    "understand": "understood",
+    "mean": "meant",
+    "由于": "因为 因 原因是 是因为",
 }
 SYNONYMS = {word: form for form, words in _SAME.items() for word in words.split()}
 

@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from seqloom.retrieve.checking import numbers
+from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import (
     ANTONYMS,
     CONDITIONS,
@@ -39,22 +40,6 @@ def _listed(text: str) -> list[str]:
     return [word.replace("_", " ") for word in text.split()]
 
 
-def stem(word: str) -> str:
-    """A crude stem, the same for the inflections of a regular word; never shown."""
-    word = word.lower()
-    if not word.isascii() or len(word) < 4:
-        return word
-    word = re.sub(r"is(e[ds]?|ing|ation)$", r"iz\1", word)
-    word = re.sub(r"our(s|ed|ing)?$", r"or\1", word)
-    for ending, instead in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
-        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + instead
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
-
-
 def _opposites() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for pair in ANTONYMS.split():
@@ -69,18 +54,25 @@ def _opposites() -> dict[str, frozenset[str]]:
 OPPOSITES = _opposites()  # of a form: the forms that mean the opposite
 
 
+# Words of direction in some contexts only: their opposite is noticed, their absence is not.
+_FUNCTIONAL = (
+    *("on", "with", "over", "since", "up", "down", "open", "to", "from", "for", "against"),
+    *("because", "due", "although", "though", "despite", "and"),
+)
+
+
 def _roles() -> dict[str, tuple[str, str]]:
     """Of each listed word or phrase, its normal form and its kind. Later tables win."""
     roles = dict.fromkeys([*WHOLE.split(), *DOUBTS, "per cent"], ("", "word"))
-    roles |= dict.fromkeys(FUNCTION, ("", "function"))
+    roles |= dict.fromkeys([*FUNCTION, "'s"], ("", "function"))
     for pair in ANTONYMS.split():
         roles |= dict.fromkeys(_listed(re.sub(r"[+/]", " ", pair)), ("", "direction"))
     roles |= dict.fromkeys(("fewer", "till"), ("", "direction"))
     for kind, table in (("quantifier", QUANTIFIERS), ("modality", MODALITIES)):
         roles |= {word: (form, kind) for form, words in table.items() for word in _listed(words)}
-    roles |= dict.fromkeys(_listed(CONDITIONS), ("", "condition"))
+    roles |= {word: (form, "condition") for form, words in CONDITIONS.items() for word in _listed(words)}
     roles |= dict.fromkeys(_listed(NEGATIONS), ("not", "negation"))
-    roles |= dict.fromkeys(("on", "with", "over", "since", "up", "down", "open", "to", "from"), ("", "function"))
+    roles |= dict.fromkeys(_FUNCTIONAL, ("", "function"))
     return {word: (form or SYNONYMS.get(word, word), kind) for word, (form, kind) in roles.items()}
 
 
@@ -88,14 +80,14 @@ ROLES = _roles()
 _CHINESE = sorted(
     (w for w in {*ROLES, *SYNONYMS, *numbers.UNITS} if not w.isascii() and re.match(f"[{CJK}]", w)), key=len
 )
-_PHRASES = sorted((word for word in ROLES if " " in word), key=len)
+_PHRASES = sorted((word for word in {*ROLES, *numbers.UNITS} if " " in word), key=len)
 _PATTERN = re.compile(
     "|".join(
         (
             rf"(?P<number>{numbers.PATTERN})",
-            r"(?P<clock>\b[ap]\.?m\b)",
+            r"(?P<clock>\b[ap](?:m\b|\.\s?m\b\.?))",
             r"(?P<phrase>\b(?:" + "|".join(map(re.escape, reversed(_PHRASES))) + r")\b)",
-            r"(?P<word>[^\W\d_" + CJK + r"]+(?:['’][^\W\d_" + CJK + r"]+)*)",
+            r"(?P<word>(?:\b(?:non|anti|ex|pre|post|sub|un|co)-)?[^\W\d_" + CJK + r"]+(?:['’][^\W\d_" + CJK + r"]+)*)",
             r"(?P<chinese>" + "|".join(map(re.escape, reversed(_CHINESE))) + rf"|[{CJK}])",
             r"(?P<symbol>[%％$€£¥°℃]C?)",
             r"(?P<break>[,;:()\[\]，；：（）【】。.!?！？—–、]|-{2})",
@@ -114,7 +106,7 @@ def tokens(text: str) -> list[Token]:
         start, end, piece = match.start(), match.end(), match.group()
         after_number = bool(found) and found[-1].kind == "number" and not text[found[-1].end : start].strip(" -\u00a0")
         group = match.lastgroup
-        if group == "number":
+        if group == "number" and not (after_number and piece.lower() in numbers.UNITS):
             number = numbers.value(piece)
             found.append(Token(number.rstrip("%"), "number", start, end))
             if number.endswith("%"):
@@ -122,14 +114,15 @@ def tokens(text: str) -> list[Token]:
         elif group == "break":
             found.append(Token(piece, "break", start, end))
         elif group == "clock" and after_number:
-            found.append(Token(piece.lower().replace(".", ""), "unit", start, end))
+            time = numbers.clock(found[-1].form, piece[0].lower() + "m")
+            found[-1] = found[-1]._replace(form=time or found[-1].form, end=end)
         elif group == "symbol" or (unit := numbers.unit(piece, after_number)):
             found.append(Token(numbers.unit(piece, True) if group == "symbol" else unit, "unit", start, end))
         elif group in ("word", "clock"):
             found += _word(piece, start, end)
         else:
             form, kind = ROLES.get(piece.lower(), (SYNONYMS.get(piece, piece), "word"))
-            found.append(Token(form, kind, start, end))
+            found.append(Token(stem(form) if kind == "direction" else form, kind, start, end))
     return _in_context(found, text)
 
 
@@ -143,7 +136,13 @@ def _word(piece: str, start: int, end: int) -> list[Token]:
     elif word.endswith("n't"):
         parts = (word[:-3], "not")
     else:
-        parts = (head, _ENDINGS[tail]) if tail in _ENDINGS else (head,) if tail in ("", "s") else (head, tail)
+        parts = (
+            (head, _ENDINGS[tail])
+            if tail in _ENDINGS
+            else (head,)
+            if not tail
+            else (head, f"'{tail}" if tail == "s" else tail)
+        )
     return [_english(part, start, end, capital) for part in parts if part]
 
 
@@ -162,9 +161,15 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
     """Words whose part depends on what follows: "about 40", "since 2009", "over 300"."""
     for n, token in enumerate(found):
         following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
+        written = text[token.start : token.end].lower()
+        if written == "a" and text[token.start] == "A" and n and found[n - 1].kind != "break":
+            found[n] = token._replace(form="A", kind="word")  # vitamin A
+        if token.form == "的" and found[n + 1 : n + 2] and found[n + 1].form in ("，", ","):
+            found[n] = token._replace(form="的话")  # 逾期付款的，应支付违约金
+        if written in ("every", "each") and following is not None and following.kind == "unit":
+            found[n] = token._replace(form="per", kind="function")  # every year, per year, a year
         if following is None or following.kind != "number":
             continue
-        written = text[token.start : token.end].lower()
         if written in ("about", "around", "some"):
             found[n] = token._replace(form="about", kind="quantifier")
         elif written in ("since", "over", "under"):
@@ -186,10 +191,16 @@ def _joined(found: list[Token], text: str) -> list[Token]:
                 token = read.pop()._replace(form=numbers.scaled(last.form, written), end=token.end)
             elif spelled:
                 token = read.pop()._replace(form=spelled, end=token.end)
-            elif token.form in numbers.MONTHS and len(last.form) < 3:
-                read[-1], token = last._replace(form=token.form), token._replace(form=last.form)
+            elif parts := numbers.fraction(last.form, token.form):
+                token = read.pop()._replace(form=parts, end=token.end)
+            elif token.form in numbers.MONTHS and len(last.form) < 4:  # 5 May, May 5, 5th May
+                read[-1], token = last._replace(form=token.form), token._replace(form=last.form.rstrip("."))
+            elif last.form in numbers.MONTHS and len(token.form) < 4:
+                token = token._replace(form=token.form.rstrip("."))
             elif token.form == "2." and written == "second":
                 token = token._replace(form="s", kind="unit")
+        elif token.kind == "number" and last.form == "a":
+            token = token._replace(form=numbers.fraction("a", token.form) or token.form)
         elif last.form == "°" and token.form.startswith("°"):
             read.pop()
         read.append(token)

@@ -1,8 +1,9 @@
 """Word documents: paragraphs, tables and headings of the body, in order.
 
 A place is a page where Word has stored its page breaks, otherwise a paragraph, counted as they come (cells of tables
-included). Hidden are runs that are formatted as hidden, white on nothing, or tiny, directly or by their style. Deleted
-text of tracked changes, comments, footnotes, headers and footers are not read.
+included). Footnotes and endnotes follow the paragraph, or the table, that refers to them. Hidden are runs that are
+formatted as hidden, white on nothing, or tiny, directly or by their style. Deleted text of tracked changes, comments,
+headers and footers are not read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # of what stands before it
 _BREAKS = {_W + "br": "\n", _W + "cr": "\n", _W + "tab": "\t", _W + "noBreakHyphen": "-"}
 _LEFT_OUT = {_W + "del", _W + "moveFrom", _W + "instrText", _W + "rPr", _W + "pPr", _W + "sectPr", _FALLBACK}
+_REFERENCES = {_W + "footnoteReference": "footnote", _W + "endnoteReference": "endnote"}
 _HEADING = re.compile(r"heading ([1-9])")
 _TINY = 4  # half points
 _PLAIN_TABLES = {None, "TableNormal", "TableGrid"}
@@ -36,6 +38,7 @@ def read(path: Path, name: str) -> Iterator[Document]:
     body = _Body(whole)
     for element in whole.element.body:
         body.block(element)
+        body.put_notes()
     paged = bool(body.pages)
     marks = [(0, 1), *body.pages] if paged else body.marks
     title = (whole.core_properties.title or "").strip() or next(
@@ -92,6 +95,8 @@ class _Body:
         self.hidden: list[Hidden] = []
         self.styles = _Styles(whole.styles.element)
         self.shaded = 0  # open tables or cells that may have a colour of their own
+        self.notes = _notes(whole)
+        self.due: list[Any] = []  # notes that were referred to
 
     @property
     def text(self) -> str:
@@ -105,6 +110,13 @@ class _Body:
         elif element.tag not in _LEFT_OUT:
             for child in element:  # content controls and the like
                 self.block(child, separator)
+
+    def put_notes(self) -> None:
+        due, self.due = self.due, []
+        for note in due:
+            for paragraph in note.iter(_W + "p"):
+                self.paragraphs -= 1  # it counts as a part of the one that refers to it
+                self._paragraph(paragraph, "\n\n")
 
     def _table(self, table: Any) -> None:
         style = table.find(f"{_W}tblPr/{_W}tblStyle")
@@ -160,6 +172,9 @@ class _Body:
                 self._put(child.text or "", reason)
             elif tag in _BREAKS:
                 self._put(_BREAKS[tag], "")
+            elif tag in _REFERENCES:
+                key = (_REFERENCES[tag], child.get(_W + "id"))
+                self.due += [self.notes.pop(key)] if key in self.notes else []
             elif tag == _W + "lastRenderedPageBreak":
                 self.pages.append((self.length, len(self.pages) + 2))
             elif tag == _W + "r":
@@ -188,6 +203,22 @@ class _Body:
             self.hidden.append(Hidden(start, self.length + len(text), reason))
         self.pieces.append(text)
         self.length += len(text)
+
+
+def _notes(whole: Any) -> dict[tuple[str, str], Any]:
+    """The footnotes and endnotes, by kind and id; a damaged part has none."""
+    from docx.oxml import parse_xml
+
+    found: dict[tuple[str, str], Any] = {}
+    for relation in whole.part.rels.values():
+        kind = relation.reltype.rpartition("/")[2].removesuffix("s")
+        if kind in _REFERENCES.values() and not relation.is_external:
+            try:
+                notes = parse_xml(relation.target_part.blob)
+            except Exception:
+                continue
+            found |= {(kind, note.get(_W + "id")): note for note in notes.iterchildren(_W + kind)}
+    return found
 
 
 def _fills(shading: Any) -> bool:

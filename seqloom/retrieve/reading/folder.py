@@ -1,7 +1,7 @@
 """The files of a folder that can be read, in a fixed order.
 
-Hidden files and folders, links (which may lead out of the folder, or round in circles), and what tools build or
-install are left out. What is left out for another reason is counted.
+Hidden files and folders, links (which may lead out of the folder, or round in circles), what tools build or install,
+and indexes are left out and counted, as are files of other kinds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ BUILDS = {
     "pyproject.toml", "setup.py", "package.json", "cargo.toml", "pom.xml", "build.gradle", "build.gradle.kts",
     "makefile", "cmakelists.txt", "go.mod", "composer.json",
 }  # fmt: skip
+AN_INDEX = {"index.json", "catalogue.sqlite"}  # the files of one
 
 
 def files(folder: Path, known: set[str], names: set[str], skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
@@ -40,12 +41,15 @@ def files(folder: Path, known: set[str], names: set[str], skipped: Counter[str])
                 raise UserError(f"{folder}: {error.strerror or error}") from None
             skipped["folders that cannot be read"] += 1
             continue
+        if AN_INDEX.issubset(entry.name for entry in entries):
+            skipped["indexes"] += 1
+            continue
         built = BUILT if any(entry.name.lower() in BUILDS for entry in entries) else set()
         folders = []
         for entry in entries:
             if entry.name.startswith("."):
-                continue
-            if entry.is_symlink():
+                skipped["hidden files and folders"] += 1
+            elif entry.is_symlink():
                 skipped["links"] += 1
             elif not _is_text(entry.name):
                 skipped["names that are not UTF-8"] += 1

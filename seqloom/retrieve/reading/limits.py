@@ -40,7 +40,8 @@ def whole_text(path: Path) -> str:
 
 
 def check_lines(path: Path) -> None:
-    """Refuse a table with a line, or compressed content, that is too large to be read."""
+    """Refuse a table with a line, or compressed content, that is too large to be read, or that is no text, before a row
+    of it is."""
     length = total = 0
     for block in read_blocks(path, 1 << 20):
         first, last = block.find(b"\n"), block.rfind(b"\n")
@@ -51,3 +52,5 @@ def check_lines(path: Path) -> None:
         length = length if first < 0 else len(block) - last
         if total > LARGEST_TABLE and path.suffix.lower() in COMPRESSED:
             raise too_large(path, LARGEST_TABLE)
+    for _ in read_text(path):
+        pass

@@ -1,7 +1,8 @@
 """PDF, page by page, by pypdf: a place is a page, and headings are the entries of its outline that its pages show.
 
-Text comes as the file has it, with its line breaks. Hidden text is found as far as pdf_hidden.py says. A page that is
-scanned, whose text lies without ink behind the picture of it, is not hidden. Pages without any text are counted.
+Text comes as the file has it, with its line breaks, but without what is only there for the page (pdf_text.py). Hidden
+text is found as far as pdf_hidden.py says. A page that is scanned, whose text lies without ink behind the picture of
+it, is not hidden. Pages without any text are counted.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.retrieve.document import Document, Heading, Hidden
 from seqloom.retrieve.reading.limits import LARGEST, check_size, too_large
 from seqloom.retrieve.reading.pdf_hidden import Watch
+from seqloom.retrieve.reading.pdf_text import plain, running_lines, whole_words
 
-_NO_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 _ENDS = tuple(".!?:;。！？：；…”\"')）」』")
 _OUTLINE = 5000  # entries that are looked at
 
@@ -60,50 +61,76 @@ class _Pages:
     """The text of all pages, joined."""
 
     def __init__(self, path: Path, reader: Any) -> None:
-        self.marks: list[tuple[int, int]] = []
-        self.hidden: list[Hidden] = []
         self.notes: list[str] = []
-        pieces: list[str] = []
+        found: list[_Page] = []
         length, empty, failed = 0, 0, 0
         count = len(reader.pages)
         for number in range(count):
             try:
-                text, hidden = _page(reader.pages[number])
+                page = _page(reader.pages[number], number + 1)
             except Exception:
                 failed += 1
                 continue
-            if not (bare := text.strip()):
+            if not page.text:
                 empty += 1
                 continue
-            if pieces:  # a sentence may go on over the page
-                pieces.append("\n\n" if pieces[-1].endswith(_ENDS) else "\n")
-                length += len(pieces[-1])
-            shift = length - (len(text) - len(text.lstrip()))
-            self.marks.append((length, number + 1))
-            self.hidden += [Hidden(max(length, start + shift), end + shift, reason) for start, end, reason in hidden]
-            pieces.append(bare)
-            length += len(bare)
+            found.append(page)
+            length += len(page.text)
             if length > LARGEST:
                 raise too_large(path)
-        self.text = "".join(pieces)
-        if not pieces:
-            reason = "its pages are damaged" if failed else "no text in it: scanned pages need OCR"
+        if not found:
+            reason = "its pages are damaged; save it again" if failed else "no text in it: scanned pages need OCR"
             raise UserError(f"{path}: {reason}")
+        self._join(found)
         if empty:
             self.notes.append(f"{empty:,} of {count:,} pages have no text (scanned pages need OCR)")
         if failed:
             self.notes.append(f"{failed:,} of {count:,} pages are damaged and were left out")
 
+    def _join(self, pages: list[_Page]) -> None:
+        pieces: list[str] = []
+        marks, hidden, length = [], [], 0
+        kept = running_lines([(page.number, page.text) for page in pages])
+        for page, (start, end) in zip(pages, kept, strict=True):
+            text = page.text[start:end].strip()
+            if not text:
+                continue
+            if pieces:  # a sentence may go on over the page
+                pieces.append("\n\n" if pieces[-1].endswith(_ENDS) else "\n")
+                length += len(pieces[-1])
+            marks.append((length, page.number))
+            start = page.text.index(text, start)
+            shift, last = length - start, length + len(text)
+            hidden += [
+                Hidden(max(length, one + shift), min(last, other + shift), reason)
+                for one, other, reason in page.hidden
+                if one < start + len(text) and other > start
+            ]
+            pieces.append(text)
+            length = last
+        self.text, moved = whole_words("".join(pieces))
+        self.marks = [(moved(start), number) for start, number in marks]
+        self.hidden = [Hidden(moved(start), moved(end), reason) for start, end, reason in hidden]
 
-def _page(page: Any) -> tuple[str, list[tuple[int, int, str]]]:
+
+class _Page(NamedTuple):
+    number: int
+    text: str
+    hidden: list[tuple[int, int, str]]
+
+
+def _page(page: Any, number: int) -> _Page:
     box = page.mediabox
     watch = Watch((float(box.left), float(box.bottom), float(box.right), float(box.top)))
-    text = page.extract_text(
-        visitor_operand_before=watch.before, visitor_operand_after=watch.after, visitor_text=watch.text
+    text = plain(
+        page.extract_text(
+            visitor_operand_before=watch.before, visitor_operand_after=watch.after, visitor_text=watch.text
+        )
     )
-    text = _NO_CHARACTERS.sub("\ufffd", text)
     scanned = watch.images and watch.without_ink == watch.shown
-    return text, [] if scanned or watch.length != len(text) else watch.hidden
+    bare, shift = text.strip(), len(text) - len(text.lstrip())
+    unseen = [] if scanned or watch.length != len(text) else watch.hidden
+    return _Page(number, bare, [(max(0, start - shift), end - shift, reason) for start, end, reason in unseen])
 
 
 def _headings(reader: Any, pages: _Pages) -> list[Heading]:
@@ -141,7 +168,7 @@ def _entries(outline: Any) -> Iterator[tuple[int, Any]]:
 
 def _title(reader: Any) -> str:
     try:
-        return " ".join(_NO_CHARACTERS.sub("", str(reader.metadata.title or "")).split()) if reader.metadata else ""
+        return " ".join(plain(str(reader.metadata.title or "")).split()) if reader.metadata else ""
     except Exception:
         return ""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqloom.retrieve.reading.pdf_text import plain
+
 Matrix = list[float]
 Box = tuple[float, float, float, float]
 
@@ -64,6 +66,7 @@ class Watch:
             self._note(cm, tm)
 
     def text(self, text: str, cm: Matrix, tm: Matrix, font: Any, size: float) -> None:
+        text = plain(text)
         start, self.length = self.length, self.length + len(text)
         states, self._states = self._states, []
         if not (bare := text.strip()):

@@ -6,7 +6,8 @@ its row, and part of its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqloom.core.errors import UserError, unknown
@@ -24,29 +25,58 @@ TITLES = {"title", "headline", "subject", "标题", "题目", "新闻标题"}
 
 
 def read(path: Path, name: str, columns: Mapping[str, str] | None = None) -> Iterator[Document]:
-    """`columns`: which column is the text, and which the title. Rows without text are left out."""
+    """`columns`: which column is the text, and which the title. Rows without text are left out, as are those that are
+    not valid, which are counted and noted."""
     given = dict(columns or {})
     for role in given.keys() - set(ROLES):
         raise unknown("role of a column", role, ROLES)
     check_size(path, LARGEST_TABLE)
     check_lines(path)
-    table = look(str(path), given, ROLES)
+    table = look(str(path), given, ROLES, forgiving=True)
     if table is None:  # nothing but a header, or damaged, which reading it reports
         for _ in READERS[suffix(path)](path):
             break
         raise UserError(f"{path}: no rows in it")
     column = given.get("text") or _text_column(table)
     title = given.get("title") or _title_column(table, column)
-    found = False
-    for number, (line, row) in enumerate(whole_rows(path, [column]) or (), 1):
-        if number == 1 and column not in table.names:
+    refused: list[str] = []
+    waiting = None  # the latest document: the last of all has the note
+    for document in _rows(path, name, column, title, column in table.names, refused):
+        if waiting is not None:
+            yield waiting
+        waiting = document
+    if waiting is None:
+        raise UserError(refused[0] if refused else f"{path}: no text in column {column!r}")
+    yield replace(waiting, notes=_left_out(path, refused)) if refused else waiting
+
+
+def _rows(path: Path, name: str, column: str, title: str | None, found: bool, refused: list[str]) -> Iterator[Document]:
+    """`found`: a look at the file has found the column; `refused`: gets an entry for every row that is not valid, the
+    first with the reason."""
+    lost = 0  # rows that the reader could not read: they count, too
+
+    def refuse(error: UserError) -> None:
+        nonlocal lost
+        lost += 1
+        refused.append("" if refused else str(error))
+
+    for number, (line, row) in enumerate(whole_rows(path, [column], refuse) or (), 1):
+        if number == 1 and not found:
             text_of(row, column, f"{path}:{line}", NO_HEADER, "text")
-        if text := _cell(row, column, f"{path}:{line}"):
-            found = True
+        try:
+            text = _cell(row, column, f"{path}:{line}")
             heading = _cell(row, title, f"{path}:{line}") if title else ""
-            yield _document(f"{name}#{number}", number, text, heading, _key(row))
-    if not found:
-        raise UserError(f"{path}: no text in column {column!r}")
+        except UserError as error:
+            refused.append("" if refused else str(error))
+            continue
+        if text:
+            yield _document(f"{name}#{number + lost}", number + lost, text, heading, _key(row))
+
+
+def _left_out(path: Path, refused: Sequence[str]) -> tuple[str, ...]:
+    many = "1 row is" if len(refused) == 1 else f"{len(refused):,} rows are"
+    rest = ", nor can what follows be read" if "not valid CSV" in refused[0] else ""
+    return (f"{many} not valid and left out{rest}: line {refused[0].removeprefix(f'{path}:')}",)
 
 
 def _document(name: str, number: int, text: str, title: str, key: str) -> Document:

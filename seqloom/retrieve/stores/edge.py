@@ -1,6 +1,7 @@
 """Qdrant Edge: a store inside this process, in a folder of the index. The default, and the only file that knows it.
 
-Vectors are searched exactly, without an approximate index: 100,000 of them take a few milliseconds.
+Vectors are searched exactly, without an approximate index: 100,000 of them take a few milliseconds. Its files are
+mapped into memory, so that a full disk would kill the process: some space must be free before anything is written.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from seqloom.runs.lock import InUse
 _TERMS, _VECTOR = "terms", "vector"
 _THRESHOLD = 1000  # KB of vectors after which `tidy` makes a segment that opens quickly
 _PAGE = 10_000  # ids per request
+_SPARE = 64 << 20  # bytes that must be free
 _PATIENCE = 2.0  # seconds to wait for another process, which may only have a question
 
 
@@ -38,15 +41,19 @@ class EdgeStore:
     def upsert(self, points: Sequence[Point]) -> None:
         edge = self._edge
         if points:
+            self._check_space()
             made = [edge.Point(id=point.id, vector=self._vectors(point), payload={}) for point in points]
-            self._shard.update(edge.UpdateOperation.upsert_points(made))
+            with self._explained():
+                self._shard.update(edge.UpdateOperation.upsert_points(made))
 
     def delete(self, ids: Sequence[int]) -> None:
         if ids:
-            self._shard.update(self._edge.UpdateOperation.delete_points(list(ids)))
+            with self._explained():
+                self._shard.update(self._edge.UpdateOperation.delete_points(list(ids)))
 
     def flush(self) -> None:
-        self._shard.flush()
+        with self._explained():
+            self._shard.flush()
 
     def by_terms(self, query: Sparse, limit: int) -> list[Hit]:
         return self._nearest(self._sparse(query), _TERMS, limit) if len(query.ids) else []
@@ -58,16 +65,22 @@ class EdgeStore:
         offset = None
         while True:
             request = self._edge.ScrollRequest(offset=offset, limit=_PAGE, with_payload=False, with_vector=False)
-            records, offset = self._shard.scroll(request)
+            with self._explained():
+                records, offset = self._shard.scroll(request)
             yield from (int(record.id) for record in records)
             if offset is None:
                 return
 
     def count(self) -> int:
-        return int(self._shard.count(self._edge.CountRequest(exact=True)))
+        with self._explained():
+            return int(self._shard.count(self._edge.CountRequest(exact=True)))
 
     def tidy(self) -> None:
-        self._shard.optimize()
+        """Without the space for a second copy it is left as it is, which costs only time."""
+        size = sum(path.stat().st_blocks * 512 for path in self._folder.rglob("*") if path.is_file())
+        if shutil.disk_usage(self._folder).free > size + _SPARE:
+            with self._explained():
+                self._shard.optimize()
 
     def close(self) -> None:
         self._shard.close()
@@ -83,16 +96,19 @@ class EdgeStore:
         edge = self._edge
         wanted = edge.Query.Nearest(query, using=using)
         request = edge.QueryRequest(limit=limit, query=wanted, params=edge.SearchParams(exact=True))
-        return ordered([Hit(int(point.id), float(point.score)) for point in self._shard.query(request)])
+        with self._explained():
+            return ordered([Hit(int(point.id), float(point.score)) for point in self._shard.query(request)])
 
     def _create(self, width: int | None) -> None:
         """Beside its place, and moved there when it is whole."""
         durable.make_folder(self._folder.parent)
         made = self._folder.with_name(self._folder.name + ".new")
+        self._check_space()
         with durable.writing(self._folder):
             if made.exists():
                 shutil.rmtree(made)
-            self._edge.EdgeShard.create(str(made), self._config(width)).close()
+            with self._explained():
+                self._edge.EdgeShard.create(str(made), self._config(width)).close()
             os.rename(made, self._folder)
             durable.sync_folder(self._folder.parent)
 
@@ -101,15 +117,35 @@ class EdgeStore:
         started = time.monotonic()
         while True:
             try:
-                return self._edge.EdgeShard.load(str(self._folder))
-            except Exception as error:
+                with self._explained():
+                    return self._edge.EdgeShard.load(str(self._folder))
+            except RunError as error:
                 if "WouldBlock" not in str(error):
-                    reason = " ".join(str(error).split())[:200]
-                    raise RunError(f"{shown(self._folder)}: cannot be opened ({reason}); index again") from None
+                    raise
             if time.monotonic() - started > _PATIENCE:
                 place = shown(self._folder.parent)
                 raise InUse(f"{place}: in use by another process; wait for it to finish") from None
             time.sleep(0.05)
+
+    def _check_space(self) -> None:
+        free = shutil.disk_usage(self._folder.parent).free
+        if free < _SPARE:
+            need = f"{free >> 20} MB are free, {_SPARE >> 20} MB are needed"
+            way = "free some space and run the same command again"
+            raise RunError(f"{shown(self._folder)}: no space left on the disk ({need}); {way}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What its package raises, in one line; a panic of its own is no `Exception`."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            full = "No space left" in str(error) or "File too large" in str(error)
+            way = "free some space and run the same command again" if full else "restore it, or index into a new folder"
+            reason = " ".join(str(error).split())[:200]
+            raise RunError(f"{shown(self._folder)}: failed ({reason}); {way}") from None
 
     def _config(self, width: int | None) -> Any:
         edge = self._edge

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import RunError, UserError
-from seqloom.retrieve.stores.store import Hit, Point, ordered
+from seqloom.retrieve.stores.store import Hit, Point, ordered, without_password
 from seqloom.retrieve.terms import Sparse
 
-_TABLE = "seqloom"  # where the address names none
+_TABLE = "seqloom"  # where an address names none; an index names one
 
 
 class PostgresStore:
@@ -27,9 +27,10 @@ class PostgresStore:
             raise UserError(f"store {name}#{table}: not a name for a table; use lower-case letters, digits and _")
         self._connection, self._name = connection, name
         self._points, self._terms = f"{table}_points", f"{table}_terms"
+        if width:
+            self._extend()
         with self._explained(), connection.transaction():
             if width:
-                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
                 _packages()[1].register_vector(connection)
             self._create(width)
 
@@ -38,7 +39,7 @@ class PostgresStore:
         """`address`: postgresql://USER@HOST/DATABASE#TABLE."""
         url, _, table = address.partition("#")
         driver, _ = _packages()
-        name = re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", url)
+        name = without_password(url)
         try:
             connection = driver.connect(url, autocommit=True, connect_timeout=20)
         except driver.Error as error:
@@ -95,6 +96,13 @@ class PostgresStore:
     def close(self) -> None:
         self._connection.close()
 
+    def _extend(self) -> None:
+        try:
+            self._connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except _packages()[0].Error as error:
+            way = "have it installed and CREATE EXTENSION vector run there, or index with --encoder none"
+            raise RunError(f"{self._name}: pgvector is missing ({_reason(error)}); {way}") from None
+
     def _create(self, width: int | None) -> None:
         kind = f"vector({width})" if width else "text"  # never filled without an encoder
         for statement in (
@@ -129,7 +137,7 @@ class PostgresStore:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return without_password(" ".join(str(error).split()))[:200] or type(error).__name__
 
 
 def _packages() -> tuple[Any, Any]:

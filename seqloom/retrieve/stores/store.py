@@ -9,6 +9,7 @@ until they reorganise, so that scores would depend on the history of an index. T
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -58,3 +59,9 @@ class Store(Protocol):
 def ordered(hits: Sequence[Hit]) -> list[Hit]:
     """The best first; equal scores by id, so that the order is the same everywhere."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+def without_password(text: str) -> str:
+    """An address as it is written down, or a message with it; Postgres takes a password from PGPASSWORD or .pgpass as
+    well."""
+    return re.sub(r"(://[^:/@\s]*):[^/\s]*@", r"\1@", re.sub(r"([?&])password=[^&#\s]*&?", r"\1", text)).rstrip("?&")

@@ -81,7 +81,7 @@ def _chosen(rules: Rules, question: str) -> Literal["squad", "cmrc"]:
 
 
 def _by_squad(answer: str, reference: str) -> Agreement:
-    ours, theirs = _normal(answer), _normal(reference)
+    ours, theirs = normal(answer), normal(reference)
     exact = float(ours == theirs)
     if not (ours and theirs):
         return Agreement(exact, exact)
@@ -100,7 +100,7 @@ def _by_cmrc(answer: str, reference: str) -> Agreement:
 _RULES = {"squad": _by_squad, "cmrc": _by_cmrc}
 
 
-def _normal(text: str) -> list[str]:
+def normal(text: str) -> list[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
