@@ -20,9 +20,10 @@ def encoder(name: str, options: dict[str, Any]) -> Network:
     return alive(Network(nn.Embedding(VOCABULARY, backbone.inputs or 16), backbone, nn.Linear(16, VOCABULARY)))
 
 
-def language(seed: int = 0, length: int = LENGTH, given: bool = False) -> Instance:
-    """A text and the next token after each of its tokens."""
+def language(seed: int = 0, length: int = LENGTH, given: bool = False, beginning: int = 0) -> Instance:
+    """A text and the next token after each of its tokens. `beginning`: how many tokens at the start are others."""
     ids = tokens(1, length + 1, seed=seed)
+    ids[:, :beginning] = (ids[:, :beginning] + 1) % VOCABULARY
 
     def read(model: SequenceModel, copies: int) -> Tensor:
         logits: Tensor = model(repeat(ids[:, :-1], copies))[0]

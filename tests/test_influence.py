@@ -99,7 +99,7 @@ def test_positions_that_are_fed_back_pass_as_they_are() -> None:
 def test_a_model_that_counts_says_what_can_be_shown_instead() -> None:
     run = load(GOLDEN / "counting")
     looked = run.task.instance(run.model, {"line": 1, "source": "the cat"}, run.tokenizer)
-    with pytest.raises(UserError, match="no embedding .* predictions"):
+    with pytest.raises(UserError, match=r"no embedding .* predictions"):
         influence(run.model, looked)
     assert len(predictions(run.model, looked).rows) == 7
 
@@ -107,7 +107,7 @@ def test_a_model_that_counts_says_what_can_be_shown_instead() -> None:
 @pytest.mark.parametrize("name", ["classification", "language_model", "question_answering", "tagging", "translation"])
 def test_the_table_holds_every_cell_of_the_maps(name: str) -> None:
     run = load(GOLDEN / name)
-    row = {"line": 1, "source": "the cat sat", "question": "who sat", "passage": "the cat sat"}
+    row = {"line": 1, "source": "the cat sat", "question": "who sat", "context": "the cat sat"}
     looked = run.task.instance(run.model, row, run.tokenizer)
     view = influence(run.model, looked)
     assert [row["occlusion"] for row in view.rows] == view.tensors["occlusion"].ravel().tolist()

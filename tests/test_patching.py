@@ -19,25 +19,20 @@ def test_putting_in_what_was_there_changes_nothing(build: Any, look: Any, case: 
     assert not np.nan_to_num(view.tensors["moved"]).any()
 
 
-@pytest.mark.parametrize("name", ["rnn", "gru", "lstm", "mingru", "minlstm"])
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
 def test_the_final_state_of_a_recurrent_model_moves_its_prediction_to_that_of_the_other_text(name: str) -> None:
     view = patching(network(name, {"depth": 1}), language(1), language(2))
-    memory = view.facts["places"].index("memory 1")
-    assert view.tensors["effect"][memory, -1] == (1.0 if name in ("rnn", "gru", "lstm") else pytest.approx(1, abs=1))
-    assert view.tensors["effect"][view.facts["places"].index("layer 1"), -1] == pytest.approx(1.0, abs=1e-12)
+    memory, layer = (view.facts["places"].index(place) for place in ("memory 1", "layer 1"))
+    assert view.tensors["effect"][memory, -1] == view.tensors["effect"][layer, -1] == 1.0
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
 def test_a_memory_is_read_by_all_steps_after_it(name: str) -> None:
     """B is A with another beginning: with B's memory after it, A goes on as B does."""
-    a, b = language(1), language(1)
-    model = network(name, {"depth": 2})
-    from looked import changed
-
-    view = patching(model, a, changed(b, 2), output=-1)
-    rows = {name: row for name, row in zip(view.facts["places"], view.tensors["effect"], strict=True)}
+    view = patching(network(name, {"depth": 2}), language(1), language(1, beginning=3), output=-1)
+    rows = dict(zip(view.facts["places"], view.tensors["effect"], strict=True))
     np.testing.assert_allclose(rows["memory, all layers"][2:], 1.0, atol=1e-9)
-    assert np.abs(rows["layer 1"][:-1]).max() < 0.999
+    assert not np.allclose(rows["memory 1"][2:], 1.0)
 
 
 @pytest.mark.parametrize("name", ["gpt", "ttt", "linear_attention", "lstm", "mingru"])

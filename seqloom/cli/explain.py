@@ -44,9 +44,7 @@ Views = Annotated[
     ),
 ]
 Layer = Annotated[int | None, typer.Option(min=1, help="Layer to walk through, counted from 1; default: the first.")]
-Head = Annotated[
-    int | None, typer.Option(min=1, help="Head to walk through, counted from 1; default: the first.")
-]
+Head = Annotated[int | None, typer.Option(min=1, help="Head to walk through, counted from 1; default: the first.")]
 Gradients = Annotated[bool, typer.Option("--gradients", help="Only the gradient microscope; takes several runs.")]
 Walk = Annotated[bool, typer.Option("--walk", help="Only attention, number by number.")]
 Links = Annotated[

@@ -1,9 +1,9 @@
 """Integrated gradients (Sundararajan et al. 2017) along the straight path from a baseline to the input.
 
-The path is cut into pieces, first where the scores themselves bend or jump. Over each piece the gradients must add up to
-what the score changes from its start to its end, which is known without them; where they do not, it is halved. Where a
-score jumps (a normalised memory that changes its sign), halving finds no end: over so short a piece the positions go one
-after the other, each by what the score changes with its step. That too is a path, and adds up.
+The path is cut into pieces, first where the scores themselves bend or jump. Over each piece the gradients must add up
+to the change of the score from its start to its end, which is known without them; where they do not, it is halved.
+Where a score jumps (a normalised memory that changes its sign), halving never ends: over so short a piece the positions
+move one after the other, each credited with the change its step brings. That is a path too, and it adds up.
 
 K explained outputs, P positions, E the size of an embedding.
 """

@@ -3,7 +3,7 @@
 occlusion   the score of an output minus its score when one position is replaced by the baseline
 gradients   integrated gradients from the baseline to the input, which add up to the difference of their scores
 
-The score of a class is its logit above the mean of all classes (a number that is predicted: itself). The log-probability
+The score of a class is its logit above the mean of all classes (of a predicted number: the number). The log-probability
 would not do: near 1 it hardly moves, whatever is taken away, and most of its gradient is where the input is unreadable.
 Of two classes, "why A and not B", the score is the difference of their logits.
 

@@ -67,18 +67,23 @@ def patching(model: SequenceModel, a: Instance, b: Instance, *, output: int | No
     with torch.no_grad():
         seen_a, seen_b = (_watch(network, text, sites, copies) for text in (a, b))
         before = question.score(seen_a.found, question.output_a)  # (copies,)
-        ends = float(before[0]), float(question.score(seen_b.found, question.output_b)[0])
+        between = question.score(seen_b.found, question.output_b) - before  # copy by copy, as patches round
         moved = np.full((len(sites), len(a.inputs)), math.nan)
-        kinds = np.full(moved.shape, -1)
+        effect, kinds = moved.copy(), np.full(moved.shape, -1)
+        share = bool(between.abs().min() > SMALL)
         for n, site in enumerate(sites):
             pairs = [(p, q) for p, q in _matched(a, b) if _passes(site, seen_a, p) and _passes(site, seen_b, q)]
             for first in range(0, len(pairs), copies):
                 some = pairs[first : first + copies]
                 found = _patched(network, a, sites, site, seen_b, some, copies)[: len(some)]
                 at = [p for p, _ in some]
-                moved[n, at] = (question.score(found, question.output_a) - before[: len(some)]).cpu().numpy()
+                change = question.score(found, question.output_a) - before[: len(some)]
+                moved[n, at] = change.cpu().numpy()
+                effect[n, at] = (change / between[: len(some)] if share else change).cpu().numpy()
                 kinds[n, at] = found[:, question.output_a].argmax(-1).cpu().numpy()
-    return _view(a, b, [site.name for site in sites], question, moved, kinds, ends)
+    ends = float(before[0]), float(before[0] + between[0])
+    tensors = {"effect": effect, "moved": moved, "predicts": kinds}
+    return _view(a, b, [site.name for site in sites], question, tensors, ends, share)
 
 
 def _question(a: Instance, b: Instance, output: int | None) -> Question:
@@ -186,13 +191,11 @@ def _view(
     b: Instance,
     sites: list[str],
     question: Question,
-    moved: np.ndarray,
-    kinds: np.ndarray,
+    tensors: dict[str, np.ndarray],
     ends: tuple[float, float],
+    share: bool,
 ) -> View:
-    difference = ends[1] - ends[0]
-    share = abs(difference) > SMALL
-    effect = moved / difference if share else moved
+    effect, moved, kinds = tensors["effect"], tensors["moved"], tensors["predicts"]
     other = dict(_matched(a, b))
     rows: list[Row] = [
         {
@@ -215,11 +218,11 @@ def _view(
         "class_b": b.name(question.kind_b),
         "score_a": ends[0],
         "score_b": ends[1],
-        "difference": difference,
+        "difference": ends[1] - ends[0],
         "share": share,  # whether effects are shares of the difference, or changes of the score
         "remarks": _remarks(a, b, share),
     }
-    return View("patching", {"effect": effect, "moved": moved, "predicts": kinds}, rows, facts)
+    return View("patching", tensors, rows, facts)
 
 
 def _remarks(a: Instance, b: Instance, share: bool) -> list[str]:
