@@ -138,7 +138,7 @@ def test_what_a_model_does_not_have_is_said_in_one_line() -> None:
         walk(model, text(model))
     with pytest.raises(UserError, match="no recurrent memory"):
         memory(*((other := network("gpt", {})), text(other)))
-    with pytest.raises(UserError, match="counting or solving"):
+    with pytest.raises(UserError, match="counting or in closed form"):
         memory(*((counted := network("ngram", {})), text(counted)))
     with pytest.raises(UserError, match="not trained by gradient descent"):
         microscope(counted, text(counted))

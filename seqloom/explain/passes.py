@@ -17,8 +17,7 @@ from seqloom.core.errors import UserError
 from seqloom.core.instance import Instance
 from seqloom.core.network import SequenceModel
 from seqloom.core.taps import Tap, find_taps, record
-
-EMBEDDED = "embedded"
+from seqloom.explain.places import COUNTED, EMBEDDED
 
 
 @dataclass
@@ -87,7 +86,7 @@ def read(model: SequenceModel, instance: Instance, wanted: Callable[[str], bool]
     taps: dict[str, Tap] = {path: tap for path, tap in find_taps(model).items() if wanted(path)}
     own = find_taps(model, EMBEDDED)
     if not own:
-        raise UserError("this model learns by counting or solving: nothing passes through layers that could be shown")
+        raise UserError(COUNTED)
     with record(model, EMBEDDED), torch.no_grad():
         before = {path: tap.trace for path, tap in taps.items()}
         try:

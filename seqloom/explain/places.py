@@ -19,16 +19,18 @@ from seqloom.core.taps import Edit, replace
 EMBEDDED = "embedded"
 _BUDGET = 50_000_000  # numbers held at a time: scores, activations
 
+COUNTED = (
+    "this model learns by counting or in closed form: it has no embedding and no layers to look at; what can be shown is "
+    "predictions"
+)
+
 PlacedEdit = Callable[[str, Tensor, int], Tensor]  # path, what passes (copies, T, width), position of its first step
 
 
-def network_of(model: SequenceModel, instance: Instance) -> Network:
+def network_of(model: SequenceModel) -> Network:
     """A model with an embedding whose output can be replaced, and gradients; otherwise a user error."""
     if not isinstance(model, Network) or not any(True for _ in model.parameters()):
-        raise UserError(
-            f"this model learns by counting or in closed form: it has no embedding or layers to look at; for a run of "
-            f"{instance.task} like this one, the view that can be shown is predictions"
-        )
+        raise UserError(COUNTED)
     return model
 
 

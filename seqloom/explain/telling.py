@@ -24,8 +24,9 @@ def told(found: Side) -> Iterator[str]:
     for name in _TOLD:
         if name in found.views:
             yield from _TOLD[name](found.views[name])
-    for name, reason in found.missing.items():
-        yield f"no {name}: {reason.removeprefix(f'{name}: ')}"
+    reasons = {name: reason.removeprefix(f"{name}: ") for name, reason in found.missing.items()}
+    for reason in dict.fromkeys(reasons.values()):
+        yield f"no {', '.join(name for name, own in reasons.items() if own == reason)}: {reason}"
 
 
 def _outputs(found: Side) -> Iterator[str]:

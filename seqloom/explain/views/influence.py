@@ -46,7 +46,7 @@ def influence(
 ) -> View:
     """`outputs`: which ones to explain by gradients; default: the last EXPLAINED. `against`: the class that each chosen
     one is compared with, by name, or one per output. `nodes`: the most points of the path to take gradients at."""
-    network = network_of(model, instance)
+    network = network_of(model)
     rivals = contrast(instance, against)
     explained = _explained(len(instance.outputs), outputs)
     x, neutral, found, name = baseline(network, instance)

@@ -26,7 +26,7 @@ _SAME = 1e-4  # relative difference of vectors that are equal up to rounding
 
 
 def lens(model: SequenceModel, instance: Instance) -> View:
-    network = network_of(model, instance)
+    network = network_of(model)
     paths = _paths(network)
     _check(network, instance, paths[-1])
     vectors, whole = embeddings(network, instance)

@@ -59,7 +59,7 @@ class Question:
 def patching(model: SequenceModel, a: Instance, b: Instance, *, output: int | None = None) -> View:
     """`output`: which output of A to look at, with its counterpart in B from the end; default: the last one that the
     model itself chose differently in A and B, or else the last one."""
-    network = network_of(model, a)
+    network = network_of(model)
     question = _question(a, b, output)
     sites = _sites(network)
     classes = embeddings(network, a)[1].size(-1)
