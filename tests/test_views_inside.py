@@ -29,7 +29,7 @@ from seqloom.tasks.language_model.instance import instance as of_text
 from seqloom.tasks.translation.instance import instance as of_pair
 
 LENGTH = 9
-NAMES = SimpleNamespace(name=lambda id: f"t{id}", opening=(), unk=None, encode=lambda _: IDS)
+NAMES = SimpleNamespace(name=lambda id: f"t{id}", specials=frozenset(), opening=(), unk=None, encode=lambda _: IDS)
 IDS = tokens(LENGTH, seed=2)
 
 

@@ -20,8 +20,8 @@ EMBEDDED = "embedded"
 _BUDGET = 50_000_000  # numbers held at a time: scores, activations
 
 COUNTED = (
-    "this model learns by counting or in closed form: it has no embedding and no layers to look at; what can be shown is "
-    "predictions"
+    "this model learns by counting or in closed form: it has no embedding and no layers to look at; "
+    "what can be shown is predictions"
 )
 
 PlacedEdit = Callable[[str, Tensor, int], Tensor]  # path, what passes (copies, T, width), position of its first step
