@@ -190,7 +190,7 @@ def test_a_mistake_is_one_clear_line(run, runs, tmp_path, monkeypatch, name):
 
 def test_a_model_that_only_counts_shows_its_predictions_and_says_why_nothing_else(run):
     code, out, _ = run("explain", GOLDEN / "counting", "--text", "the cat")
-    assert code == 0 and "no influence: this model learns by counting" in out and "rank" in out
+    assert code == 0 and "no influence, attention, memory, lens: this model learns by counting" in out and "rank" in out
     code, _, err = run("explain", GOLDEN / "counting", "--text", "the cat", "--views", "influence")
     assert code == 2 and "the view that can be shown is predictions" in err
 
