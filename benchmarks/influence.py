@@ -3,11 +3,12 @@
     python benchmarks/influence.py [--runs runs/influence] [--rows 25] [--tasks copy,recall] [--models lstm,gpt]
                                    [--readers lstm,bert] [--labelled FILE]
 
-Copy, reversal and recall decide each output by one source position. Small models are trained to solve them, then the
-share of outputs is counted whose largest influence (by absolute value) is at that position, among all positions that
-the model reads, source and target. Every output token of the rows counts, right or wrong, but not the end of the
-target: no one position decides it. Models are trained on all strings and looked at on those in which no letter occurs
-twice, because of two equal letters either can be the source.
+In copy and reversal one source position decides each output, in recall three: the value, its key, and the key where it
+is asked for (change any of them, and the answer is another). Small models are trained to solve them, then the share of
+outputs is counted whose largest influence (by absolute value) is at such a position, among all positions that the model
+reads, source and target; for recall also the share at the value itself. Every output token of the rows counts, right or
+wrong, but not the end of the target: no one position decides it. Models are trained on all strings and looked at on
+those in which no letter occurs twice, because of two equal letters either can be the source.
 
 On classification no position is known to be right. There, the most influential tenth of the tokens (at least one) is
 deleted, and the fall of the score is compared with that after deleting as many at random, with a 95 % bootstrap
@@ -34,8 +35,8 @@ from seqloom.runs.fit import fit
 from seqloom.runs.run import Run, load
 from seqloom.tasks.classification.instance import instance as labelled
 
-LETTERS, KEYS, LENGTH, PAIRS = "abcdefghijkl", "ABCDEFGH", 8, 4
-TRAINED, SECONDS, ENOUGH = 20_000, 120, 0.003  # rows, most time, loss at which training stops
+LETTERS, KEYS, LENGTH, PAIRS = "abcdefghijkl", "ABCD", 8, 3
+TRAINED, SECONDS, ENOUGH = 20_000, 300, 0.003  # rows, most time, loss at which training stops
 SIZES: dict[str, Json] = {
     "lstm": {"width": 128, "dropout": 0.1},
     "seq2seq": {"width": 128},
@@ -46,24 +47,27 @@ MODELS = ("lstm", "gpt", "ttt", "seq2seq", "transformer")
 DELETED, DRAWS, RESAMPLED = 0.1, 8, 2_000
 
 Fall = tuple[float, float, float, float]  # ours, at random, interval of the difference
-Known = tuple[list[str], list[str], list[int]]  # source, target, and the source position that decides each output
+Known = tuple[
+    list[str], list[str], list[list[int]]
+]  # source, target, and where each output is decided: its letter first
 
 
 def copy(rng: random.Random) -> Known:
     letters = rng.choices(LETTERS, k=LENGTH)
-    return letters, letters, list(range(LENGTH))
+    return letters, letters, [[n] for n in range(LENGTH)]
 
 
 def reversal(rng: random.Random) -> Known:
     letters = rng.choices(LETTERS, k=LENGTH)
-    return letters, letters[::-1], list(range(LENGTH))[::-1]
+    return letters, letters[::-1], [[n] for n in reversed(range(LENGTH))]
 
 
 def recall(rng: random.Random) -> Known:
-    """Keys with their values, then a key: its value."""
-    keys, values, asked = rng.sample(KEYS, PAIRS), rng.choices(LETTERS, k=PAIRS), rng.randrange(PAIRS)
+    """Keys with their values, then some of the keys, drawn with replacement: their values."""
+    keys, values, asked = rng.sample(KEYS, PAIRS), rng.choices(LETTERS, k=PAIRS), rng.choices(range(PAIRS), k=PAIRS)
     source = [token for pair in zip(keys, values, strict=True) for token in pair]
-    return [*source, keys[asked]], [values[asked]], [2 * asked + 1]
+    truth = [[2 * n + 1, 2 * n, 2 * PAIRS + at] for at, n in enumerate(asked)]
+    return [*source, *(keys[n] for n in asked)], [values[n] for n in asked], truth
 
 
 TASKS: dict[str, Callable[[random.Random], Known]] = {"copy": copy, "reversal": reversal, "recall": recall}
@@ -78,7 +82,7 @@ def distinct(rng: random.Random, task: str) -> Known:
     """A row in which no letter stands twice, so that only one position holds what is asked."""
     while True:
         source, target, truth = TASKS[task](rng)
-        if len({*source[:-1]}) == len(source) - 1 and (task == "recall" or len({*source}) == len(source)):
+        if len({*target}) == len(target):
             return source, target, truth
 
 
@@ -95,11 +99,11 @@ def trained(folder: Path, task: str, model: str) -> Run:
     )  # fmt: skip
 
 
-def hits(run: Run, rows: Sequence[Known]) -> tuple[float, dict[str, float], float, float]:
-    """Share of outputs that are right, share of largest influences that are (by method), the worst share of a score
-    difference that gradients miss, and the mean number of nodes."""
+def hits(run: Run, rows: Sequence[Known]) -> Json:
+    """Shares: right outputs; largest influences at a position that decides, and at the letter itself, by method;
+    the most of a difference that gradients miss. And the mean number of nodes."""
     right, missed, nodes = [], [], []
-    found: dict[str, list[bool]] = {"occlusion": [], "gradients": []}
+    found: dict[str, list[bool]] = {name: [] for name in ("occlusion", "gradients", "o, letter", "g, letter")}
     for source, target, truth in rows:
         row = {"line": 1, "source": " ".join(source)}
         instance: Any = run.task.instance(run.model, row, run.tokenizer, " ".join(target))  # type: ignore[attr-defined]
@@ -108,12 +112,14 @@ def hits(run: Run, rows: Sequence[Known]) -> tuple[float, dict[str, float], floa
             likely = instance.read(run.model, 1)[0, :count].argmax(-1).tolist()
         right += [n == output.chosen for n, output in zip(likely, instance.outputs, strict=False)]
         view = influence(run.model, instance, outputs=range(count))
-        for method, hit in found.items():
-            hit += (np.abs(view.tensors[method][:count]).argmax(1) == truth).tolist()
+        for method in ("occlusion", "gradients"):
+            largest = np.abs(view.tensors[method][:count]).argmax(1).tolist()
+            found[method] += [at in places for at, places in zip(largest, truth, strict=True)]
+            found[f"{method[0]}, letter"] += [at == places[0] for at, places in zip(largest, truth, strict=True)]
         missed.append(float(np.abs(1 - np.array(view.facts["accounted"])).max()))
         nodes.append(view.facts["nodes"])
     shares = {method: float(np.mean(hit)) for method, hit in found.items()}
-    return float(np.mean(right)), shares, max(missed), float(np.mean(nodes))
+    return {"right": float(np.mean(right)), **shares, "missed": max(missed), "nodes": float(np.mean(nodes))}
 
 
 def deletion(run: Run, texts: Sequence[str]) -> tuple[int, dict[str, Fall]]:
@@ -194,16 +200,18 @@ def main() -> None:
 
 
 def known_truth(runs: Path, tasks: list[str], models: list[str], rows: int) -> None:
-    print("task      model        right  occlusion  gradients  missed  nodes  seconds", flush=True)
+    print(
+        "task      model        right  occlusion  gradients  o, letter  g, letter  missed  nodes  seconds", flush=True
+    )
     for task in filter(None, tasks):
         for model in models:
             run, started = trained(runs / f"{task}-{model}", task, model), time.perf_counter()
             rng = random.Random(2)
-            looked_at = [distinct(rng, task) for _ in range(rows * (LENGTH if task == "recall" else 1))]
-            right, shares, missed, nodes = hits(run, looked_at)
+            found = hits(run, [distinct(rng, task) for _ in range(rows * (LENGTH // PAIRS if task == "recall" else 1))])
+            shares = "".join(f"{found[name]:11.1%}" for name in ("occlusion", "gradients", "o, letter", "g, letter"))
             print(
-                f"{task:9} {model:11} {right:6.1%} {shares['occlusion']:10.1%} {shares['gradients']:10.1%} "
-                f"{missed:7.2%} {nodes:6.0f} {time.perf_counter() - started:8.1f}", flush=True,
+                f"{task:9} {model:11} {found['right']:6.1%}{shares} {found['missed']:7.2%} {found['nodes']:6.0f} "
+                f"{time.perf_counter() - started:8.1f}", flush=True,
             )  # fmt: skip
 
 

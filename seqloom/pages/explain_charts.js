@@ -13,7 +13,8 @@
     const places = series.flatMap((one) => one.y.map((_, n) => (one.x ? one.x[n] : n)));
     if (!values.length) return el("p", { class: "muted" }, "–");
     let [low, high] = [options.low ?? Math.min(...values), options.high ?? Math.max(...values)];
-    if (low === high) [low, high] = [low - 0.5, high + 0.5];
+    const short = (low === high ? 1 : 0.1 * Math.abs(high) * !log) - (high - low);  // values that hardly differ look it
+    if (short > 0) [low, high] = [low - short / 2, high + short / 2];
     const [first, last] = [Math.min(...places), Math.max(...places)];
     const x = (place) => LEFT + ((WIDE - LEFT - RIGHT) * (place - first)) / Math.max(1e-9, last - first);
     const y = (value) => TOP + ((TALL - TOP - BOTTOM) * (high - scale(value))) / (high - low);
