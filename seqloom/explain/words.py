@@ -175,8 +175,8 @@ WORDS: dict[str, Pair] = {
     "spectral norm": ("spectral norm", "谱范数"),
     "eigenvalues": ("Eigenvalues of the recurrent matrix", "循环矩阵的特征值"),
     "eigenvalues.about": (
-        "By itself the matrix lets gradients grow along eigenvalues outside the unit circle and fade along those inside; "
-        "gates and saturated units change that.",
+        "By itself the matrix lets gradients grow along eigenvalues outside the unit circle "
+        "and fade along those inside; gates and saturated units change that.",
         "仅就矩阵本身而言，单位圆外的特征值使梯度增长，圆内的使其衰减；门控和饱和的单元会改变这一点。",
     ),
     "radius": ("spectral radius", "谱半径"),
