@@ -17,7 +17,7 @@ from seqloom.core.network import Network, SequenceModel
 from seqloom.core.taps import Edit, replace
 
 EMBEDDED = "embedded"
-_BUDGET = 50_000_000  # numbers held at a time: scores, activations
+BUDGET = 50_000_000  # numbers held at a time: scores, activations
 
 COUNTED = (
     "this model learns by counting or in closed form: it has no embedding and no layers to look at; "
@@ -77,4 +77,4 @@ def affordable(instance: Instance, network: Network, classes: int, kept: bool = 
     places, width = len(instance.inputs), network.backbone.width
     depth = max(1, len(network.backbone.stages())) if kept else 1
     each = len(instance.outputs) * classes * (3 if kept else 1) + depth * places * (24 * width + 8 * places)
-    return max(1, min(256, _BUDGET // each))
+    return max(1, min(256, BUDGET // each))

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
+
+_EPS = 1e-6
 
 
 class Inputs(NamedTuple):
@@ -46,29 +47,56 @@ def chunked(inputs: Inputs, past: Tensor, chunk: int) -> tuple[Tensor, Tensor, T
     """All tokens: y and u (B, H, T, D), and the matrix after the last one (B, H, D, D)."""
     steps = inputs.q.size(2)
     chunk = min(chunk, steps)
-    q, k, v = (F.pad(x, (0, 0, 0, -steps % chunk)).unflatten(2, (-1, chunk)) for x in inputs[:3])  # (B, H, M, C, D)
-    write, keep = (F.pad(x, (0, -steps % chunk)).unflatten(2, (-1, chunk)) for x in inputs[3:])  # (B, H, M, C)
-    within, since = _Decays.apply(keep), keep.cumsum(-1).exp()[..., None]
-    written = write[..., None] * k
-    solved = _Inverse.apply((written @ k.mT) * within)
-    parts = torch.cat((write[..., None] * v, written * since), dim=-1)
-    values, reads = (solved @ parts).split(k.size(-1), dim=-1)
-    before, after = _states(k * within[..., -1, :, None], values, reads, since[..., -1:, :], past)
+    q, k, v, write, keep = (_split(x, chunk) for x in inputs)  # (B, H, M, C, D) each; (B, H, M, C)
+    within, since = _Decays.apply(keep), keep.cumsum(-1).exp()
+    solved = _Inverse.apply((k @ k.mT) * within * write[..., None]) * write[..., None, :]
+    values, reads = solved @ v, (solved * since[..., None, :]) @ k  # U = values - reads S
+    before, after = _states(k * within[..., -1, :, None], values, reads, since[..., -1], past)
     u = values - reads @ before
-    y = (q * since) @ before + ((q @ k.mT) * within) @ u
+    y = since[..., None] * (q @ before) + ((q @ k.mT) * within) @ u
     return y.flatten(2, 3)[:, :, :steps], u.flatten(2, 3)[:, :, :steps], after
+
+
+def _split(x: Tensor, chunk: int) -> Tensor:
+    """(B, H, T, ...) -> (B, H, M, C, ...), with zeros after the last token."""
+    if missing := -x.size(2) % chunk:
+        x = torch.cat((x, x.new_zeros(*x.shape[:2], missing, *x.shape[3:])), dim=2)
+    return x.unflatten(2, (-1, chunk))
 
 
 def _states(keys: Tensor, values: Tensor, reads: Tensor, decay: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
     """The matrices before every chunk, (B, H, M, D, D), and after the last."""
     shape = past.shape
-    turn = torch.diag_embed(decay.expand(*decay.shape[:-1], shape[-2])[..., 0, :]) - keys.mT @ reads
+    turn = torch.diag_embed(decay[..., None].expand(*decay.shape, shape[-1])) - keys.mT @ reads
     added = keys.mT @ values
     state, before = past.flatten(0, 1), []
     for p, r in zip(turn.flatten(0, 1).unbind(1), added.flatten(0, 1).unbind(1), strict=True):
         before.append(state)
         state = torch.baddbmm(r, p, state)
     return torch.stack(before, dim=1).unflatten(0, shape[:2]), state.view(shape)
+
+
+def unit(x: Tensor) -> Tensor:
+    """x / |x| over the last dimension; a vector of zeros stays one."""
+    return _Unit.apply(x)
+
+
+class _Unit(Function):
+    """Half as many passes over x as through autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        scale = torch.linalg.vecdot(x, x)[..., None].add_(_EPS).rsqrt_()
+        found = x * scale
+        ctx.save_for_backward(found, scale)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        found, scale = ctx.saved_tensors
+        along = torch.linalg.vecdot(gradient, found)[..., None]
+        return torch.addcmul(gradient, found, along, value=-1).mul_(scale)
 
 
 class _Decays(Function):

@@ -24,7 +24,7 @@ from seqloom.core.rows import Json
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
 from seqloom.layers.convolution import convolve
-from seqloom.layers.delta_rule import Inputs, chunked, step
+from seqloom.layers.delta_rule import Inputs, chunked, step, unit
 from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
 from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack
@@ -92,12 +92,12 @@ class DeltaMemory(Mixer):
         recent, matrix = past
         # Autocast may run products in low precision; the memory keeps the dtype of the weights.
         qkv, recent = self._convolve(self.qkv(x).to(x.dtype), recent, mask)
-        q, k, v = F.silu(qkv).unflatten(-1, (3, self.heads, self.size)).permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        qkv = F.silu(qkv).unflatten(-1, (3, self.heads, self.size)).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, D)
         with torch.autocast(x.device.type, enabled=False):
-            inputs = Inputs(_unit(q), _unit(k), v, *self._gates(x, mask))
+            inputs = Inputs(*unit(qkv[:2]), qkv[2], *self._gates(x, mask))
             y, u, matrix = self._remember(inputs, matrix)
         if self.change.watched:
-            self.change(u.norm(dim=-1).transpose(1, 2))
+            self.change((inputs.k.norm(dim=-1) * u.norm(dim=-1)).transpose(1, 2))
         y = self.answers(self.norm(y).transpose(1, 2).flatten(2))
         if self.gate is not None:
             y = y * F.silu(self.gate(x))
@@ -156,7 +156,3 @@ class DeltaMemory(Mixer):
         steps = torch.logspace(math.log10(SHORTEST), math.log10(LONGEST), self.heads)
         return (1 / steps).expm1().log()  # softplus of it is 1 / steps
 
-
-def _unit(x: Tensor) -> Tensor:
-    """x / |x|"""
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + EPS)

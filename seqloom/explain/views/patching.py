@@ -23,7 +23,7 @@ from seqloom.core.instance import Instance
 from seqloom.core.network import Network, SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.taps import Tap, find_taps
-from seqloom.explain.places import EMBEDDED, affordable, edited, embeddings, network_of
+from seqloom.explain.places import BUDGET, EMBEDDED, affordable, edited, embeddings, network_of
 from seqloom.explain.view import View
 
 SMALL = 1e-6  # a difference of scores below this is none: effects are then changes of the score, not shares
@@ -65,6 +65,8 @@ def patching(model: SequenceModel, a: Instance, b: Instance, *, output: int | No
     classes = embeddings(network, a)[1].size(-1)
     copies = min(len(a.inputs), affordable(a, network, classes), affordable(b, network, classes))
     with torch.no_grad():
+        held = sum(x.numel() for at in _watch(network, a, sites, 1).vectors.values() for x in at.values())
+        copies = max(1, min(copies, BUDGET // held))  # a memory may be a matrix
         seen_a, seen_b = (_watch(network, text, sites, copies) for text in (a, b))
         before = question.score(seen_a.found, question.output_a)  # (copies,)
         between = question.score(seen_b.found, question.output_b) - before  # copy by copy, as patches round
