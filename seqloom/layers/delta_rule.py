@@ -1,6 +1,6 @@
 """The gated delta rule (Yang et al. 2024, 2025): a matrix that is corrected at one key, all steps of a chunk at once.
 
-S_t = a_t (I - b_t k_t^T k_t) S_{t-1} + b_t k_t^T v_t,  y_t = q_t S_t        keys of length one, a in (0, 1), b in (0, 2)
+S_t = a_t (I - b_t k_t^T k_t) S_{t-1} + b_t k_t^T v_t,  y_t = q_t S_t        |k_t| = 1, a_t in (0, 1), b_t in (0, 2)
 
 What a step writes is u_t = b_t (v_t - a_t k_t S_{t-1}), so S_t = a_t S_{t-1} + k_t^T u_t. Within a chunk that starts
 from S, with D_ts = a_{s+1} ... a_t for s <= t, else 0, and d_t = a_1 ... a_t:
@@ -82,7 +82,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 class _Unit(Function):
-    """Half as many passes over x as through autograd."""
+    """Fewer passes over x than through autograd."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ SHORTEST, LONGEST = 16.0, 1024.0  # initial time constants of the memory, in tok
 class Config(ResidualConfig):
     kernel: int = Field(4, ge=1, description="kernel size of the causal convolution of queries, keys, values; 1: none")
     decay: bool = Field(True, description="forget at a rate that depends on the token (Gated DeltaNet)")
-    negative: bool = Field(False, description="b up to 2, not 1: a key's old value can change its sign, as parity needs")
+    negative: bool = Field(False, description="b up to 2, not 1: what a key holds can change its sign (parity)")
     gate: bool = Field(True, description="gate the output with a function of the input")
     chunk: int = Field(32, ge=1, description="tokens per chunk of the parallel form; affects speed only")
 
@@ -85,14 +85,16 @@ class DeltaMemory(Mixer):
         if config.decay:
             self.keep_gate = Tap()  # (B, T, H): a
         self.change = Tap()  # (B, T, H): |k_t^T u_t|, how far a token moves the memory, besides decay
-        self.matrix, self.answers = Tap(), Tap()  # (B, T, H * D * D): S; (B, T, width): y, normalised
+        self.matrix = Tap()  # (B, H * D * D) at every token: S
+        self.answers = Tap()  # (B, T, width): y, normalised
 
     def forward(self, x: Tensor, memory: State, mask: Tensor | None) -> tuple[Tensor, State]:
         past: Any = memory or (None, x.new_zeros(x.size(0), self.heads, self.size, self.size))
         recent, matrix = past
         # Autocast may run products in low precision; the memory keeps the dtype of the weights.
         qkv, recent = self._convolve(self.qkv(x).to(x.dtype), recent, mask)
-        qkv = F.silu(qkv).unflatten(-1, (3, self.heads, self.size)).permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, D)
+        heads = F.silu(qkv).unflatten(-1, (3, self.heads, self.size))
+        qkv = heads.permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, D)
         with torch.autocast(x.device.type, enabled=False):
             inputs = Inputs(*unit(qkv[:2]), qkv[2], *self._gates(x, mask))
             y, u, matrix = self._remember(inputs, matrix)
@@ -155,4 +157,3 @@ class DeltaMemory(Mixer):
         """Initial time constants are spaced evenly on a logarithmic scale, from SHORTEST to LONGEST."""
         steps = torch.logspace(math.log10(SHORTEST), math.log10(LONGEST), self.heads)
         return (1 / steps).expm1().log()  # softplus of it is 1 / steps
-
