@@ -70,7 +70,7 @@ class DeltaMemory(Mixer):
         self.size, self.largest = width // config.heads, 2.0 if config.negative else 1.0
         self.qkv = Linear(width, 3 * width, bias=False)
         stack_of(3, self.qkv.weight)
-        self.near = nn.Parameter(torch.zeros(config.kernel, 1, 3 * width)) if config.kernel > 1 else None
+        self.near = nn.Parameter(torch.empty(config.kernel, 1, 3 * width)) if config.kernel > 1 else None
         self.to_write = Linear(width, self.heads)
         self.to_decay = Linear(width, self.heads, bias=False) if config.decay else None
         if config.decay:
@@ -79,7 +79,7 @@ class DeltaMemory(Mixer):
         self.gate = Linear(width, width, bias=False) if config.gate else None
         self.out = Linear(width, width, bias=False)
         if self.near is not None:
-            nn.init.ones_(self.near.data[-1])  # initially the identity: only the current token
+            nn.init.uniform_(self.near, -(config.kernel**-0.5), config.kernel**-0.5)  # learns faster than the identity
         self.flow = {"write_gate": "writes"} | ({"keep_gate": "keeps"} if config.decay else {})
         self.write_gate = Tap()  # (B, T, H): b, divided by 2 if it may be up to 2
         if config.decay:
