@@ -96,7 +96,8 @@ class DeltaMemory(Mixer):
         heads = F.silu(qkv).unflatten(-1, (3, self.heads, self.size))
         qkv = heads.permute(2, 0, 3, 1, 4).contiguous()  # (3, B, H, T, D)
         with torch.autocast(x.device.type, enabled=False):
-            inputs = Inputs(*unit(qkv[:2]), qkv[2], *self._gates(x, mask))
+            (q, k), (write, keep) = unit(qkv[:2]), self._gates(x, mask)
+            inputs = Inputs(q, k, qkv[2], write, keep)
             y, u, matrix = self._remember(inputs, matrix)
         if self.change.watched:
             self.change((inputs.k.norm(dim=-1) * u.norm(dim=-1)).transpose(1, 2))
