@@ -56,8 +56,8 @@ def instance(
         outputs = tuple(Output(labels[n], 1, target is not None) for n in wanted)
         pick = list(wanted)
         some = lambda model, copies: read(model, copies)[:, pick]  # noqa: E731
-        name = ("no", "yes").__getitem__
-        return Instance("classification", shown, outputs, some, name, notes=notes, marks=marks, special=special)
+        yes = ("no", "yes").__getitem__
+        return Instance("classification", shown, outputs, some, yes, notes=notes, marks=marks, special=special)
     chosen = int(found[0].argmax()) if target is None else kinds(target)
     outputs = (Output(labels[chosen], chosen, target is not None),)
     name = labels.__getitem__
