@@ -64,7 +64,8 @@ class SideBySide(Shown):
         for side in self.sides:
             yield from (*side.told(), "")
         if self._comparable:
-            yield from told_difference(*(title for title, _ in self._titled()), self.difference)
+            (first, _), (second, _) = self._titled()
+            yield from told_difference(first, second, self.difference)
 
     def __repr__(self) -> str:
         return f"SideBySide({' | '.join(map(repr, self.sides))})"
@@ -99,7 +100,7 @@ def _by_output(one: Explanation, other: Explanation) -> View:
     return View("difference", tensors, rows, facts | _totals(tensors))
 
 
-def _by_stretch(one: Explanation, other: Explanation) -> View:
+def _by_stretch(one: Explanation, other: Explanation) -> View | None:
     text = str(one.row["source"])
     cuts = common(text, one.instance, other.instance)
     if not cuts[0].spans:
