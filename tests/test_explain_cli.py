@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from support import small_fit, text
 from test_cli import call
 
 import seqloom
+from seqloom.core.errors import UserError
+from seqloom.core.taps import find_taps, record
+from seqloom.explain.explaining import find_row
+from seqloom.explain.explanation import find_instance
 from seqloom.explain.stretches import spans_of
-from seqloom.explain.worst import calibration
+from seqloom.explain.worst import calibration, worst
 from seqloom.runs.run import Run, load
 
 GOLDEN = Path(__file__).parent / "golden" / "runs"
@@ -61,9 +68,14 @@ def test_every_task_is_explained_from_the_command_line(run, tmp_path, name):
 def test_explaining_changes_no_prediction(name):
     loaded = load(GOLDEN / name)
     given = dict(INPUTS[name])
-    first = loaded.explain(**given).views["predictions"].tensors
-    again = loaded.explain(**given).views["predictions"].tensors
-    assert all(np.array_equal(first[key], again[key]) for key in first)
+    instance = find_instance(loaded, find_row(loaded, **{"text": None, **given}))
+    with torch.no_grad():
+        before = instance.read(loaded.model, 1)
+        loaded.explain(**given)
+        with record(loaded.model) if find_taps(loaded.model) else nullcontext():  # what counts has none
+            watched = instance.read(loaded.model, 1)
+        after = instance.read(loaded.model, 1)
+    assert torch.equal(watched, before) and torch.equal(after, before), "not even by rounding"
 
 
 def test_the_data_can_be_saved_in_every_form(runs, tmp_path):
@@ -174,6 +186,15 @@ BAD: dict[str, tuple[str, list[Any], str]] = {
     "format": ("gru", ["--text", "the", "--out", "x.png"], "x.png: unknown format; let the name end in .html"),
     "worst of a text": ("gru", ["--text", "the", "--worst", 2], "--worst: counts the rows of --data"),
     "patching alone": ("gpt", ["--text", "the", "--views", "patching"], "give --with TEXT"),
+    "worst with views": ("gru", ["--data", "b.txt", "--worst", 2, "--walk"], "--walk: explains one input"),
+    "worst with gold": ("gru", ["--data", "b.txt", "--worst", 2, "--gold", "g"], "--gold: explains one input"),
+    "no views": ("gru", ["--text", "the", "--views", ","], "--views: empty"),
+    "a layer and no walk": ("gpt", ["--text", "the", "--layer", 1], "--layer: chooses what --walk shows"),
+    "patching with nothing": ("gru", ["--text", "the", "--with", " "], "--with: empty"),
+    "against itself": ("gru", ["--text", "the", "--target", "a", "--against", "a"], "the same as --target"),
+    "several tokens": ("gru", ["--text", "the", "--against", "cat"], "3 tokens of this model ('c', 'a', 't')"),
+    "a second text": ("gru", ["--text", "the", "--second", "a"], "--second: this language_model run reads one text"),
+    "a passage of a row": ("gru", ["--data", "b.txt", "--passage", "a"], "a row of --data has its own"),
     "worst with target": ("gru", ["--data", "b.txt", "--worst", 2, "--target", "t"], "--target: explains one input"),
 }
 
@@ -203,3 +224,73 @@ def test_numbers_cannot_be_given_as_text(run):
 def test_tokens_that_the_model_does_not_know_are_counted(run, runs):
     code, out, _ = run("explain", runs["gru"].folder.path, "--text", "the 字 cat")
     assert code == 0 and "1 of 9 tokens are not in the vocabulary" in out
+
+
+def test_links_of_a_run_without_alignment_are_refused(run, runs, tmp_path):
+    (tmp_path / "gold.txt").write_text("0-0")
+    given = ["--text", "the", "--target", "a", "--gold", tmp_path / "gold.txt"]
+    code, _, err = run("explain", runs["gru"].folder.path, *given)
+    assert code == 2 and "--gold: this language_model explanation has no alignment" in err
+
+
+def test_a_walk_through_a_model_that_counts_says_what_can_be_shown(run):
+    code, _, err = run("explain", GOLDEN / "counting", "--text", "the cat", "--walk")
+    assert code == 2 and "what can be shown is predictions" in err and "memory" not in err
+
+
+def test_a_text_too_short_for_stretches_has_no_difference(run, runs):
+    sides = runs["gru"].folder.path, runs["words"].folder.path
+    code, out, _ = run("explain", *sides, "--text", "the")
+    assert code == 0 and "have no output in common to compare" in out
+
+
+def test_two_long_texts_are_compared_without_occlusion(runs, monkeypatch):
+    monkeypatch.setattr("seqloom.explain.views.influence.LONGEST", 3)
+    found = seqloom.explain([runs["gru"], runs["gru"]], "the cat")
+    assert "loss" in found.difference.tensors and "influence" not in found.difference.tensors
+
+
+def test_two_runs_of_one_name_keep_their_numbers_apart(runs):
+    found = seqloom.explain([runs["gru"], runs["gru"]], "the cat")
+    assert {"gru 1 predictions", "gru 2 predictions", "difference"} <= found.views.keys()
+
+
+def test_patching_a_row_of_a_file_takes_the_other_text(tmp_path):
+    tagged = tmp_path / "tagged.jsonl"
+    tagged.write_text(json.dumps({"words": ["Ada", "sees", "Rome"], "tags": ["O", "O", "O"]}))
+    view = load(GOLDEN / "tagging").explain(data=tagged, patch_with="The cat sleeps").views["patching"]
+    assert {row["input"] for row in view.rows} != {row["other"] for row in view.rows}
+
+
+def test_numbers_cannot_be_patched_with_a_text():
+    with pytest.raises(UserError, match="--with: this forecasting run reads numbers"):
+        load(GOLDEN / "forecasting").explain(**INPUTS["forecasting"], patch_with="a text")
+
+
+def test_a_text_that_is_cut_is_reported(run):
+    code, out, _ = run("explain", GOLDEN / "classification", "--text", "good day " * 400, "--views", "predictions")
+    assert code == 0 and "that the model reads: the rest was cut off" in out
+
+
+def test_rows_that_are_left_out_are_counted_with_the_reason(tmp_path, monkeypatch):
+    rows = tmp_path / "rows.csv"
+    loaded = load(GOLDEN / "classification")
+    labels = loaded.task.labels
+    rows.write_text("text,label\nbad day,nosuch\n" + f"good day,{labels[0]}\n" * 3)
+    assert "1 rows left out; the first: unknown label 'nosuch'" in worst(loaded, str(rows), 1).about["notes"][0]
+    monkeypatch.setattr("seqloom.explain.worst.MOST", 2)
+    assert worst(loaded, str(rows), 1).about["notes"][0] == "only the first 2 rows of the file were read"
+
+
+def test_a_file_without_answers_says_why(tmp_path):
+    (tmp_path / "book.txt").write_text("the cat\n")
+    with pytest.raises(UserError, match=r"no row whose loss can be computed; the first: .* no gap"):
+        worst(load(GOLDEN / "masked_lm"), str(tmp_path / "book.txt"), 1)
+
+
+def test_damaged_checkpoints_are_left_out(runs, tmp_path):
+    copied = shutil.copytree(runs["gru"].folder.path, tmp_path / "copied")
+    for weights in copied.glob("checkpoints/*/model.safetensors"):
+        weights.write_bytes(b"xx")
+    facts = load(copied).explain("the cat", views=["gradients"]).views["gradients"].facts
+    assert "damaged checkpoint" in facts["damaged"] and facts["radii"]

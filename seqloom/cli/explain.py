@@ -93,7 +93,7 @@ def command(
     loaded = [load_run(run) for run in runs]
     given: Json = {name: value for name, value in options.items() if value is not None}
     if worst is not None:
-        found = _worst(loaded, str(data), worst, given)
+        found = _worst(loaded, str(data), worst, {**given, "second": second, "passage": passage, "gold": gold})
     else:
         where = {"second": second, "passage": passage, "data": data, "row": row or 1}
         found = _explained(loaded, text, gold, {**where, **given})
@@ -122,8 +122,9 @@ def _worst(runs: Sequence[Run], data: str, count: int, options: Json) -> Shown:
 
     if len(runs) > 1:
         raise UserError("--worst: looks at one run; leave the others out")
-    if strange := [name for name in options if name != "views"]:
-        raise UserError(f"--{strange[0].replace('patch_', '')}: explains one input; leave it or --worst out")
+    if strange := [name for name, value in options.items() if value is not None]:
+        named = "--views, --gradients, --walk" if strange[0] == "views" else f"--{strange[0].replace('patch_', '')}"
+        raise UserError(f"{named}: explains one input; leave it or --worst out")
     return worst(runs[0], data, count)
 
 
@@ -141,5 +142,7 @@ def _check_input(text: str | None, data: str | None, row: int | None, worst: int
 
 def _named(views: str | None, gradients: bool, walk: bool) -> list[str] | None:
     found = [name.strip() for name in (views or "").split(",") if name.strip()]
+    if views is not None and not found:
+        raise UserError("--views: empty; name some, such as influence,lens, or leave it out")
     found += [name for name, asked in (("gradients", gradients), ("walk", walk)) if asked]
     return found or None

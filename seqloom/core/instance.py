@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 
 Read = Callable[[SequenceModel, int], Tensor]  # model and number of copies of the input -> (copies, O, C)
@@ -59,6 +60,17 @@ def marked(ids: Iterable[int], tokenizer: Any, *others: int) -> frozenset[int]:
     """Positions of special tokens; an unknown token stands for content."""
     special = (tokenizer.specials | set(others)) - {tokenizer.unk}
     return frozenset(at for at, id in enumerate(ids) if id in special)
+
+
+def token_of(tokenizer: Any, text: str) -> int:
+    """The token that a user names."""
+    ids = tokenizer.encode(text).tolist()
+    if not ids or tokenizer.unk in ids:
+        raise UserError(f"{text!r}: the model's vocabulary has no such token; choose another")
+    if len(ids) > 1:
+        pieces = ", ".join(repr(tokenizer.name(id)) for id in ids[:4]) + (", ..." if len(ids) > 4 else "")
+        raise UserError(f"{text!r}: {len(ids)} tokens of this model ({pieces}); give a single one")
+    return int(ids[0])
 
 
 def repeat(x: Tensor, copies: int) -> Tensor:

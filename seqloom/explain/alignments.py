@@ -43,7 +43,7 @@ def explain_alignment(run: Run, text: str, target: str | None = None, gold: Gold
         raise UserError("--gold: reference alignments refer to a given output; give --target with --gold")
     if not isinstance(run.task, AlignedTask):
         raise UserError(
-            f"a {run.task.name} run has no source and output to align; seqloom explain needs a sequence-to-sequence run"
+            f"a {run.task.name} run has no source and output to align; alignments need a sequence-to-sequence run"
         )
     found = run.task.align(run.model, text, target)
     words = _words(run, found) if gold is not None else None

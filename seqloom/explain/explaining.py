@@ -50,8 +50,7 @@ def explain(
     found = []
     for one in runs:
         asked = find_row(one, text, second, passage, data, row)
-        other = patch_with if patch_with is None or isinstance(patch_with, dict) else {**asked, "source": patch_with}
-        found.append(explain_one(one, asked, patch_with=other, **options))
+        found.append(explain_one(one, asked, patch_with=_other(one, asked, patch_with), **options))
     return SideBySide(found) if many else found[0]
 
 
@@ -68,20 +67,35 @@ def find_row(
     if isinstance(text, dict):
         return text
     if text is not None:
-        if not text.strip():
-            raise UserError("--text: empty; there is nothing to explain")
-        _check_text(run)
-        given = {"second": second, "passage": passage}
-        return {"line": 1, "source": text} | {key: value for key, value in given.items() if value is not None}
+        _check_text(run, "--text", text)
+        given = {key: value for key, value in (("second", second), ("passage", passage)) if value is not None}
+        for key in given:
+            if key not in run.material.shape.columns:
+                raise UserError(f"--{key}: this {run.task.name} run reads one text; leave it out")
+        return {"line": 1, "source": text, **given}
+    if second is not None or passage is not None:
+        raise UserError("--second, --passage: belong to --text; a row of --data has its own")
     found = next(islice(run.sources(str(data)), row - 1, None), None) if row > 0 else None
     if found is None:
         raise UserError(f"--row {row}: {data} has no such row; they are counted from 1")
     return found
 
 
-def _check_text(run: Run) -> None:
+def _other(run: Run, asked: Row, patch_with: str | Row | None) -> Row | None:
+    """The row that states are taken from: another text, with the same second text or passage."""
+    if patch_with is None or isinstance(patch_with, dict):
+        return patch_with
+    _check_text(run, "--with", patch_with)
+    kept = {"second": asked.get("second"), "passage": asked.get("passage", asked.get("context"))}
+    return {"line": 1, "source": patch_with} | {key: value for key, value in kept.items() if value is not None}
+
+
+def _check_text(run: Run, option: str, text: str) -> None:
+    if not text.strip():
+        raise UserError(f"{option}: empty; there is nothing to explain")
     if run.material.shape.tokenizer is NoTokenizer:
-        raise UserError(f"--text: this {run.task.name} run reads numbers, not text; give --data FILE with --row N")
+        way = "give --data FILE with --row N" if option == "--text" else "states can be taken from a text only"
+        raise UserError(f"{option}: this {run.task.name} run reads numbers, not text; {way}")
 
 
 def _loaded(run: Source) -> Run:

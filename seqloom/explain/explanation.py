@@ -109,11 +109,19 @@ def explain_one(
     views: Sequence[str] | None = None,
     patch_with: Row | None = None,
     gold: Gold | None = None,
-    **options: Any,
+    layer: int | None = None,
+    head: int | None = None,
 ) -> Explanation:
-    """`options`: of single views, such as `layer` and `head` of a walk."""
-    instance = find_instance(run, row, target)
+    """`layer` and `head`: those of a walk."""
     wanted = _wanted(run, views, patch_with is not None)
+    for option, value in (("layer", layer), ("head", head)):
+        if value is not None and "walk" not in wanted:
+            raise UserError(f"--{option}: chooses what --walk shows; give --walk too, or leave it out")
+    if target is not None and target == against:
+        raise UserError(f"--against {against!r}: the same as --target; choose another")
+    if gold is not None and "alignment" not in wanted:
+        raise UserError(f"--gold: this {run.task.name} explanation has no alignment to compare it with; leave it out")
+    instance = find_instance(run, row, target)
     asked: Json = {"alignment": gold, "patching": patch_with, "influence": against}  # what a view was given
     found: dict[str, View] = {}
     missing: dict[str, str] = {}
@@ -124,7 +132,7 @@ def explain_one(
             elif name == "gradients":
                 (found[name],) = gradients([run], row, target)
             elif name == "walk":
-                found[name] = _walk(run, instance, **options)
+                found[name] = _walk(run, instance, layer or 1, head or 1)
             elif name == "patching":
                 found[name] = _patching(run, instance, patch_with, target)
             else:
@@ -132,7 +140,7 @@ def explain_one(
         except UserError as error:
             if asked.get(name) is not None:
                 raise
-            missing[name] = str(error)
+            missing[name] = str(error).removeprefix(f"{name}: ")
     if views is not None and missing:
         raise _refusal(run, row, target, missing)
     return Explanation(run, row, instance, found, missing)
@@ -178,7 +186,7 @@ def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> Vie
     return View("alignment", maps, rows, found)
 
 
-def _walk(run: Run, instance: Instance, layer: int = 1, head: int = 1) -> View:
+def _walk(run: Run, instance: Instance, layer: int, head: int) -> View:
     """Layers and heads are counted from 1, as the page shows them."""
     try:
         return walk(run.model, instance, layer - 1, head - 1)
@@ -191,7 +199,7 @@ def _walk(run: Run, instance: Instance, layer: int = 1, head: int = 1) -> View:
 
 def _patching(run: Run, instance: Instance, other: Row | None, target: str | None) -> View:
     if other is None:
-        raise UserError("patching needs a second text to take states from; give --with TEXT")
+        raise UserError("needs a second text to take states from; give --with TEXT")
     return look("patching", run, instance, find_instance(run, other, target))
 
 
@@ -200,7 +208,7 @@ def _refusal(run: Run, row: Row, target: str | None, missing: dict[str, str]) ->
     name, reason = next(iter(missing.items()))
     if reason.startswith("--"):
         return UserError(reason)
-    told = f"{name}: {reason.removeprefix(f'{name}: ')}"
+    told = f"{name}: {reason}"
     if "can be shown" in reason or reason.endswith(" instead"):
         return UserError(told)
     return UserError(f"{told}; what can be shown: {', '.join(explain_one(run, row, target=target).views)}")

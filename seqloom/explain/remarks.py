@@ -14,8 +14,8 @@ SENTENCES: dict[str, str] = {  # of a whole remark: its Chinese, in which $1 sta
         "该模型通过计数或闭式解学习：没有可查看的嵌入或层；可以显示的是预测"
     ),
     r"this model has no alignment.*": "该模型没有对齐",
-    r"lens: this model has no layers one after another; .*": "该模型没有逐层堆叠的层；可以显示影响和预测",
-    r"lens: between the last layer and the head this model does more than normalise, .*": (
+    r"this model has no layers one after another; .*": "该模型没有逐层堆叠的层；可以显示影响和预测",
+    r"between the last layer and the head this model does more than normalise, .*": (
         "在最后一层与输出层之间，该模型不只做归一化（例如还关注源文本），因此较早的层无法代替最后一层；可以显示影响和预测"
     ),
     r"the head was trained on the last layer only: .*": "输出层只针对最后一层训练：较低的层可能含有它读不出的信息",
@@ -27,9 +27,16 @@ SENTENCES: dict[str, str] = {  # of a whole remark: its Chinese, in which $1 sta
     r"A has ([\d,]+) positions and B ([\d,]+): .*": (
         "A 有 $1 个位置，B 有 $2 个：从末尾开始对应，A 中没有对应的位置被省略"
     ),
+    r"A and B differ by only (.*) in score: .*": "A 与 B 的得分仅相差 $1：如此小的差值，其比例说明不了什么",
+    r"(\d+) damaged checkpoints? left out": "略过 $1 个损坏的检查点",
+    r"only the first ([\d,]+) rows of the file were read": "仅读取了文件的前 $1 行",
+    r"([\d,]+) rows left out; the first: (.*)": "略过 $1 行；第一行的原因：$2",
     r"A and B have the same score: .*": "A 与 B 的得分相同：效果为得分的变化，而不是差值的比例",
     r"the product of Jacobians of (.*): the text is too long for its size": "$1 的雅可比矩阵之积未计算：文本过长",
     r"(\d+) of (\d+) tokens are not in the vocabulary: .*": "$2 个词元中有 $1 个不在词表中：模型将其读作未知词元",
+    r"the input has ([\d,]+) positions, more than the ([\d,]+) that .*": (
+        "输入有 $1 个位置，多于模型能读取的 $2 个：其余部分被截断"
+    ),
     r"the source is too long for the model: its end was cut off": "源文本对该模型过长：末尾被截断",
     r"the passage is longer than the model reads: .*": "段落长于模型能读取的长度：仅显示包含答案的窗口",
     r"a learned function of q and k": "q 与 k 的可学习函数",

@@ -26,7 +26,7 @@ class SideBySide(Shown):
 
     @cached_property
     def difference(self) -> View | None:
-        """None: they explain different outputs, so there is nothing to subtract."""
+        """None: there is no output that both explain, so there is nothing to subtract."""
         return difference(*self.sides) if self._comparable else None
 
     @property
@@ -35,8 +35,15 @@ class SideBySide(Shown):
 
     @property
     def views(self) -> dict[str, View]:  # type: ignore[override]
-        found = {f"{side.name} {name}": view for side in self.sides for name, view in side.views.items()}
+        found = {f"{title} {name}": view for title, side in self._titled() for name, view in side.views.items()}
         return found | ({"difference": self.difference} if self.difference else {})
+
+    def _titled(self) -> list[tuple[str, Explanation]]:
+        """The sides by the names of their folders, with their numbers where two have the same name."""
+        names = [side.name for side in self.sides]
+        if len({*names}) < len(names):
+            names = [f"{name} {n}" for n, name in enumerate(names, 1)]
+        return list(zip(names, self.sides, strict=True))
 
     @property
     def tensors(self) -> dict[str, np.ndarray]:
@@ -57,7 +64,8 @@ class SideBySide(Shown):
         for side in self.sides:
             yield from (*side.told(), "")
         if self._comparable:
-            yield from told_difference(self.sides[0].name, self.sides[1].name, self.difference)
+            (first, _), (second, _) = self._titled()
+            yield from told_difference(first, second, self.difference)
 
     def __repr__(self) -> str:
         return f"SideBySide({' | '.join(map(repr, self.sides))})"
@@ -92,16 +100,18 @@ def _by_output(one: Explanation, other: Explanation) -> View:
     return View("difference", tensors, rows, facts | _totals(tensors))
 
 
-def _by_stretch(one: Explanation, other: Explanation) -> View:
+def _by_stretch(one: Explanation, other: Explanation) -> View | None:
     text = str(one.row["source"])
     cuts = common(text, one.instance, other.instance)
+    if not cuts[0].spans:
+        return None  # one of them predicts nothing of so short a text
     sums = [side.views["predictions"].tensors["loss"] for side in (one, other)]
     losses = [found.of_outputs(loss) for found, loss in zip(cuts, sums, strict=True)]
     names = [text[start:end] for start, end in cuts[0].spans]
     tensors = {"loss": losses[1] - losses[0]}
     tensors |= _influence(one, other, lambda values, side: cuts[side].of_map(values))
     rows = [{"output": name} | _cells(tensors, n) for n, name in enumerate(names)]
-    whole = len(text[cuts[0].spans[0][0] :].encode()) if cuts[0].spans else 0
+    whole = len(text[cuts[0].spans[0][0] :].encode())
     facts: Json = {"aligned": "stretch", "outputs": names, "inputs": names, "compared": len(names)}
     facts |= {"bytes": whole, "bits_per_byte": [float(loss.sum()) / max(1, whole) / np.log(2) for loss in losses]}
     return View("difference", tensors, rows, facts | _totals(tensors))
@@ -110,9 +120,10 @@ def _by_stretch(one: Explanation, other: Explanation) -> View:
 def _influence(
     one: Explanation, other: Explanation, cut: Callable[[np.ndarray, int], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    if "influence" not in one.views or "influence" not in other.views:
+    both = [side.views["influence"].tensors for side in (one, other) if "influence" in side.views]
+    if len(both) < 2 or not all("occlusion" in tensors for tensors in both):  # too long for it
         return {}
-    maps = [cut(side.views["influence"].tensors["occlusion"], n) for n, side in enumerate((one, other))]
+    maps = [cut(tensors["occlusion"], n) for n, tensors in enumerate(both)]
     return {"influence": maps[1] - maps[0]}
 
 

@@ -24,9 +24,8 @@ def told(found: Side) -> Iterator[str]:
     for name in _TOLD:
         if name in found.views:
             yield from _TOLD[name](found.views[name])
-    reasons = {name: reason.removeprefix(f"{name}: ") for name, reason in found.missing.items()}
-    for reason in dict.fromkeys(reasons.values()):
-        yield f"no {', '.join(name for name, own in reasons.items() if own == reason)}: {reason}"
+    for reason in dict.fromkeys(found.missing.values()):
+        yield f"no {', '.join(name for name, own in found.missing.items() if own == reason)}: {reason}"
 
 
 def _outputs(found: Side) -> Iterator[str]:
@@ -90,6 +89,7 @@ def _gradients(view: View) -> Iterator[str]:
     for layer, slope in view.facts["slopes"].items():
         if slope is not None:
             yield f"gradient at {layer}: times {np.exp(slope):.3f} per token further back"
+    yield from (view.facts[note] for note in ("left_out", "damaged") if note in view.facts)
 
 
 def _walk(view: View) -> Iterator[str]:
@@ -107,7 +107,7 @@ _TOLD = {"alignment": _alignment, "attention": _attention, "patching": _patching
 
 def told_difference(first: str, second: str, view: View | None) -> Iterator[str]:
     if view is None:
-        yield f"{first} and {second} explain different outputs; --target explains the same one for both"
+        yield f"{first} and {second} have no output in common to compare; within one task, --target can name one"
         return
     unit = "loss" if "loss" in view.tensors else "value"
     if view.facts["aligned"] == "stretch":

@@ -20,6 +20,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.taps import find_taps
 from seqloom.explain.passes import Passed, Reading, labels, read, side
+from seqloom.explain.places import COUNTED, EMBEDDED
 from seqloom.explain.view import View
 from seqloom.explain.views.attention import Map, find_maps
 
@@ -42,6 +43,8 @@ class Head:
 def walk(model: SequenceModel, instance: Instance, layer: int = 0, head: int = 0, position: int = -1) -> View:
     """`layer`: in the order of the attention view; `position`: of the query, among those of the layer."""
     stops = _stops(model)
+    if not stops and not find_taps(model, EMBEDDED):
+        raise UserError(COUNTED)
     if not stops:
         raise UserError("this model has no attention to walk through; look at its memory or influence instead")
     _check("layer", layer, len(stops))

@@ -156,13 +156,14 @@ WORDS: dict[str, Pair] = {
         "写出每个输出词元时对源文本的平均注意力。",
     ),
     "alignment.maps": ("Numbers of each map", "每张图的数值"),
-    "forward": ("steps that do not move back", "不向后移动的步骤"),
+    "forward": ("steps that do not move back", "未回退的步骤"),
     "error rate": ("alignment error rate", "对齐错误率"),
     # gradients
     "gradients": ("Gradient microscope", "梯度显微镜"),
     "gradients.about": (
-        "The norm of the gradient of the last losses with respect to the state, by how many tokens it lies back.",
-        "最后的损失对状态的梯度范数，按其距离的词元数排列。",
+        "The norm of the gradient of the last loss with respect to the state at each token, against how many tokens "
+        "back that is.",
+        "最后一个损失对各处状态的梯度范数，横轴为向前相隔的词元数。",
     ),
     "slopes": ("Slopes", "斜率"),
     "slope": ("slope of the logarithm", "对数的斜率"),
@@ -184,10 +185,10 @@ WORDS: dict[str, Pair] = {
     "training": ("Gradient norms in training", "训练中的梯度范数"),
     "training.norm": ("before clipping", "裁剪前"),
     "training.clipped norm": ("after clipping", "裁剪后"),
-    "lag": ("tokens back", "向前的词元数"),
+    "lag": ("tokens back", "向前相隔的词元数"),
     "norm": ("gradient norm", "梯度范数"),
     # walk
-    "walk": ("Number by number", "逐个数字"),
+    "walk": ("Number by number", "逐步数值演算"),
     "walk.about": (
         "Attention computed step by step on this input: queries, keys and values, scores, weights, context.",
         "在该输入上逐步计算注意力：查询、键和值、得分、权重、上下文。",
@@ -215,15 +216,19 @@ WORDS: dict[str, Pair] = {
         "{second} minus {first}, output by output: blue is where {second} is better, orange where {first} is.",
         "{second} 减 {first}，逐个输出：蓝色表示 {second} 更好，橙色表示 {first} 更好。",
     ),
+    "difference.value": (
+        "{second} minus {first}, output by output: blue is where {second} is higher, orange where {first} is.",
+        "{second} 减 {first}，逐个输出：蓝色表示 {second} 更高，橙色表示 {first} 更高。",
+    ),
     "difference.stretch": (
         "The two read different tokens, so they are compared over stretches of text that end at a boundary of both; "
         "losses and influences are summed over each.",
         "两者的词元不同，因此按两者共有边界之间的文本段进行比较；损失与影响在每段内求和。",
     ),
     "difference.none": (
-        "The two explain different outputs, so their numbers cannot be subtracted; --target explains the same output "
-        "for both.",
-        "两者解释的输出不同，数值无法相减；使用 --target 可让两者解释同一输出。",
+        "The two have no output in common, so their numbers cannot be subtracted; within one task, --target names an "
+        "output for both to explain.",
+        "两者没有共同的输出，数值无法相减；若任务相同，可用 --target 指定两者都要解释的输出。",
     ),
     "difference.mean": ("mean difference of the loss: {loss} nats", "损失的平均差异：{loss} nat"),
     "difference.bits": (
@@ -232,7 +237,7 @@ WORDS: dict[str, Pair] = {
     ),
     "difference.map": ("Difference of the influence maps", "影响图的差异"),
     # a file
-    "worst": ("Worst errors", "最大的错误"),
+    "worst": ("Worst errors", "最严重的错误"),
     "worst.about": (
         "The rows with the highest loss on what is true, of {count} rows; the text is coloured by its influence on the "
         "predicted output.",

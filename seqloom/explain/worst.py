@@ -67,6 +67,7 @@ class Worst(Shown):
 
     def told(self) -> Iterator[str]:
         facts = self.views["calibration"].facts
+        yield from self.about["notes"]
         yield f"{self.about['rows']:,} rows of {self.about['data']}: mean loss {self.about['loss']:.3f} nats"
         yield (
             f"calibration: expected error {facts['error']:.3f}, accuracy {facts['accuracy']:.1%}, "
@@ -89,13 +90,15 @@ class Worst(Shown):
 def worst(run: Run, data: str, count: int = 10) -> Worst:
     """The `count` rows of a file on which the true answer has the highest loss."""
     kept: list[tuple[float, int, Judged]] = []
-    total, left_out, looked = 0.0, 0, 0
+    total, looked, left_out = 0.0, 0, list[str]()
     sure: list[np.ndarray] = []
     right: list[np.ndarray] = []
-    for n, row in enumerate(islice(run.answered(data), MOST)):
-        judged = _judge(run, row)
-        if judged is None:
-            left_out += 1
+    rows = iter(run.answered(data))
+    for n, row in enumerate(islice(rows, MOST)):
+        try:
+            judged = _judge(run, row)
+        except UserError as error:  # such as a true answer that the model does not know, or a text too long for it
+            left_out.append(str(error))
             continue
         looked, total = looked + 1, total + judged.loss
         sure.append(judged.confidence)
@@ -104,17 +107,23 @@ def worst(run: Run, data: str, count: int = 10) -> Worst:
         if len(kept) > count:
             heapq.heappop(kept)
     if not looked:
-        raise UserError(f"{data}: no row whose true answer is known to the model")
+        reason = left_out[0] if left_out else "there are no rows"
+        raise UserError(f"{data}: no row whose loss can be computed; the first: {reason}")
     found = [judged for *_, judged in sorted(kept, key=lambda entry: entry[:2], reverse=True)]
     about = {
-        "run": str(run.folder.path), "data": data, "rows": looked, "loss": total / looked, "left_out": left_out,
-        "first": looked + left_out == MOST,
+        "run": str(run.folder.path), "data": data, "rows": looked, "loss": total / looked, "left_out": len(left_out),
+        "notes": _notes(next(rows, None) is not None, left_out),
     }  # fmt: skip
     views = {"calibration": calibration(np.concatenate(sure), np.concatenate(right))}
     truths = [_named(one.truth) if one.row["truth"] is not None else "" for one in found]
     explained = [_explained(run, one) for one in found]
     errors, guesses = [one for one, _ in explained], [guess for _, guess in explained]
     return Worst(run, errors, [one.loss for one in found], truths, guesses, views, about)
+
+
+def _notes(more: bool, left_out: list[str]) -> list[str]:
+    found = [f"only the first {MOST:,} rows of the file were read"] if more else []
+    return found + ([f"{len(left_out):,} rows left out; the first: {left_out[0]}"] if left_out else [])
 
 
 def calibration(confidence: np.ndarray, right: np.ndarray) -> View:
@@ -133,17 +142,15 @@ def calibration(confidence: np.ndarray, right: np.ndarray) -> View:
     return View("calibration", tensors, rows, facts | {"predictions": len(confidence), "bins": BINS})
 
 
-def _judge(run: Run, row: Row) -> Judged | None:
-    """None: the true answer is none that the model knows, or the row is too long for it."""
-    try:
-        truth = with_truth(run, row)
-    except UserError:
-        return None
+def _judge(run: Run, row: Row) -> Judged:
+    truth = with_truth(run, row)
+    if truth.unit == "value":
+        raise UserError(f"{truth.task} predicts numbers, which have no probability")
     with torch.no_grad():
         found = truth.read(run.model, 1)[0].float().cpu()  # (O, C)
     known = torch.tensor([output.given for output in truth.outputs])
-    if truth.unit == "value" or not known.any():
-        return None
+    if not known.any():
+        raise UserError("the row has no true answer")
     losses = -found.gather(1, truth.chosen[:, None])[:, 0]
     confidence, best = (part[known].numpy() for part in found.exp().max(-1))
     right = best == truth.chosen[known].numpy()

@@ -120,9 +120,12 @@
       const y = Array.from(Loom.array(tensors[layer]).values);
       return { name: name(side, layer), y, x: y.map((_, n) => n + (facts.first_lags[layer] || 0)) };
     }));
-    const parts = [el("p", {}, say("gradients.about")), Loom.chart(lines, { log: true, x: say("lag"), y: say("norm") }), slopes(sides, name)];
-    const products = sides.flatMap((side) => Object.keys(side.views.gradients.facts.jacobians).map((layer) => ({ name: name(side, layer), y: Array.from(Loom.array(side.views.gradients.tensors[`${layer}, Jacobian`]).values) })));
-    if (products.length) parts.push(el("h3", {}, say("jacobians")), el("p", { class: "muted" }, say("jacobians.about")), Loom.chart(products, { log: true, x: say("lag"), y: say("spectral norm") }));
+    const parts = [el("p", {}, say("gradients.about")), Loom.chart(lines, { log: true, whole: true, x: say("lag"), y: say("norm") }), slopes(sides, name)];
+    const products = sides.flatMap((side) => Object.keys(side.views.gradients.facts.jacobians).map((layer) => {
+      const numbers = (kind) => Array.from(Loom.array(side.views.gradients.tensors[`${layer}, ${kind}`]).values);
+      return { name: name(side, layer), x: numbers("Jacobian lags"), y: numbers("Jacobian") };
+    }));
+    if (products.length) parts.push(el("h3", {}, say("jacobians")), el("p", { class: "muted" }, say("jacobians.about")), Loom.chart(products, { log: true, whole: true, x: say("lag"), y: say("spectral norm") }));
     for (const side of sides) parts.push(...trained(side, many));
     return parts;
   };
@@ -142,14 +145,14 @@
       const map = Loom.array(tensors[key]);
       const steps = Array.from(Loom.array(tensors[`${key}, step`]).values);
       const blocks = Object.keys(facts.radii[key.replace(", radius", "")] || {});
-      if (steps.length > 1) parts.push(Loom.chart(blocks.map((block, n) => ({ name: Loom.tell(block), x: steps, y: steps.map((_, k) => map.values[k * map.shape[1] + n]), dots: true })), { x: say("step"), y: `${say("radius")}, ${Loom.tell(key.replace(", radius", ""))}` }));
+      if (steps.length > 1) parts.push(Loom.chart(blocks.map((block, n) => ({ name: Loom.tell(block), x: steps, y: steps.map((_, k) => map.values[k * map.shape[1] + n]), dots: true })), { whole: true, x: say("step"), y: `${say("radius")}, ${Loom.tell(key.replace(", radius", ""))}` }));
     }
     if (tensors["training, norm"]) {
       const x = Array.from(Loom.array(tensors["training, step"]).values);
       const lines = ["norm", "clipped norm"].filter((key) => tensors[`training, ${key}`]).map((key) => ({ name: say(`training.${key}`), x, y: Array.from(Loom.array(tensors[`training, ${key}`]).values) }));
-      parts.push(el("h3", {}, say("training")), Loom.chart(lines, { log: true, x: say("step"), y: say("norm") }));
+      parts.push(el("h3", {}, say("training")), Loom.chart(lines, { log: true, whole: true, x: say("step"), y: say("norm") }));
     }
-    if (facts.left_out) parts.push(el("p", { class: "muted" }, Loom.tell(facts.left_out)));
+    for (const note of [facts.left_out, facts.damaged].filter(Boolean)) parts.push(el("p", { class: "muted" }, Loom.tell(note)));
     return parts.length ? [...head, ...parts] : [];
   }
 

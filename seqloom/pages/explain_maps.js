@@ -60,6 +60,7 @@
     const frame = svg("rect", { class: "cursor", width: CELL, height: CELL, visibility: "hidden" });
     picture.append(frame);
     const box = el("div", { class: "scroll map", tabindex: "0" }, picture);
+    reveal(box, left + CELL * (strongest(map) % across));
     const place = (event) => {
       const seen = picture.getBoundingClientRect();
       return [Math.floor((event.clientY - seen.top - top) / CELL), Math.floor((event.clientX - seen.left - left) / CELL)];
@@ -100,6 +101,11 @@
     }, settings.pick);
     return box;
   }
+
+  const strongest = (map) => map.values.reduce((best, value, n) => (Math.abs(value) > Math.abs(map.values[best]) ? n : best), 0);
+
+  // Of a map wider than its box, the part with the strongest cell is shown first.
+  const reveal = (box, x) => requestAnimationFrame(() => { if (x + CELL > box.clientWidth) box.scrollLeft = x + 2 * CELL - box.clientWidth; });
 
   const loomHide = () => Loom.hide();
 

@@ -38,16 +38,17 @@
     if (!view) return section("difference", [el("p", {}, say("difference.none"))]);
     const { facts, tensors } = view;
     const names = { first: first.name, second: second.name };
-    const change = Loom.array(tensors.loss || tensors.value).values;
+    const unit = tensors.loss ? "loss" : "value"; // a lower loss is better; of two numbers neither is
+    const change = Loom.array(tensors[unit]).values;
     const largest = Math.max(...Array.from(change, Math.abs), 1e-9);
     const share = tensors.probability ? Loom.array(tensors.probability).values : null;
     const text = Loom.tokens(facts.outputs, {
       title: say("difference"),
-      colour: (n) => [change[n] < 0 ? "for" : "against", Math.abs(change[n]) / largest],
-      about: (n) => [Loom.strong(visible(facts.outputs[n])), Loom.line(`${say("loss")} ${signed(change[n])}`), ...(share ? [Loom.line(`${say("probability")} ${signed(share[n])}`)] : [])],
+      colour: (n) => [(change[n] < 0) === (unit === "loss") ? "for" : "against", Math.abs(change[n]) / largest],
+      about: (n) => [Loom.strong(visible(facts.outputs[n])), Loom.line(`${say(unit)} ${signed(change[n])}`), ...(share ? [Loom.line(`${say("probability")} ${signed(share[n])}`)] : [])],
     });
-    const told = [el("p", {}, say(facts.aligned === "stretch" ? "difference.stretch" : "difference.about", names))];
-    if (facts.aligned === "stretch") told.push(el("p", {}, say("difference.about", names)));
+    const told = facts.aligned === "stretch" ? [el("p", {}, say("difference.stretch"))] : [];
+    told.push(el("p", {}, say(unit === "loss" ? "difference.about" : "difference.value", names)));
     if (facts.bits_per_byte) told.push(el("p", { class: "muted" }, say("difference.bits", { first: number(facts.bits_per_byte[0]), second: number(facts.bits_per_byte[1]) })));
     if (facts.mean_loss !== undefined) told.push(el("p", { class: "muted" }, say("difference.mean", { loss: signed(facts.mean_loss) })));
     const map = tensors.influence ? [el("h3", {}, say("difference.map")), Loom.map(Loom.array(tensors.influence), facts.outputs, facts.inputs, { signed: true, title: say("difference.map") })] : [];
@@ -80,7 +81,8 @@
       const parts = [`${say("loss")} ${number(one.loss)}`, ...(one.truth ? [`${say("truth")}${say("colon")}${one.truth.slice(0, 60)}`, `${say("prediction")}${say("colon")}${one.predicted.slice(0, 60)}`] : []), (texts[0] || `${say("row")} ${one.line}`).slice(0, 80)];
       return Loom.folded(`${n + 1}. ${parts.join(" · ")}`, () => el("div", {}, ...["influence", "predictions"].filter((name) => side.views[name]).flatMap((name) => [el("h3", {}, say(name)), ...panel(side, name)])), n === 0);
     });
-    return section("worst", [el("p", {}, say("worst.about", { count: data.about.rows })), ...items]);
+    const notes = data.about.notes.map((note) => el("p", { class: "muted" }, Loom.tell(note)));
+    return section("worst", [el("p", {}, say("worst.about", { count: data.about.rows })), ...notes, ...items]);
   }
 
   Loom.worst = () => [about({ ...data.runs[0], text: {}, line: null, run: data.about.run }), mistakes(), reliability(), ...rest(data.runs.slice(0, 1))];

@@ -75,12 +75,13 @@
         draw();
       })] : [];
       controls.push(own.length > 1 ? chooser(side, own, output, (n) => { output = n; draw(); }) : el("p", { class: "on" }, `${say("influence of")} `, Loom.strong(visible(named[0]))));
-      box.replaceChildren(...[el("div", { class: "controls" }, controls), coloured(side, values, map.step, output), strongest(side, values, map.step), ...whole, ...remarks(side, facts, method, output)].filter(Boolean));
+      box.replaceChildren(...[el("div", { class: "controls" }, controls), contrast(side, facts, output), coloured(side, values, map.step, output), strongest(side, values, map.step), ...whole, ...remarks(side, facts, method, output)].filter(Boolean));
     }
     draw();
-    const label = side.outputs[side.outputs.length - 1].label;
-    return [el("p", {}, say("influence.about")), facts.against ? el("p", {}, say("against.about", { label: visible(label), against: visible(facts.against[facts.against.length - 1]) })) : null, box];
+    return [el("p", {}, say("influence.about")), box];
   };
+
+  const contrast = (side, facts, output) => (facts.against ? el("p", {}, say("against.about", { label: visible(side.outputs[output].label), against: visible(facts.against[output]) })) : null);
 
   // The inputs by their influence on one output: a text in colours, numbers as a curve.
   function coloured(side, values, step, output) {

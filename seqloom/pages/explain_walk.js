@@ -29,10 +29,10 @@
     const place = `${Loom.tell(facts.layer)}, ${say("head")} ${facts.head}`;
     const dims = query.map((_, n) => String(n + 1));
     return [
-      el("p", {}, say("walk.about")), el("p", {}, say("walk.where", { place, query: visible(facts.query), score: Loom.tell(facts.score), align: Loom.tell(facts.align) })),
+      el("p", {}, say("walk.about")), names.length > ROWS ? el("p", { class: "muted" }, say("many tokens", { shown: ROWS, count: names.length })) : null, el("p", {}, say("walk.where", { place, query: visible(facts.query), score: Loom.tell(facts.score), align: Loom.tell(facts.align) })),
       el("h3", {}, `1. ${say("walk.query")}`), list(query),
       el("h3", {}, `2. ${say("walk.scores")}`), scoreTable(shown, query, keys, scores, facts),
-      el("h3", {}, `3. ${say("walk.weights")}`), weightTable(shown, scores, weights),
+      el("h3", {}, `3. ${say("walk.weights")}`), weightTable(shown, scores, weights, facts),
       el("h3", {}, `4. ${say("walk.context")}`), el("p", { class: "muted" }, say("walk.context.about")), contextTable(weights, values, context),
       Loom.folded(say("walk.keys"), () => Loom.map(part("keys"), names, dims, { signed: true, title: say("walk.keys") })),
       Loom.folded(say("walk.values"), () => Loom.map(part("values"), names, dims, { signed: true, title: say("walk.values") })),
@@ -52,12 +52,14 @@
     return Loom.table(head, body, [head.length - 1]);
   }
 
-  function weightTable(names, scores, weights) {
+  // The sums of the softmax, where it is one.
+  function weightTable(names, scores, weights, facts) {
+    const soft = facts.align === "softmax";
     const most = Math.max(...scores);
     const powers = scores.map((score) => Math.exp(score - most));
     const total = Loom.sum(powers);
-    const body = names.map((name, n) => [visible(name), show(scores[n]), show(powers[n]), `${show(powers[n])} / ${show(total)}`, el("span", { class: "weight" }, el("i", { style: `width:${(100 * weights[n]).toFixed(1)}px` }), show(weights[n]))]);
-    return Loom.table([say("walk.key"), "e", "exp(e − max)", "/ Σ", say("weight")], body, [1, 2]);
+    const body = names.map((name, n) => [visible(name), show(scores[n]), ...(soft ? [show(powers[n]), `${show(powers[n])} / ${show(total)}`] : []), el("span", { class: "weight" }, el("i", { style: `width:${(100 * weights[n]).toFixed(1)}px` }), show(weights[n]))]);
+    return Loom.table([say("walk.key"), "e", ...(soft ? ["exp(e − max)", "/ Σ"] : []), say("weight")], body, soft ? [1, 2] : [1]);
   }
 
   function contextTable(weights, values, context) {

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ from seqloom.core.taps import Edit, Tap, find_taps, replace
 from seqloom.explain.passes import EMBEDDED, layer_name
 from seqloom.explain.view import View
 from seqloom.layers.linear import weight_of
+from seqloom.runs.durable import Damaged, verify
 from seqloom.runs.run import Run
 
 LAGS = 128  # largest of the product of Jacobians
@@ -253,12 +255,24 @@ def _history(run: Run) -> tuple[dict[str, np.ndarray], Json]:
         if clip:
             tensors["training, clipped norm"] = np.minimum(norms, clip)
             facts |= {"clip": clip, "clipped": float((norms > clip).mean())}
-    radii = [(step, _checkpoint(run, path / "model.safetensors")) for step, path in reversed(run.folder.checkpoints())]
+    kept = run.folder.checkpoints()[::-1]
+    whole = [(step, path) for step, path in kept if _is_whole(path)]
+    if damaged := len(kept) - len(whole):
+        facts["damaged"] = f"{damaged} damaged checkpoint{'s' if damaged > 1 else ''} left out"
+    radii = [(step, _checkpoint(run, path / "model.safetensors")) for step, path in whole]
     for layer in radii[0][1] if radii else []:
-        kept = [(step, found[layer]) for step, found in radii if layer in found]
-        tensors[f"{layer}, radius, step"] = np.array([step for step, _ in kept], float)
-        tensors[f"{layer}, radius"] = np.array([values for _, values in kept])  # (checkpoints, blocks)
+        own = [(step, found[layer]) for step, found in radii if layer in found]
+        tensors[f"{layer}, radius, step"] = np.array([step for step, _ in own], float)
+        tensors[f"{layer}, radius"] = np.array([values for _, values in own])  # (checkpoints, blocks)
     return tensors, facts
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        verify(checkpoint)
+    except Damaged:
+        return False
+    return True
 
 
 def _checkpoint(run: Run, path: Any) -> dict[str, list[float]]:

@@ -53,7 +53,7 @@ def layer_paths(network: Network) -> list[str]:
 def _paths(network: Network) -> list[str]:
     if found := layer_paths(network):
         return found
-    raise UserError("lens: this model has no layers one after another; influence and predictions can be shown")
+    raise UserError("this model has no layers one after another; influence and predictions can be shown")
 
 
 def _check(network: Network, instance: Instance, last: str) -> None:
@@ -74,7 +74,7 @@ def _check(network: Network, instance: Instance, last: str) -> None:
         if bool((apart <= _SAME * (1 + heard.double().norm(dim=1))).all()):
             return
     raise UserError(
-        "lens: between the last layer and the head this model does more than normalise, such as attending to the "
+        "between the last layer and the head this model does more than normalise, such as attending to the "
         "source, so that no earlier layer can take its place; influence and predictions can be shown"
     )
 

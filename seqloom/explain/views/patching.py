@@ -26,6 +26,7 @@ from seqloom.core.taps import Tap, find_taps
 from seqloom.explain.places import BUDGET, EMBEDDED, affordable, edited, embeddings, network_of
 from seqloom.explain.view import View
 
+LITTLE = 0.1  # nats: shares of a smaller difference say little
 SMALL = 1e-6  # a difference of scores below this is none: effects are then changes of the score, not shares
 
 
@@ -222,18 +223,20 @@ def _view(
         "score_b": ends[1],
         "difference": ends[1] - ends[0],
         "share": share,  # whether effects are shares of the difference, or changes of the score
-        "remarks": _remarks(a, b, share),
+        "remarks": _remarks(a, b, share, ends[1] - ends[0]),
     }
     return View("patching", tensors, rows, facts)
 
 
-def _remarks(a: Instance, b: Instance, share: bool) -> list[str]:
+def _remarks(a: Instance, b: Instance, share: bool, difference: float) -> list[str]:
     remarks = []
     if len(a.inputs) != len(b.inputs):
         remarks.append(
             f"A has {len(a.inputs):,} positions and B {len(b.inputs):,}: they are matched from the end, and those of A "
             "without a counterpart are left out"
         )
+    if share and abs(difference) < LITTLE:
+        remarks.append(f"A and B differ by only {abs(difference):.2g} in score: shares of so little say little")
     if not share:
         remarks.append("A and B have the same score: effects are changes of the score, not shares of a difference")
     return remarks

@@ -7,6 +7,7 @@ text is read between <bos> and <eos>; two texts are read one after the other. Af
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
@@ -202,8 +203,9 @@ class Classification(Task[Examples]):
 
     def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
         own = None if self.tokenizer is None else self.tokenizer.tokenizer
-        sequence = self.sequence(self.inputs.parts(row))
-        return instance(model, sequence, own, target, labels=self.labels, multi=self.multi)
+        parts = self.inputs.parts(row)
+        whole = len(self.inputs.sequence(parts, sys.maxsize, self.config.keep))
+        return instance(model, self.sequence(parts), own, target, labels=self.labels, multi=self.multi, whole=whole)
 
     def epoch_tokens(self, rows: Examples) -> int:
         return int(np.minimum(rows.lengths, self.config.longest).sum())

@@ -23,9 +23,10 @@ def instance(
     *,
     labels: Sequence[str],
     multi: bool,
+    whole: int = 0,
 ) -> Instance:
     """`target`: the label to explain; default: the predicted one, or all of several. Where a row may have several
-    labels, each is an output with the classes no and yes."""
+    labels, each is an output with the classes no and yes. `whole`: how long the input was before it was cut."""
     inputs = torch.as_tensor(sequence, device=model.device)[None]
     if not inputs.size(1):
         raise UserError("--text: empty; there is nothing to explain")
@@ -45,7 +46,9 @@ def instance(
     marks, special = frozenset[int](), frozenset[int]()
     if sequence.ndim == 1:
         marks, special = marked(sequence.tolist(), tokenizer), tokenizer.specials
-    shown = names(sequence, tokenizer)
+    shown, most = names(sequence, tokenizer), len(sequence)
+    cut = f"the input has {whole:,} positions, more than the {most:,} that the model reads: the rest was cut off"
+    notes = (cut,) if whole > most else ()
     with torch.no_grad():
         found = read(model, 1)[0]
     if multi:
@@ -53,11 +56,14 @@ def instance(
         outputs = tuple(Output(labels[n], 1, target is not None) for n in wanted)
         pick = list(wanted)
         some = lambda model, copies: read(model, copies)[:, pick]  # noqa: E731
-        return Instance("classification", shown, outputs, some, ("no", "yes").__getitem__, marks=marks, special=special)
+        yes = ("no", "yes").__getitem__
+        return Instance("classification", shown, outputs, some, yes, notes=notes, marks=marks, special=special)
     chosen = int(found[0].argmax()) if target is None else kinds(target)
     outputs = (Output(labels[chosen], chosen, target is not None),)
     name = labels.__getitem__
-    return Instance("classification", shown, outputs, read, name, kinds=kinds, marks=marks, special=special)
+    return Instance(
+        "classification", shown, outputs, read, name, kinds=kinds, notes=notes, marks=marks, special=special
+    )
 
 
 def names(sequence: np.ndarray, tokenizer: Any) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, marked, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat, token_of
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Row
 
@@ -30,21 +30,14 @@ def instance(model: SequenceModel, row: Row, tokenizer: Any, target: str | None 
     with torch.no_grad():
         last = int(read(model, 1)[0, -1].argmax())
     if target is not None:
-        last = first_token(tokenizer, target)
+        last = token_of(tokenizer, target)
     outputs = [Output(tokenizer.name(id), id, True, at) for at, id in enumerate(ids[1:])]
     outputs.append(Output(tokenizer.name(last), last, target is not None, len(ids) - 1))
     names = tuple(tokenizer.name(id) for id in ids)
 
     def kinds(text: str) -> int:
-        return first_token(tokenizer, text)
+        return token_of(tokenizer, text)
 
     marks, special = marked(ids, tokenizer), tokenizer.specials
     name = tokenizer.name
     return Instance("language_model", names, tuple(outputs), read, name, kinds=kinds, marks=marks, special=special)
-
-
-def first_token(tokenizer: Any, text: str) -> int:
-    ids = tokenizer.encode(text).tolist()
-    if not ids or ids[0] == tokenizer.unk:
-        raise UserError(f"{text!r}: the model's vocabulary has no such token; choose another")
-    return int(ids[0])

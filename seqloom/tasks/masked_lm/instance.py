@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, marked, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat, token_of
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Row
 
@@ -34,10 +34,7 @@ def instance(
         return model.answer(hidden).float()[..., : tokenizer.size].log_softmax(-1)
 
     def kinds(text: str) -> int:
-        found = tokenizer.encode(text).tolist()
-        if not found or found[0] == tokenizer.unk:
-            raise UserError(f"{text!r}: the model's vocabulary has no such token; choose another")
-        return int(found[0])
+        return token_of(tokenizer, text)
 
     with torch.no_grad():
         likely = [ordinary[n] for n in read(model, 1)[0][:, ordinary].argmax(-1).tolist()]

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqloom.core.errors import UserError
-from seqloom.core.instance import Instance, Output, marked, repeat
+from seqloom.core.instance import Instance, Output, marked, repeat, token_of
 from seqloom.core.network import SequenceModel
 
 
@@ -27,10 +26,7 @@ def instance(
         return logits.float().log_softmax(-1)
 
     def kinds(text: str) -> int:
-        found = target.encode(text).tolist()
-        if not found or found[0] == target.unk:
-            raise UserError(f"{text!r}: the model's vocabulary has no such token; choose another")
-        return int(found[0])
+        return token_of(target, text)
 
     first = len(source)
     outputs = tuple(Output(target.name(id), id, given, first + n) for n, id in enumerate([*written, target.eos]))
