@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from seqloom.core.errors import UserError
+from seqloom.retrieve import stemming
 from seqloom.retrieve.stemming import stem
 from seqloom.retrieve.terms import K1, B, counts, fold, question, term_id, terms, weigh
 
@@ -52,6 +55,18 @@ def test_stems_are_those_of_the_reference() -> None:
     long = sorted({word + ending for word in roots for ending in endings if len(word + ending) > 2})
     assert len(long) > 500
     assert [(word, stem(word)) for word in long] == [(word, reference.stem(word)) for word in long]
+
+
+def test_without_the_stemmer_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    stem.cache_clear()
+    stemming._stemmer.cache_clear()
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(
+        UserError, match=r"^search by words needs the PyStemmer package: pip install 'seqloom\[retrieve\]'$"
+    ):
+        stem("harbours")
+    monkeypatch.undo()
+    assert stem("harbours") == "harbour"
 
 
 def test_the_id_of_a_term_is_the_same_everywhere() -> None:
