@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from shelf import BOAT, CHINESE, TERMS, Shelf, Words, text
+from work import grows_in_proportion
 
 from seqloom import cli
 from seqloom.core.errors import UserError
@@ -20,7 +21,7 @@ from seqloom.retrieve.answerers.written import NONE, Written, delimited, visible
 from seqloom.retrieve.answering import Asking, ask
 from seqloom.retrieve.asked import Asked, evaluate, read_questions
 from seqloom.retrieve.chunking import chunks
-from seqloom.retrieve.document import Answer, Document, Hidden, Passage
+from seqloom.retrieve.document import Answer, Chunk, Document, Hidden, Passage
 from seqloom.retrieve.keywords import keywords
 from seqloom.retrieve.relevance import Similarity
 
@@ -77,6 +78,16 @@ def test_a_very_long_sentence_is_cut_between_clauses_or_words(joint: str) -> Non
     found = candidates([Passage(chunk, 1.0) for chunk in chunks(document, size=10_000)])
     assert len(found) > 1 and all(one.text == one.text.strip() for one in found)
     assert all(re.fullmatch(r"\w+", long[one.end - 1 : one.end + 1]) is None for one in found[:-1])
+
+
+def test_a_sentence_that_another_passage_has_more_of_is_left_out_with_little_work() -> None:
+    whole, part = "The crane lifts 12 tonnes a day.", "The crane lifts"
+    places = [("a.txt", 0, whole), ("a.txt", 0, part), ("b.txt", 0, part), ("a.txt", 40, "The harbour opens.")]
+    passages = [Passage(Chunk(path, at, at + len(text), text, 1, "line"), 1.0) for path, at, text in places]
+    found = [(one.path, one.text) for one in candidates(passages)]
+    assert found == [("a.txt", whole), ("b.txt", part), ("a.txt", "The harbour opens.")]
+    many = [Passage(Chunk("a.txt", 99 * n, 99 * n + 18, "It rains. It pours", 1, "line"), 1.0) for n in range(200)]
+    assert grows_in_proportion(lambda size: candidates(many[:size]), 100)
 
 
 def test_a_question_about_something_else_is_refused_with_the_best_scores() -> None:

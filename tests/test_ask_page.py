@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from shelf import BOAT, CHINESE, TERMS, Shelf, text
@@ -10,6 +11,7 @@ from shelf import BOAT, CHINESE, TERMS, Shelf, text
 from seqloom.retrieve import page as pages
 from seqloom.retrieve.answerers.written import Written
 from seqloom.retrieve.answering import Asking, ask
+from seqloom.retrieve.checking import check
 from seqloom.retrieve.checking.checks import CHECKS
 from seqloom.retrieve.document import Document, Hidden
 
@@ -70,8 +72,27 @@ def test_hidden_text_and_invisible_characters_are_shown_as_such() -> None:
     reply = ask(Shelf(text("a.txt", content, hidden=(Hidden(9, 10, "zero width"),))), "tin melts")
     html = reply.page()
     assert '<span class="code">U+200B</span>' in html and '<span class="code">U+202E</span>' in html
-    assert '<span class="reason">[zero width]</span>' in html and "\u200b" not in html
-    assert "hidden in the file: zero width" in html and "在文件中不可见" in html
+    assert "[zero width]" in html and "[零宽字符]" in html and "\u200b" not in html
+    assert "hidden in the file: zero width" in html and "在文件中不可见：零宽字符" in html
+
+
+def test_hidden_text_is_marked_where_it_is_only_near_or_only_found() -> None:
+    shelf = Shelf(text("a.txt", "Tin melts at 232 degrees.", hidden=(Hidden(0, 25, "comment"),)))
+    near = Asking(shelf, answerer=Written("toy", lambda *_: "Tin melts at 500 degrees.")).ask("tin melts degrees")
+    assert near.sentences == ()  # a model is not given hidden text
+    reply = replace(near, refused="", sentences=(check("Tin melts at 500 degrees.", [shelf.document("a.txt")]),))
+    assert "(a.txt, line 1) (hidden in the file: comment)" in str(reply)
+    assert reply.page().count("hidden in the file: comment") == 1
+    refused = ask(shelf, "Which orchestra rehearsed Parsifal before it melts?")
+    assert "a.txt, line 1 (partly hidden in the file): Tin melts" in str(refused)
+    assert "partly hidden in the file" in refused.page() and "部分内容在文件中不可见" in refused.page()
+
+
+def test_thousands_of_hidden_places_are_each_shown_once() -> None:
+    content = "a\u200b" * 20_000
+    hidden = tuple(Hidden(n, n + 1, "zero width") for n in range(1, len(content), 2))
+    html = ask(Shelf(text("a.txt", f"{content} tin melts", hidden=hidden)), "tin melts").page()
+    assert html.count("[zero width]") == len(hidden)
 
 
 def test_every_text_of_the_page_is_in_both_languages() -> None:

@@ -23,12 +23,12 @@ Chinese ones, 4 of 30 and 7 of 15 faithful ones raised an alarm.
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
+from work import calls, grows_in_proportion
 
 from seqloom.retrieve.checking import check, check_citation, evaluate_citations
 from seqloom.retrieve.document import Answer, Chunk, Document, Passage, Sentence
@@ -286,13 +286,11 @@ def test_citation_recall_and_precision_count_verified_quotations() -> None:
     assert evaluate_citations([refused])["recall"] is None
 
 
-def test_a_check_against_ten_passages_takes_less_than_five_milliseconds() -> None:
-    sources = [Document(f"{n}.txt", f"Note {n}. {SOURCE} {CHINESE} " * 3, "", "line") for n in range(10)]
+def test_a_check_against_ten_passages_takes_few_calls_and_more_passages_take_in_proportion() -> None:
+    sources = [Document(f"{n}.txt", f"Note {n}. {SOURCE} {CHINESE} " * 3, "", "line") for n in range(20)]
     check("The hotel had 41 rooms in 1998.", sources)
-    started = time.process_time()
-    for n in range(20):
-        check(f"The hotel had {41 + n} rooms in 1998.", sources)
-    assert (time.process_time() - started) / 20 < 0.005
+    assert calls(lambda: check("The hotel had 42 rooms in 1998.", sources[:10])) < 5000
+    assert grows_in_proportion(lambda size: check("The hotel had 43 rooms in 1998.", sources[:size]), 10)
 
 
 @pytest.mark.parametrize("half", ["dev", "kept"])

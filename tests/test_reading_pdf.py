@@ -80,6 +80,13 @@ def test_the_outline_gives_headings_and_the_file_its_title(tmp_path: Path) -> No
     assert found.title == "The title"
 
 
+def test_a_title_that_says_nothing_is_none(tmp_path: Path) -> None:
+    named = write(
+        tmp_path / "a.pdf", shown("(Text.) Tj"), change=lambda writer: writer.add_metadata({"/Title": "Untitled"})
+    )
+    assert one(named).title == "a.pdf"
+
+
 HIDING = {
     "3 Tr (secret) Tj 0 Tr": "text without ink",
     "1 1 1 rg (secret) Tj 0 0 0 rg": "white on white",

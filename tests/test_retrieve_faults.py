@@ -88,7 +88,7 @@ def test_a_damaged_record_is_one_line(made: Path) -> None:
 
 def test_an_index_that_cannot_be_written_to_is_one_line(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(UserError, match="cannot be written to, which opening it needs; copy the index"):
+    with pytest.raises(UserError, match="read-only, and opening an index needs write permission; copy it"):
         Index.open(made)
 
 

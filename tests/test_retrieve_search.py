@@ -87,6 +87,7 @@ def test_differences_are_paired(animals: Index) -> None:
             "1\tnowhere\t1\n",
             "is in the index, such as 'nowhere'",
         ),
+        ('{"_id": 1, "text": "x"}', "1\tnowhere\t1\n2\taway\t1\n", "is in the index, such as 'nowhere'"),
     ],
 )
 def test_bad_judgements_are_one_line(animals: Index, tmp_path: Path, queries: str, judged: str, message: str) -> None:

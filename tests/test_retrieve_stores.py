@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from exact_store import ExactStore
 from qdrant_client import QdrantClient
 
 from seqloom.core.errors import RunError, UserError
 from seqloom.retrieve.index import index
 from seqloom.retrieve.stores import named_store, open_store
 from seqloom.retrieve.stores.edge import EdgeStore
-from seqloom.retrieve.stores.exact import ExactStore
 from seqloom.retrieve.stores.postgres import PostgresStore
 from seqloom.retrieve.stores.qdrant import QdrantStore
 from seqloom.retrieve.stores.store import Hit, Point, Store, without_password

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from seqloom.core.errors import UserError
+from seqloom.retrieve import stemming
 from seqloom.retrieve.stemming import stem
-from seqloom.retrieve.terms import K1, B, counts, fold, question, term_id, terms, weigh
+from seqloom.retrieve.terms import K1, B, counts, fold, length, question, term_id, terms, weigh
 
 
 def test_english_words_are_folded_and_stemmed() -> None:
@@ -27,6 +31,11 @@ def test_one_character_in_several_forms_is_one_term() -> None:
     assert terms("ＡＢＣ１２ ﬁne") == terms("abc12 fine")
     assert terms("がん") == terms("か\u3099ん") and fold("한국") == "한국"
     assert terms("") == terms("!? \u200b") == []
+
+
+@pytest.mark.parametrize("text", ["The harbour's cranes lifted 12 tonnes.", "港口 harbours 的吊车", ""])
+def test_length_and_counts_are_those_of_the_terms(text: str) -> None:
+    assert length(text) == len(terms(text)) and counts(text) == Counter(map(term_id, terms(text)))
 
 
 def test_any_string_has_terms() -> None:
@@ -52,6 +61,18 @@ def test_stems_are_those_of_the_reference() -> None:
     long = sorted({word + ending for word in roots for ending in endings if len(word + ending) > 2})
     assert len(long) > 500
     assert [(word, stem(word)) for word in long] == [(word, reference.stem(word)) for word in long]
+
+
+def test_without_the_stemmer_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    stem.cache_clear()
+    stemming._stemmer.cache_clear()
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(
+        UserError, match=r"^search by words needs the PyStemmer package: pip install 'seqloom\[retrieve\]'$"
+    ):
+        stem("harbours")
+    monkeypatch.undo()
+    assert stem("harbours") == "harbour"
 
 
 def test_the_id_of_a_term_is_the_same_everywhere() -> None:

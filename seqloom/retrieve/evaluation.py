@@ -86,9 +86,9 @@ def evaluate(
     check_judged(queries, judgements)
     for query, judged in judgements.items():
         places = {named.get(name, name): score for name, score in judged.items() if score > 0}
-        absent += sum(place not in known for place in places)
         if places and query in queries:
             wanted[query] = places
+            absent += sum(place not in known for place in places)
     if absent == sum(map(len, wanted.values())):
         some = next(iter(next(iter(wanted.values()))))
         raise UserError(f"none of the judged documents is in the index, such as {some!r}; name them by path or row id")

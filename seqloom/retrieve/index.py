@@ -54,8 +54,8 @@ class Index:
         path = Path(path)
         settings = Settings.read(path)
         if not os.access(path, os.W_OK):
-            way = "copy the index to a folder that can be written to"
-            raise UserError(f"{shown(path)}: cannot be written to, which opening it needs; {way}")
+            way = "copy it to a folder that you can write to"
+            raise UserError(f"{shown(path)}: read-only, and opening an index needs write permission; {way}")
         if not (path / _CATALOGUE).exists():
             raise UserError(f"{shown(path)}: its indexing was interrupted before it began; run the same command again")
         return cls(path, settings, *_parts(path, settings))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from seqloom.core.version import VERSION
 from seqloom.pages import shell
 from seqloom.pages.words import TAGS, Pair, Speaker
-from seqloom.retrieve.document import Document, Passage, Quotation, Sentence
+from seqloom.retrieve.document import Document, Hidden, Passage, Quotation, Sentence
 from seqloom.retrieve.reply import Reply
 from seqloom.retrieve.sentences import unwrapped
 from seqloom.retrieve.showing import hidden, short
@@ -42,6 +42,21 @@ WORDS: dict[str, Pair] = {
     "best.words": ("words of the question in the best passage: {value}", "最佳段落包含的问题词语比例：{value}"),
     "best.similarity": ("similarity of the best passage: {value}", "最佳段落的相似度：{value}"),
     "unseen": ("hidden in the file: {why}", "在文件中不可见：{why}"),
+    "partly unseen": ("partly hidden in the file", "部分内容在文件中不可见"),
+    "reason.comment": ("comment", "注释"),
+    "reason.zero width": ("zero width", "零宽字符"),
+    "reason.white on white": ("white on white", "白底白字"),
+    "reason.text in the colour of its background": ("text in the colour of its background", "文字与背景同色"),
+    "reason.transparent": ("transparent", "透明"),
+    "reason.tiny type": ("tiny type", "字号极小"),
+    "reason.font size 0": ("font size 0", "字号为 0"),
+    "reason.opacity 0": ("opacity 0", "不透明度为 0"),
+    "reason.hidden attribute": ("hidden attribute", "hidden 属性"),
+    "reason.off the page": ("off the page", "位于页面之外"),
+    "reason.outside of the page": ("outside of the page", "位于页面之外"),
+    "reason.text without ink": ("text without ink", "以不可见方式绘制"),
+    "reason.hidden text": ("hidden text", "隐藏文字"),
+    "bracketed": ("[{why}]", "[{why}]"),
     "changed": ("the file has changed since it was indexed", "文件在建立索引后已被修改"),
     "gone": ("the file is no longer there", "文件已不在原处"),
     "sources": ("Sources", "来源"),
@@ -125,8 +140,7 @@ def _refused(reply: Reply) -> str:
 
 def _sentence(one: Sentence, ids: dict[Quotation, str], reply: Reply) -> str:
     if one.quotation is not None:
-        why = hidden(one.quotation, reply.documents[one.quotation.path])
-        tags = f'<span class="tag unseen">{_term("reason", why, "unseen", "why")}</span>' if why else ""
+        tags = _unseen(one.quotation, reply)
         if since := reply.changed.get(one.quotation.path):
             tags += f'<span class="tag since">{_both(since)}</span>'
         return (
@@ -136,11 +150,18 @@ def _sentence(one: Sentence, ids: dict[Quotation, str], reply: Reply) -> str:
     failed = _term("check", one.failed, "failed", "checks") if one.failed else _both("none failed")
     nearest = ""
     if one.nearest is not None:
-        nearest = f"<p>{_both('nearest')}“{_text(short(one.nearest.text, 240))}” {_link(one.nearest, ids)}</p>"
+        nearest = f"<p>{_both('nearest')}“{_text(short(one.nearest.text, 240))}” "
+        nearest += f"{_unseen(one.nearest, reply)}{_link(one.nearest, ids)}</p>"
     return (
         f'<div class="sentence open"><blockquote>{_text(one.text)}</blockquote><p>'
         f'<span class="tag unverified">{_both("unverified")}</span>{failed}</p>{nearest}</div>'
     )
+
+
+def _unseen(quotation: Quotation, reply: Reply) -> str:
+    """A tag that says why a reader of the file does not see it; empty if it is seen."""
+    why = hidden(quotation, reply.documents[quotation.path])
+    return f'<span class="tag unseen">{_term("reason", why, "unseen", "why")}</span>' if why else ""
 
 
 def _link(quotation: Quotation, ids: dict[Quotation, str]) -> str:
@@ -193,20 +214,33 @@ def _marked(
     edges = {start, end, *places}
     spans = [(q.start, q.end) for q in quotations] + [(one.start, one.end) for one in document.hidden]
     edges |= {min(max(at, start), end) for span in spans for at in span}
-    cuts, html = sorted(edges), []
+    cuts, html, covering = sorted(edges), [], _Covering(document.hidden)
     for begin, stop in pairwise(cuts):
         if begin in places:
             html.append(_number(document.unit, places[begin]))
         text = _text(document.text[begin:stop])
-        for part in document.hidden:
-            if part.start <= begin < part.end:
-                why = f'<span class="reason">[{_text(part.reason)}]</span>' if begin == max(part.start, start) else ""
-                text = f'{why}<span class="unseen-text" title="{escape(part.reason)}">{text}</span>'
+        for part in covering.at(begin):
+            said = _term("reason", [part.reason], "bracketed", "why") if begin == max(part.start, start) else ""
+            why = f'<span class="reason">{said}</span>' if said else ""
+            text = f'{why}<span class="unseen-text" title="{escape(part.reason)}">{text}</span>'
         for one in quotations:
             if one.start <= begin < one.end:
                 text = f"<mark{f' id={ids[one]}' if begin == one.start else ''}>{text}</mark>"
         html.append(text)
     return "".join(html)
+
+
+class _Covering:
+    """The hidden stretches that cover a place, for places in ascending order: a hostile file has thousands of them."""
+
+    def __init__(self, hidden: Sequence[Hidden]) -> None:
+        self._ahead, self._open = sorted(hidden, reverse=True), list[Hidden]()
+
+    def at(self, place: int) -> list[Hidden]:
+        while self._ahead and self._ahead[-1].start <= place:
+            self._open.append(self._ahead.pop())
+        self._open = [one for one in self._open if place < one.end]
+        return self._open
 
 
 def _begins(document: Document, at: int) -> bool:
@@ -221,9 +255,10 @@ def _number(unit: str, number: int) -> str:
 def _passages(passages: Sequence[Passage]) -> str:
     if not passages:
         return ""
+    partly = f' <span class="tag unseen">{_both("partly unseen")}</span>'
     rows = "".join(
         f'<tr><td class="number">{_scores(passage)}</td><td>{_text(passage.chunk.path)}'
-        f"{_place(passage.chunk.unit, passage.chunk.number)}<br>"
+        f"{_place(passage.chunk.unit, passage.chunk.number)}{partly if passage.chunk.hidden else ''}<br>"
         f'<span class="muted">{_text(short(passage.chunk.text, 160))}</span></td></tr>'
         for passage in passages
     )

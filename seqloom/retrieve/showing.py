@@ -21,7 +21,8 @@ def _lines(reply: Reply) -> Iterator[str]:
     if reply.refused:
         yield f"no answer: {reply.refused}{_best(reply)}"
         for passage in reply.passages[:BEST]:
-            yield f"  {_scores(passage)}  {place(passage.chunk)}: {plain(short(passage.chunk.text, 80))}"
+            where = place(passage.chunk) + (" (partly hidden in the file)" if passage.chunk.hidden else "")
+            yield f"  {_scores(passage)}  {where}: {plain(short(passage.chunk.text, 80))}"
         return
     for sentence in reply.sentences:
         if sentence.quotation is not None:
@@ -36,7 +37,8 @@ def _lines(reply: Reply) -> Iterator[str]:
         yield f"- {plain(sentence.text)}"
         yield f"  {reasons(sentence)}"
         if sentence.nearest is not None:
-            yield f"  nearest: “{plain(short(sentence.nearest.text, 200))}” ({place(sentence.nearest)})"
+            where = f"({place(sentence.nearest)}){_remarks(sentence.nearest, reply)}"
+            yield f"  nearest: “{plain(short(sentence.nearest.text, 200))}” {where}"
     if reply.changed:
         yield ""
         yield "bring the index up to date: run the same seqloom index command again"

@@ -49,26 +49,40 @@ def fold(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """All terms, in order."""
+    return [stem(word) for word in _words(text)]
+
+
+def length(text: str) -> int:
+    """The number of its terms."""
+    return len(_words(text))
+
+
+def counts(text: str) -> Counter[int]:
+    """How often each term occurs, by its id."""
+    return Counter(map(_id_of, _words(text)))
+
+
+def term_id(term: str) -> int:
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=200_000)
+def _id_of(word: str) -> int:
+    return term_id(stem(word))
+
+
+def _words(text: str) -> list[str]:
+    """Words before stemming, and pairs of characters, which have no other stem than themselves."""
     folded = fold(text)
     if folded.isascii():
-        return [stem(word) for word in _PLAIN.findall(folded)]
+        return _PLAIN.findall(folded)
     found: list[str] = []
     for word in _WORDS.findall(_WRAPPED.sub("", folded)):
         if _RUN.match(word):
             found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
         else:
-            found.append(stem(word))
+            found.append(word)
     return found
-
-
-def counts(text: str) -> Counter[int]:
-    """How often each term occurs, by its id."""
-    return Counter(map(term_id, terms(text)))
-
-
-@lru_cache(maxsize=200_000)
-def term_id(term: str) -> int:
-    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
 
 
 def weigh(found: Counter[int], average: float) -> Sparse:

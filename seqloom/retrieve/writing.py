@@ -29,7 +29,7 @@ from seqloom.retrieve.reading.limits import too_large
 from seqloom.retrieve.settings import Settings
 from seqloom.retrieve.stored import document_hash
 from seqloom.retrieve.stores.store import Point, Store
-from seqloom.retrieve.terms import counts, terms, weigh
+from seqloom.retrieve.terms import counts, length, weigh
 from seqloom.runs.durable import shown
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Writer:
 
     def _entry(self, document: Document, sha256: bytes) -> Entry:
         parts = chunks(document, size=self.settings.size, overlap=self.settings.overlap)
-        return Entry(document, sha256, parts, [len(terms(indexed_text(part))) for part in parts])
+        return Entry(document, sha256, parts, [length(indexed_text(part)) for part in parts])
 
     def _skip(self, file: File) -> None:
         """What was indexed of it before leaves: it is no longer what stands in the file."""

@@ -7,7 +7,7 @@ Sentences further down the list of passages, and those that are far behind the b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ MOST = 4  # sentences of an answer
 ENOUGH = 0.7  # of the score of the best sentence: what another must have
 RANK = 0.2  # of the score that the first passage gives its sentences, and the last does not
 LONGEST = 600  # characters of a sentence; what is longer is cut after a line, a clause or a word
+
+Place = tuple[str, int, int]  # path, start, end
 
 
 class Candidate(NamedTuple):
@@ -68,13 +70,14 @@ class Extractive:
 
 def candidates(passages: Sequence[Passage]) -> list[Candidate]:
     """Every sentence of the passages, each once, the best passage first."""
-    found: dict[tuple[str, int, int], Candidate] = {}
+    found: dict[Place, Candidate] = {}
     for n, passage in enumerate(passages):
         chunk, rank = passage.chunk, 1.0 - n / len(passages)
         for start, end in _spans(chunk):
             key = (chunk.path, chunk.start + start, chunk.start + end)
             found.setdefault(key, Candidate(*key, chunk.text[start:end], rank, chunk.headings))
-    return [one for one in found.values() if not any(_inside(one, other) for other in found.values())]
+    parts = _parts(found)
+    return [one for key, one in found.items() if key not in parts]
 
 
 def _spans(chunk: Chunk) -> list[tuple[int, int]]:
@@ -98,10 +101,14 @@ def _cut(text: str, start: int, end: int) -> int:
     return end
 
 
-def _inside(one: Candidate, other: Candidate) -> bool:
-    """A part of a sentence, where a chunk was cut, of which another chunk has more."""
-    within = one.path == other.path and other.start <= one.start and one.end <= other.end
-    return within and (one.start, one.end) != (other.start, other.end)
+def _parts(found: Iterable[Place]) -> set[Place]:
+    """Those that lie inside of another: a sentence that one chunk cuts off, and of which another chunk has more."""
+    parts, latest, reach = set(), "", 0
+    for path, start, end in sorted(found, key=lambda place: (place[0], place[1], -place[2])):
+        if path == latest and end <= reach:
+            parts.add((path, start, end))
+        latest, reach = path, max(end, reach if path == latest else 0)
+    return parts
 
 
 def _rarity(wanted: frozenset[str], found: Sequence[Candidate]) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """HTML: the text that a page shows, block by block, each piece with its line in the file.
 
 Scripts, styles and comments are no text. Text that a person does not see (html_hidden.py) is kept and reported as
-hidden. White space is collapsed as a browser does, except in `pre`; blocks are separated by an empty line, items and
-rows by the end of a line, cells by a tab.
+hidden. White space is collapsed as a browser does, except in `pre`; blocks and items of lists are separated by an empty
+line, so that no sentence goes on from one to the next, rows by the end of a line, cells by a tab.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ BLOCKS = {
     "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "nav", "ol",
     "p", "pre", "section", "summary", "table", "ul",
 }  # fmt: skip
-LINES = {"br", "caption", "dd", "dt", "li", "legend", "option", "tr", "tbody", "thead", "tfoot"}
+ITEMS = {"caption", "dd", "dt", "legend", "li", "option"}
+LINES = {"br", "tr", "tbody", "thead", "tfoot"}
 CELLS = {"td", "th"}
 CLOSES = {  # elements whose end tag may be missing: what they close when they open
     "li": {"li"}, "dt": {"dt", "dd"}, "dd": {"dt", "dd"}, "tr": {"tr"}, "td": {"td", "th"}, "th": {"td", "th"},
@@ -109,7 +110,7 @@ class _Page:
         self.look = inside(self.look, name, tag.attributes)
 
     def _close(self, name: str) -> None:
-        if name in BLOCKS | LINES:
+        if name in BLOCKS | ITEMS | LINES:
             self._separate(name)
         if name[0] == "h" and name[1:].isdigit():
             self._end_heading()
@@ -136,7 +137,7 @@ class _Page:
                 return
 
     def _separate(self, name: str) -> None:
-        wanted = "\n\n" if name in BLOCKS else "\n" if name in LINES else "\t" if name in CELLS else ""
+        wanted = "\n\n" if name in BLOCKS | ITEMS else "\n" if name in LINES else "\t" if name in CELLS else ""
         self.wanted = max(self.wanted, wanted, key=_RANKS.__getitem__)
 
     def _text(self, raw: str) -> None:

@@ -167,10 +167,12 @@ def _entries(outline: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _title(reader: Any) -> str:
+    """Empty if it has none, or one that its program wrote for want of another."""
     try:
-        return " ".join(plain(str(reader.metadata.title or "")).split()) if reader.metadata else ""
+        title = " ".join(plain(str(reader.metadata.title or "")).split()) if reader.metadata else ""
     except Exception:
         return ""
+    return "" if title.casefold() == "untitled" else title
 
 
 def _first_line(error: Exception) -> str:
