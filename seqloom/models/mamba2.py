@@ -77,7 +77,7 @@ class StateSpace(Mixer):
         steps = torch.logspace(math.log10(QUICKEST), math.log10(SLOWEST), self.heads)
         self.dt_bias = nn.Parameter((1 / steps).expm1().log())  # softplus of it is 1 / steps
         self.log_a, self.skip = nn.Parameter(torch.zeros(self.heads)), nn.Parameter(torch.ones(self.heads))
-        self.norm = RMSNorm(self.inner)
+        self.norm = RMSNorm(self.inner, eps=1e-5)
         self.out = Linear(self.inner, config.width, bias=False)
         # (B, T, H) each: a, and |dt_t B_t^T x_t|, how much a token adds to the memory
         self.forget_gate, self.write = Tap(), Tap()
