@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from toys import close
 from torch import Tensor
+from toys import close
 
 from seqloom.core.taps import Tap
 from seqloom.layers.decayed_memory import decay_tapped, remember

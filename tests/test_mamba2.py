@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from toys import alive, close, network, tokens
 from torch import Tensor
 from torch.nn import functional as F
+from toys import alive, close, network, tokens
 from transformers import Mamba2Config, Mamba2Model
 
 from seqloom.core.state import flatten_state

@@ -11,8 +11,12 @@ G groups of R heads; the heads of a group share queries and keys of size N, and 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from seqloom.core.taps import Tap
@@ -22,7 +26,7 @@ _LEAST = 1e-30  # of a decay that was put in from outside: its logarithm must be
 
 
 def remember(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, past: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
-    """All y and the last S; q and k are (B, G, T, N), v is (B, G, T, R * P), log decay (B, G, T, R), S (B, G, N, R * P).
+    """All y and the last S; q and k are (B, G, T, N), v is (B, G, T, R * P), decay (B, G, T, R), S (B, G, N, R * P).
 
     A token with a zero key and a log decay of zero leaves S as it was.
     """
@@ -36,7 +40,7 @@ def remember(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, past: Tensor, chunk
     added = k.mT @ _scaled(v, (since[:, :, :, -1:] - since).exp())  # (B, G, M, N, R * P)
     after = _over_chunks(since[:, :, :, -1:].exp(), added, past)
     before = torch.cat((past[:, :, None], after[:, :, :-1]), dim=2)
-    weights = (q @ k.mT)[:, :, :, None] * _pairwise(since.mT)  # (B, G, M, R, K, K)
+    weights = _Decayed.apply((q @ k.mT)[:, :, :, None], since.mT)  # (B, G, M, R, K, K)
     near = weights @ v.unflatten(-1, (heads, -1)).transpose(3, 4)  # (B, G, M, R, K, P)
     y = _scaled(q @ before, since.exp()) + near.transpose(3, 4).flatten(4)
     return y.flatten(2, 3)[:, :, :steps], after[:, :, -1].clone()  # a view would keep the whole tensor alive
@@ -73,7 +77,22 @@ def _over_chunks(keep: Tensor, added: Tensor, past: Tensor) -> Tensor:
     return after.view_as(added)
 
 
-def _pairwise(since: Tensor) -> Tensor:
-    """(..., K) -> (..., K, K): how much of token s is left at token t; nothing of later ones."""
-    later = since.new_full((since.size(-1), since.size(-1)), -torch.inf).triu(1)
-    return (since[..., :, None] - since[..., None, :] + later).exp()
+class _Decayed(Function):
+    """Scores (..., 1, K, K) times what is left of token s at token t, exp(since_t - since_s), with since (..., R, K);
+    later tokens have no weight. Fewer passes over (..., R, K, K) than the same through autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, since: Tensor) -> Tensor:
+        later = since.new_full((since.size(-1), since.size(-1)), -torch.inf).triu(1)
+        left = (since[..., :, None] - since[..., None, :]).add_(later).exp_()
+        ctx.save_for_backward(scores, left)
+        return scores * left
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        scores, left = ctx.saved_tensors
+        d = gradient * left
+        d_scores = d.sum(-3, keepdim=True)
+        d.mul_(scores)
+        return d_scores, d.sum(-1).sub_(d.sum(-2))

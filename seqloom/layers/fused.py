@@ -78,7 +78,7 @@ class GRUSequence(Function):
 
 
 class SLSTMSequence(Function):
-    """The recurrence of `SLSTMCell` (models/xlstm.py), with one recurrent matrix per head; gates in the order i, f, z, o.
+    """The recurrence of `SLSTMCell` in models/xlstm.py, one recurrent matrix per head; gates in the order i, f, z, o.
 
     x is (T, N, B, 4 * D) of N heads of size D, the weight (N, D, 4 * D); h, a and mass are (N, B, D).
     """

@@ -1,4 +1,4 @@
-"""Mamba-2 (Dao & Gu 2024): a selective state space; each head's memory is a matrix that decays at a pace the input sets.
+"""Mamba-2 (Dao & Gu 2024): a selective state space; each head's memory is a matrix that decays as the input says.
 
 a_t = exp(-dt_t A),  S_t = a_t S_{t-1} + dt_t B_t^T x_t,  y_t = C_t S_t + D x_t
 
@@ -34,9 +34,13 @@ QUICKEST, SLOWEST = 2.0, 512.0  # initial time constants of the heads, in steps
 
 class Config(ResidualConfig):
     width: int = Field(168, ge=1, description="size of every hidden vector")
-    heads: int = Field(8, ge=1, description="heads of size expand x width / heads, each with its own decay")
-    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution in the mixer; 1: current input only")
-    feed: int = Field(0, ge=0, description="hidden size of a gated feed-forward after each mixer; 0: none, as published")
+    heads: int = Field(4, ge=1, description="heads of size expand x width / heads, each with its own decay")
+    kernel: int = Field(
+        4, ge=1, description="kernel size of the causal convolution in the mixer; 1: current input only"
+    )
+    feed: int = Field(
+        0, ge=0, description="hidden size of a gated feed-forward after each mixer; 0: none, as published"
+    )
     expand: int = Field(2, ge=1, description="size of the mixer's inner vectors, in multiples of the width")
     state: int = Field(64, ge=1, description="size of B and C: each head's memory has state x size numbers")
     chunk: int = Field(64, ge=1, description="tokens per chunk of the parallel form; affects speed only")

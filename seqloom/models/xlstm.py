@@ -110,7 +110,8 @@ class MLSTM(Mixer):
     def _remember(
         self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor, memory: State, mask: Tensor | None
     ) -> tuple[Tensor, State]:
-        past: Any = memory or (q.new_zeros(q.size(0), self.heads, self.size, self.size + 1), q.new_zeros(*k.shape[:2], 1))
+        rows = q.size(0), self.heads
+        past: Any = memory or (q.new_zeros(*rows, self.size, self.size + 1), q.new_zeros(*rows, 1))
         matrix, before = past
         if mask is not None:  # padding is not stored, and nothing is forgotten for it
             i, f = i.masked_fill(~mask[..., None], -torch.inf), f * mask[..., None]
@@ -120,7 +121,8 @@ class MLSTM(Mixer):
         if self.write.watched:
             self.write((shares * k.norm(dim=-1) * v.norm(dim=-1)).mT)
         decay = f + torch.cat((before, m[..., :-1]), dim=-1) - m
-        y, matrix = remember(q, k * shares[..., None], F.pad(v, (0, 1), value=1.0), decay[..., None], matrix, self.chunk)
+        k, v = k * shares[..., None], F.pad(v, (0, 1), value=1.0)  # the last column of the matrix is n
+        y, matrix = remember(q, k, v, decay[..., None], matrix, self.chunk)
         h = y[..., :-1] / torch.maximum(y[..., -1:].abs(), (-m).exp()[..., None])
         return h, (matrix, m[..., -1:].clone())
 
