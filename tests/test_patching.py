@@ -35,12 +35,17 @@ def test_a_memory_is_read_by_all_steps_after_it(name: str) -> None:
     assert not np.allclose(rows["memory 1"][2:], 1.0)
 
 
-@pytest.mark.parametrize("name", ["gpt", "ttt", "linear_attention", "lstm", "mingru"])
+@pytest.mark.parametrize("name", ["gpt", "ttt", "linear_attention", "mamba2", "xlstm", "lstm", "mingru"])
 def test_the_last_layer_at_the_last_position_decides_the_prediction(name: str) -> None:
     view = patching(network(name, {"depth": 2}), language(1), language(2))
     effect = view.tensors["effect"][view.facts["places"].index("layer 2")]
     assert effect[-1] == pytest.approx(1.0, abs=1e-9)
     assert np.abs(effect[:-1]).max() < 1e-9
+
+
+def test_layers_whose_memory_is_a_matrix_are_not_offered_as_places() -> None:
+    places = patching(network("xlstm", {"depth": 3, "cells": "msm"}), language(1), language(2)).facts["places"]
+    assert [place for place in places if "memory" in place] == ["memory 2"]
 
 
 def test_texts_of_other_lengths_are_matched_from_the_end_and_it_says_so() -> None:

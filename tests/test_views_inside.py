@@ -224,6 +224,17 @@ def test_a_matrix_memory_shows_how_much_a_token_adds() -> None:
     np.testing.assert_allclose(memory(model, text(model)).tensors["layer 1, write"], wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name, options", [("mamba2", {}), ("xlstm", {"cells": "m"})])
+def test_a_memory_that_decays_shows_what_it_keeps(name: str, options: dict[str, Any]) -> None:
+    model = network(name, options)
+    view = memory(model, text(model)).tensors
+    with record(model, "*.forget_gate") as trace:
+        model(IDS[None])
+    kept = next(iter(trace.values()))[0][0].mean(-1).detach().numpy()
+    np.testing.assert_allclose(view["layer 1, keep"], kept, rtol=1e-6)
+    assert (view["layer 1, write"] > 0).all()
+
+
 # gradients
 
 
@@ -288,7 +299,9 @@ def test_the_gradient_at_a_parallel_memory_is_that_of_its_recurrence() -> None:
     np.testing.assert_allclose(found, torch.stack(wanted).numpy(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "gpt", "mingru", "ttt", "linear_attention", "self_attention"])
+@pytest.mark.parametrize(
+    "name", ["rnn", "lstm", "gru", "gpt", "mingru", "ttt", "linear_attention", "mamba2", "xlstm", "self_attention"]
+)
 def test_gradients_at_the_embedding_are_those_of_the_loss(name: str) -> None:
     model = network(name, {})
     vectors = model.embed(IDS[None]).detach().requires_grad_()
@@ -328,6 +341,17 @@ def test_blocks_of_a_recurrent_matrix_have_names() -> None:
     model = network("lstm", {})
     ((names, values),) = eigenvalues(model).values()
     assert names == ["input", "forget", "candidate", "output"] and values.shape == (4, 16, 2)
+
+
+def test_a_block_diagonal_matrix_has_the_eigenvalues_of_its_parts() -> None:
+    model = network("xlstm", {"cells": "s", "depth": 1, "heads": 2})
+    ((names, values),) = eigenvalues(model).values()
+    cell: Any = model.backbone.blocks[0].mixer.cell
+    whole = torch.block_diag(*cell.weight_h[:16].detach().unflatten(0, (2, 8)))
+    assert names == ["input", "forget", "candidate", "output"]
+    np.testing.assert_allclose(
+        np.sort(np.linalg.norm(values[0], axis=-1)), torch.linalg.eigvals(whole).abs().sort().values, rtol=1e-9
+    )
 
 
 def test_several_runs_show_what_they_recorded_in_training() -> None:

@@ -84,7 +84,7 @@ class Backbone(nn.Module, ABC):
 
     def memory_taps(self) -> list[list[Tap]]:
         """Per layer, where its recurrent memory passes at every step; what is put in there is what the next step reads.
-        Empty: the memory is not one vector per step."""
+        Empty, or empty for a layer: the memory is not one vector per step."""
         return []
 
     def finish(self, hidden: Tensor) -> Tensor:

@@ -77,6 +77,59 @@ class GRUSequence(Function):
         return dx, dw, d[:, :, 2].sum((0, 1)), dh
 
 
+class SLSTMSequence(Function):
+    """The recurrence of `SLSTMCell` in models/xlstm.py, one recurrent matrix per head; gates in the order i, f, z, o.
+
+    x is (T, N, B, 4 * D) of N heads of size D, the weight (N, D, 4 * D); h, a and mass are (N, B, D).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, h: Tensor, a: Tensor, mass: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        steps, size = len(x), h.size(-1)
+        gates, share = x.clone(), x.new_empty(steps, *h.shape)
+        hs, averages, masses = torch.empty_like(share), torch.empty_like(share), torch.empty_like(share)
+        start = h, a
+        for t in range(steps):
+            gates[t].baddbmm_(h, weight)
+            i, f, z, o = gates[t].split(size, dim=-1)
+            kept = torch.nn.functional.logsigmoid(f).add_(mass)
+            w = torch.sub(i, kept, out=share[t]).sigmoid_()
+            mass = torch.logaddexp(kept, i, out=masses[t])
+            a = torch.lerp(a, z.tanh_(), w, out=averages[t])
+            h = torch.mul(o.sigmoid_(), a, out=hs[t])
+        ctx.save_for_backward(gates, share, weight, hs, averages, *start)
+        return hs, averages, masses
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_h: Tensor, grad_a: Tensor, grad_mass: Tensor) -> tuple[Tensor, ...]:
+        gates, w, weight, hs, averages, h0, a0 = ctx.saved_tensors
+        i, f, z, o = gates.split(h0.size(-1), dim=-1)
+        before = torch.cat((a0[None], averages[:-1]))
+        # What multiplies the gradients of a, of the mass and of h for the inputs of the gates: i (without its part in
+        # the mass), f, z and o.
+        factors = [(z - before) * w * (1 - w), torch.sigmoid(-f), w * (1 - z * z), averages * o * (1 - o)]
+        keep, back = 1 - w, weight.mT.contiguous()
+        dx, dh, da, dm = torch.empty_like(gates), torch.zeros_like(h0), torch.zeros_like(h0), torch.zeros_like(h0)
+        for t in range(len(hs) - 1, -1, -1):
+            dh.add_(grad_h[t])
+            da.add_(grad_a[t]).addcmul_(dh, o[t])
+            dm.add_(grad_mass[t])
+            d_i, d_f, d_z, d_o = dx[t].split(h0.size(-1), dim=-1)
+            torch.mul(da, factors[0][t], out=d_i).addcmul_(dm, w[t])
+            dm.sub_(d_i)  # mass and share see i and log f + mass only through their difference, and the mass itself
+            torch.mul(dm, factors[1][t], out=d_f)
+            torch.mul(da, factors[2][t], out=d_z)
+            torch.mul(dh, factors[3][t], out=d_o)
+            da.mul_(keep[t])
+            torch.bmm(dx[t], back, out=dh)
+        previous = torch.cat((h0[None], hs[:-1]))  # h_{t-1}
+        dw = previous.transpose(0, 1).flatten(1, 2).mT @ dx.transpose(0, 1).flatten(1, 2)
+        return dx, dw, dh, da, dm
+
+
 def _weight_gradient(dx: Tensor, hs: Tensor, h0: Tensor) -> Tensor:
     """sum_t dx_t^T h_{t-1}, as one product."""
     dw = dx[0].t() @ h0

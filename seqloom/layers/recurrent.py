@@ -39,12 +39,13 @@ class Cell(nn.Module, ABC):
     carries: ClassVar[tuple[str, str]] = ("state", "state")  # taps: memory at a step, what becomes of it at a later one
     backwards = False  # reads from the end to the beginning
 
-    def __init__(self, inputs: int, hidden: int) -> None:
+    def __init__(self, inputs: int, hidden: int, heads: int = 1) -> None:
+        """`heads`: parts of the hidden vector whose units see only each other (a block-diagonal recurrent matrix)."""
         super().__init__()
         bound = 1 / math.sqrt(hidden)
-        self.hidden = hidden
+        self.hidden, self.heads = hidden, heads
         self.weight_x = nn.Parameter(torch.empty(self.gates * hidden, inputs).uniform_(-bound, bound))
-        self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden).uniform_(-bound, bound))
+        self.weight_h = nn.Parameter(torch.empty(self.gates * hidden, hidden // heads).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(self.gates * hidden))
         self.of_input, self.of_hidden = TiedLinear(self, "weight_x", "bias"), TiedLinear(self, "weight_h")
         self.state = Tap()

@@ -39,6 +39,10 @@ class Mixer(nn.Module, ABC):
     def flops(self, length: int) -> float:
         """Per token, beyond the products with weight matrices."""
 
+    def held(self) -> list[Tap]:
+        """Where its memory passes at every step, in the order of the step; empty: it is not a vector."""
+        return []
+
 
 class ResidualConfig(StackConfig):
     """Options shared by all residual-stack architectures."""
@@ -47,18 +51,28 @@ class ResidualConfig(StackConfig):
     kernel: int = Field(4, ge=1, description="kernel size of the causal convolution in each block; 1: no convolution")
     feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 8/3 x width")
 
+    @property
+    def block_kernel(self) -> int:
+        """Kernel size of the convolution before each mixer; 1: none."""
+        return self.kernel
+
+    @property
+    def block_feed(self) -> int:
+        """Hidden size of the feed-forward after each mixer; 0: none."""
+        return self.feed or 8 * math.ceil(self.width / 3)
+
 
 class Block(nn.Module):
     def __init__(self, mixer: Mixer, config: ResidualConfig) -> None:
         super().__init__()
+        width, kernel, hidden = config.width, config.block_kernel, config.block_feed
         self.mixer = mixer
-        hidden = config.feed or 8 * math.ceil(config.width / 3)
-        self.feed = FeedForward(config.width, hidden, gated=True, bias=False)
-        self.norm_1, self.norm_2 = RMSNorm(config.width), RMSNorm(config.width)
+        self.feed = FeedForward(width, hidden, gated=True, bias=False) if hidden else None
+        self.norm_1, self.norm_2 = RMSNorm(width), RMSNorm(width) if hidden else None
         self.dropout, self.output = Dropout(config.dropout), Tap()
         self.near: nn.Parameter | None = None
-        if config.kernel > 1:
-            self.near, self.norm_0 = nn.Parameter(torch.zeros(config.kernel, 1, config.width)), RMSNorm(config.width)
+        if kernel > 1:
+            self.near, self.norm_0 = nn.Parameter(torch.zeros(kernel, 1, width)), RMSNorm(width)
 
     def forward(self, x: Tensor, memory: State, tokens: Any, mask: Tensor | None) -> tuple[Tensor, State]:
         past: Any = memory or (None, None)
@@ -70,7 +84,9 @@ class Block(nn.Module):
             x = x + self.dropout(convolve(read, self.near))
         mixed, remembered = self.mixer(self.norm_1(x), remembered, tokens)
         x = x + self.dropout(mixed)
-        return self.output(x + self.dropout(self.feed(self.norm_2(x)))), (recent, remembered)
+        if self.feed is not None and self.norm_2 is not None:
+            x = x + self.dropout(self.feed(self.norm_2(x)))
+        return self.output(x), (recent, remembered)
 
 
 class ResidualStack(Backbone):
@@ -83,9 +99,9 @@ class ResidualStack(Backbone):
         for weight in outputs(self):  # every residual branch starts at zero
             nn.init.zeros_(weight)
 
-    @abstractmethod
     def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> Any:
         """What the mixers need to know about the new tokens; `read` counts the tokens each row has read so far."""
+        return mask
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if not x.size(1):
@@ -106,6 +122,11 @@ class ResidualStack(Backbone):
     def layer_taps(self) -> list[Tap]:
         blocks: Any = self.blocks
         return [block.output for block in blocks]
+
+    def memory_taps(self) -> list[list[Tap]]:
+        blocks: Any = self.blocks
+        found = [block.mixer.held() for block in blocks]
+        return found if any(found) else []
 
     def finish(self, hidden: Tensor) -> Tensor:
         found: Tensor = self.norm(hidden)

@@ -37,12 +37,7 @@ class Config(ResidualConfig):
     )
 
     def build(self) -> Backbone:
-        return LinearAttention(self, partial(MatrixMemory, self))
-
-
-class LinearAttention(ResidualStack):
-    def look(self, x: Tensor, read: Tensor, mask: Tensor | None) -> Tensor | None:
-        return mask
+        return ResidualStack(self, partial(MatrixMemory, self))
 
 
 class MatrixMemory(Mixer):

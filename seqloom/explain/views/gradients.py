@@ -235,7 +235,9 @@ def _blocks(cell: Any) -> list[str]:
 
 
 def _spectrum(weight: Tensor, hidden: int) -> np.ndarray:
-    values = [torch.linalg.eigvals(block.double()) for block in weight.detach().cpu().split(hidden)]
+    """Of each block of `hidden` rows; one with fewer columns is block-diagonal, its square parts stacked by rows."""
+    blocks = [block.double().unflatten(0, (-1, block.size(1))) for block in weight.detach().cpu().split(hidden)]
+    values = [torch.linalg.eigvals(block).flatten() for block in blocks]
     return torch.view_as_real(torch.stack(values)).numpy()
 
 

@@ -128,8 +128,8 @@ def _sites(network: Network) -> list[Site]:
     found = [Site("embedding", [EMBEDDED]), *outputs("encoder layer", encoder)]
     title = "decoder " if encoder else ""
     found += outputs(f"{title}layer", backbone.layer_taps())
-    found += [Site(f"{title}memory {n}", paths) for n, paths in enumerate(memories, 1)]
-    if len(memories) > 1:
+    found += [Site(f"{title}memory {n}", paths) for n, paths in enumerate(memories, 1) if paths]
+    if len(memories) > 1 and all(memories):
         found.append(Site(f"{title}memory, all layers", [path for paths in memories for path in paths]))
     return found
 
