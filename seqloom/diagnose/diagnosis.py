@@ -86,7 +86,7 @@ def percent(share: float | None) -> str:
 
 
 def _named(problem: Json, found: Json, say: Speaker) -> str:
-    title = say.pick(problem["title"])
+    title = say.pick(problem["title"]).lower()
     if "best" not in found:
         return title
     shown = found["trained"]["best"] if found["verdict"] == "trained" else found["best"]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE
 from seqloom.core.score import Text
@@ -86,7 +87,7 @@ def recall(rows: int, size: int, generator: torch.Generator) -> Rows:
     targets = torch.full_like(inputs, IGNORE)
     targets[:, ::2] = torch.where(known, paired, IGNORE)
     distinct = (~known).cumsum(1)
-    guess = _most_frequent_so_far(paired, KEYS).repeat_interleave(2, 1)
+    guess = _most_frequent_before(paired, KEYS).repeat_interleave(2, 1)
     return Rows(inputs, targets, distinct.repeat_interleave(2, 1), guess)
 
 
@@ -98,7 +99,7 @@ def many_pairs(rows: int, size: int, generator: torch.Generator) -> Rows:
     asked = torch.rand(rows, size, generator=generator).argsort(1)
     inputs = torch.cat((pairs, keys.gather(1, asked)), 1)
     targets = torch.cat((torch.full_like(pairs, IGNORE), values.gather(1, asked)), 1)
-    guess = _most_frequent_so_far(values, MANY_KEYS)[:, -1:].expand_as(inputs)
+    guess = _most_frequent_before(F.pad(values, (0, 1)), MANY_KEYS)[:, -1:].expand_as(inputs)
     return Rows(inputs, targets, torch.full_like(inputs, size), guess)
 
 
@@ -132,8 +133,10 @@ def _written(rows: int, size: int, generator: torch.Generator, answer: Callable[
     return Rows(inputs, targets, torch.full_like(inputs, size))
 
 
-def _most_frequent_so_far(values: Tensor, count: int) -> Tensor:
-    return torch.nn.functional.one_hot(values, count).cumsum(1).argmax(2)
+def _most_frequent_before(values: Tensor, kinds: int) -> Tensor:
+    """At each place, the most frequent of the values before it; (B, N)"""
+    seen = F.one_hot(values, kinds)
+    return (seen.cumsum(1) - seen).argmax(2)
 
 
 def _lengths(inputs: Tensor) -> Tensor:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
-from seqloom.core.batch import Batch
+from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Facts, Json
-from seqloom.diagnose.problems import Problem
+from seqloom.diagnose.problems import Problem, Rows
 from seqloom.lab.drawn import FRESH, Drawn, DrawnTask, generator
 
 
@@ -31,37 +32,37 @@ class ProblemTask(DrawnTask):
         """Accuracy on held-out rows: at trained sizes, at those that are scored, and by range of sizes."""
         problem, fresh = self.problem, generator(rows.seed, FRESH)
         model.eval()
-        right, measures, answers = [], [], []
-        for size in problem.tested:
-            drawn = problem.draw(self.tested, size, fresh)
-            for inputs, targets, measure in zip(*(part.split(64) for part in drawn), strict=True):
-                inputs = inputs[:, : model.reach].to(model.device)
-                asked = targets[:, : model.reach] >= 0
-                hits = model(inputs)[0].argmax(-1).cpu() == targets[:, : model.reach]
-                right.append(hits[asked])
-                measures.append(measure[:, : model.reach][asked])
-                answers.append(targets[:, : model.reach][asked])
-        hit, at, answer = torch.cat(right).float(), torch.cat(measures), torch.cat(answers)
-        low, high = problem.scored
+        parts = [self._score(model, problem.draw(self.tested, size, fresh)) for size in problem.tested]
+        answer, predicted, guessed, at = (torch.cat(column) for column in zip(*parts, strict=True))
+        hit, (low, high) = predicted == answer, problem.scored
         scored = (at >= low) & (at <= high)
         ends = [(start + 1, end) for start, end in zip((0, *problem.edges), problem.edges, strict=False)]
+        ranges = [(start, end, _mean(hit, (at >= start) & (at <= end))) for start, end in ends]
         return {
             "accuracy": _mean(hit, scored),
-            "guess": _most_frequent(answer[scored]),
+            "guess": _guessing(answer[scored], guessed[scored]),
             "trained": _mean(hit, at <= problem.trained),
-            "ranges": [
-                {"from": start, "to": end, "accuracy": value}
-                for start, end in ends
-                if (value := _mean(hit, (at >= start) & (at <= end))) is not None
-            ],
+            "ranges": [{"from": a, "to": b, "accuracy": found} for a, b, found in ranges if found is not None],
             "protocol": f"share of correct answers, {self.tested} rows of each size",
         }
 
+    @staticmethod
+    def _score(model: SequenceModel, drawn: Rows) -> tuple[Tensor, ...]:
+        """Of every answer: what is right, what the model says, what a guess says, and the measure."""
+        read = slice(0, model.reach)
+        said = torch.cat([model(rows[:, read].to(model.device))[0].argmax(-1).cpu() for rows in drawn.inputs.split(64)])
+        targets = drawn.targets[:, read]
+        guess = torch.full_like(targets, IGNORE) if drawn.guess is None else drawn.guess[:, read]
+        asked = targets != IGNORE
+        return targets[asked], said[asked], guess[asked], drawn.measure[:, read][asked]
 
-def _mean(hits: torch.Tensor, chosen: torch.Tensor) -> float | None:
-    return float(hits[chosen].mean()) if bool(chosen.any()) else None
+
+def _mean(hits: Tensor, chosen: Tensor) -> float | None:
+    return float(hits[chosen].float().mean()) if bool(chosen.any()) else None
 
 
-def _most_frequent(answers: torch.Tensor) -> float | None:
-    """The accuracy of always giving the most frequent answer."""
-    return float(answers.bincount().max()) / len(answers) if len(answers) else None
+def _guessing(answers: Tensor, guessed: Tensor) -> float | None:
+    """The accuracy of always giving the most frequent answer, or of the problem's own guess if that is better."""
+    if not len(answers):
+        return None
+    return max(float(answers.bincount().max()) / len(answers), float((guessed == answers).float().mean()))

@@ -31,11 +31,12 @@ WORDS: dict[str, Pair] = {
     "figure": ("{title} ({share})", "{title}（{share}）"),
     "list": (", ", "、"),
     "short.kind": (
-        "Best of {seeds} seeds. Solved: at least 99 %. Near guessing: at most a tenth of the way from always giving "
-        "the most frequent answer to perfect. A model that fails has failed at this size and budget; that does not "
-        "show that it never could.",
-        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近瞎猜”：从“总答最常见的答案”到满分的距离，"
-        "走过的不超过十分之一。失败只说明在这个大小和训练量下失败，并不证明它永远做不到。",
+        "Best of {seeds} seeds. Solved: at least 99 %. Near guessing: at most a tenth of the way from guessing to "
+        "perfect, where guessing is the most frequent answer, or in recall the most frequent value of the row. A model "
+        "that fails has failed at this size and budget; that does not show that it never could.",
+        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近瞎猜”：从瞎猜到满分的距离，走过的不超过十分之一；"
+        "瞎猜指总答最常见的答案，在联想回忆中指总答本行最常见的值。"
+        "失败只说明在这个大小和训练量下失败，并不证明它永远做不到。",
     ),
     # the table
     "caption": (
@@ -52,7 +53,7 @@ WORDS: dict[str, Pair] = {
     "size.pairs": ("{high} pairs", "{high} 对"),
     "size.pairs so far": ("up to {high} pairs", "至多 {high} 对"),
     "size.length": ("length {high}", "长度 {high}"),
-    "guessing": ("always the most frequent answer", "总答最常见的答案"),
+    "guessing": ("guessing", "瞎猜"),
     # the charts
     "chart parity": ("Parity by length", "奇偶校验：准确率随长度的变化"),
     "chart remark": (
