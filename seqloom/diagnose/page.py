@@ -8,24 +8,7 @@ from seqloom.core.rows import Json
 from seqloom.diagnose.diagnosis import agreements, percent, sentence
 from seqloom.diagnose.published import SOURCES
 from seqloom.diagnose.words import WORDS
-from seqloom.pages import formats, html, markdown
-from seqloom.pages.blocks import (
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Code,
-    Column,
-    Document,
-    Panel,
-    Points,
-    Row,
-    Rule,
-    Section,
-    Series,
-    Table,
-    Text,
-)  # fmt: skip
+from seqloom.pages import blocks, formats, html, markdown
 from seqloom.pages.words import LANGUAGES, Speaker
 
 _TONES = {"solved": "right", "trained": "right", "guess": "wrong"}
@@ -46,57 +29,57 @@ def report_files(result: Json) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()}
 
 
-def document(result: Json, language: str) -> Document:
+def document(result: Json, language: str) -> blocks.Document:
     say = Speaker(language, WORDS)
     models, rules = result["models"], result["rules"]
     title = say("title") if len(models) > 1 else say("title.one", name=models[0]["name"])
     told = [sentence(model, result, say) for model in models]
     charts = [_chart(result, problem, say) for problem in result["problems"] if problem["name"] in _CHARTS]
     trained = any(problem["beyond"] for problem in result["problems"])
-    sections: dict[str, list[Block]] = {
-        "answer": [Points("", told), Text(say("short.kind", seeds=rules["seeds"]), "muted")],
+    sections: dict[str, list[blocks.Block]] = {
+        "answer": [blocks.Points(say("each"), told), blocks.Text(say("short.kind", seeds=rules["seeds"]), "muted")],
         "results": [_table(result, say, beyond=True), *([_table(result, say, beyond=False)] if trained else [])],
         "lengths": [*charts],
         "published": _published(result, say),
-        "method": [Text(text) for text in _method(result, say)],
-        "commands": [Code([(say("reproduce"), result["command"])])] if result["command"] else [],
+        "method": [blocks.Text(text) for text in _method(result, say)],
+        "commands": [blocks.Code([(say("reproduce"), result["command"])])] if result["command"] else [],
     }
     head = {"models": len(models), "parameters": rules["parameters"], "seeds": rules["seeds"], "steps": rules["steps"]}
-    return Document(
+    return blocks.Document(
         language,
         title,
         formats.day(result["started"]),
         [(say(name), formats.count(value)) for name, value in head.items()],
-        [Section(key, say(key), blocks) for key, blocks in sections.items() if blocks],
+        [blocks.Section(key, say(key), inside) for key, inside in sections.items() if inside],
     )
 
 
-def _table(result: Json, say: Speaker, beyond: bool) -> Table:
+def _table(result: Json, say: Speaker, beyond: bool) -> blocks.Table:
     """Models by problems; `beyond`: at the scored sizes, otherwise at the trained lengths, where these differ."""
     problems = [problem for problem in result["problems"] if beyond or problem["beyond"]]
-    columns = [Column(say("model"), number=False)]
-    columns += [Column(say.pick(p["title"]), _sizes(p, say) if beyond else "") for p in problems]
-    rows = [
-        Row([Cell(model["name"], entry=number), *(_cell(model["problems"][p["name"]], say, beyond) for p in problems)])
-        for number, model in enumerate(result["models"])
-    ]
-    guesses = [_guess(result, problem["name"]) for problem in problems]
+    columns = [blocks.Column(say("model"), number=False)]
+    columns += [blocks.Column(say.pick(p["title"]), _sizes(p, say) if beyond else "") for p in problems]
+    rows = []
+    for number, model in enumerate(result["models"]):
+        cells = [_cell(model["problems"][problem["name"]], say, beyond) for problem in problems]
+        rows.append(blocks.Row([blocks.Cell(model["name"], entry=number), *cells]))
     if beyond:
-        rows.append(Row([Cell(say("guessing")), *(Cell(percent(guess)) for guess in guesses)], "muted"))
-    return Table(say("caption" if beyond else "caption trained"), columns, rows)
+        guesses = [blocks.Cell(percent(_guess(result, problem["name"]))) for problem in problems]
+        rows.append(blocks.Row([blocks.Cell(say("guessing")), *guesses], "muted"))
+    return blocks.Table(say("caption" if beyond else "caption trained"), columns, rows)
 
 
-def _cell(found: Json, say: Speaker, beyond: bool) -> Cell:
+def _cell(found: Json, say: Speaker, beyond: bool) -> blocks.Cell:
     if "best" not in found:
-        return Cell(formats.NONE, found["error"])
+        return blocks.Cell(formats.NONE, found["error"])
     if not beyond:
         trained = found["trained"]
-        return Cell(percent(trained["best"]), say("median", share=percent(trained["median"])))
+        return blocks.Cell(percent(trained["best"]), say("median", share=percent(trained["median"])))
     small = [say("median", share=percent(found["median"]))]
     small += [f"{other['source']} {percent(other['accuracy'])}" for other in found["published"]]
     kind = found["verdict"]
     text = say("semicolon").join(small)
-    return Cell(percent(found["best"]), text, shade=_SHADES.get(kind, 0.0), tone=_TONES.get(kind, ""))
+    return blocks.Cell(percent(found["best"]), text, shade=_SHADES.get(kind, 0.0), tone=_TONES.get(kind, ""))
 
 
 def _sizes(problem: Json, say: Speaker) -> str:
@@ -111,40 +94,44 @@ def _guess(result: Json, problem: str) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _chart(result: Json, problem: Json, say: Speaker) -> Chart:
+def _chart(result: Json, problem: Json, say: Speaker) -> blocks.Chart:
     title, across, remark = _CHARTS[problem["name"]]
-    series, legend, rows = [], [], []
-    for number, model in enumerate(result["models"]):
-        curve = model["problems"][problem["name"]].get("ranges", [])
-        x, y = [float(point["to"]) for point in curve], [100 * point["accuracy"] for point in curve]
-        series.append(Series(model["name"], x, y, number))
-        legend.append((number, model["name"]))
-        rows.append((number, model["name"], {point["to"]: point["accuracy"] for point in curve}))
-    ends = sorted({end for _, _, curve in rows for end in curve})
-    table = Table(
-        say(title),
-        [Column(say("model"), number=False), *(Column(str(end)) for end in ends)],
-        [Row([Cell(name, entry=n), *(Cell(percent(curve.get(end))) for end in ends)]) for n, name, curve in rows],
-    )
-    rules = [Rule(say("trained up to"), x=float(problem["trained"]))] if problem["beyond"] else []
-    panel = Panel("", Axis(say(across)), Axis(say("accuracy"), unit=" %", range=(0.0, 102.0)), series, rules)
-    return Chart(problem["name"], say(title), [panel], legend, [table], say(remark))
+    names = [str(model["name"]) for model in result["models"]]
+    curves: list[dict[int, float]] = [
+        {point["to"]: point["accuracy"] for point in model["problems"][problem["name"]].get("ranges", [])}
+        for model in result["models"]
+    ]
+    series = [
+        blocks.Series(names[n], list(map(float, curve)), [100 * share for share in curve.values()], n)
+        for n, curve in enumerate(curves)
+    ]
+    ends = sorted({end for curve in curves for end in curve})
+    rows = [
+        blocks.Row([blocks.Cell(names[n], entry=n), *(blocks.Cell(percent(curve.get(end))) for end in ends)])
+        for n, curve in enumerate(curves)
+    ]
+    columns = [blocks.Column(say("model"), number=False), *(blocks.Column(str(end)) for end in ends)]
+    table, legend = blocks.Table(say(title), columns, rows), list(enumerate(names))
+    rules = [blocks.Rule(say("trained up to"), x=float(problem["trained"]))] if problem["beyond"] else []
+    up = blocks.Axis(say("accuracy"), unit=" %", range=(0.0, 102.0))
+    panel = blocks.Panel("", blocks.Axis(say(across)), up, series, rules)
+    return blocks.Chart(problem["name"], say(title), [panel], legend, [table], say(remark))
 
 
-def _published(result: Json, say: Speaker) -> list[Block]:
+def _published(result: Json, say: Speaker) -> list[blocks.Block]:
     agree, differ = agreements(result, say, agree=True), agreements(result, say, agree=False)
     if not agree and not differ:
-        return [Text(say("none published"))]
+        return [blocks.Text(say("none published"))]
     used = sorted({other["source"] for other in _others(result)})
-    blocks: list[Block] = [Text(say("rule of agreement"))]
-    blocks += [Points(say(key), told) for key, told in (("agreements", agree), ("disagreements", differ)) if told]
-    blocks += [
-        Text(
+    found: list[blocks.Block] = [blocks.Text(say("rule of agreement"))]
+    found += [blocks.Points(say(key), told) for key, told in (("agreements", agree), ("disagreements", differ)) if told]
+    found += [
+        blocks.Text(
             say("source", mark=key, name=say.pick(SOURCES[key].name), protocol=say.pick(SOURCES[key].protocol)), "muted"
         )
         for key in used
     ]
-    return blocks
+    return found
 
 
 def _others(result: Json) -> list[Json]:

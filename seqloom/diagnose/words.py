@@ -13,11 +13,12 @@ WORDS: dict[str, Pair] = {
     "steps": ("Training steps, at most", "训练步数上限"),
     "answer": ("In short", "概要"),
     "results": ("Results", "结果"),
-    "lengths": ("Accuracy by length", "准确率随长度的变化"),
+    "lengths": ("Accuracy by length and by number of pairs", "准确率随长度和对数的变化"),
     "published": ("Beside published figures", "与已发表数值对照"),
     "method": ("Method", "方法"),
     "commands": ("Command to reproduce the results", "复现命令"),
     "reproduce": ("The diagnosis", "本次诊断"),
+    "each": ("What the figures say of each", "各模型的数值说明什么"),
     # sentences about a model
     "sentence": ("{name}: {parts}.", "{name}：{parts}。"),
     "sentence.solved": ("solves {problems}", "解决了{problems}"),
