@@ -74,12 +74,17 @@ def _cell(found: Json, say: Speaker, beyond: bool) -> blocks.Cell:
         return blocks.Cell(formats.NONE, found["error"])
     if not beyond:
         trained = found["trained"]
-        return blocks.Cell(percent(trained["best"]), say("median", share=percent(trained["median"])))
-    small = [say("median", share=percent(found["median"]))]
-    small += [f"{other['source']} {percent(other['accuracy'])}" for other in found["published"]]
+        return blocks.Cell(percent(trained["best"]), say("median", share=_number(trained["median"])))
+    small = [say("median", share=_number(found["median"]))]
+    small += [f"{other['source']} {_number(other['accuracy'])}" for other in found["published"]]
     kind = found["verdict"]
     text = say("semicolon").join(small)
     return blocks.Cell(percent(found["best"]), text, shade=_SHADES.get(kind, 0.0), tone=_TONES.get(kind, ""))
+
+
+def _number(share: float) -> str:
+    """In percent, without the sign."""
+    return formats.fixed(100 * share, 1)
 
 
 def _sizes(problem: Json, say: Speaker) -> str:

@@ -41,8 +41,8 @@ WORDS: dict[str, Pair] = {
     ),
     # the table
     "caption": (
-        "Accuracy of the best seed (median of the seeds below it)",
-        "最好的种子的准确率（下方为各种子的中位数）",
+        "Accuracy of the best seed; below it the median of the seeds, and published figures (letters: sources, below)",
+        "最好的种子的准确率；下方为各种子的中位数和已发表的数值（字母为来源，见下文）",
     ),
     "caption trained": (
         "Accuracy at the trained lengths, best seed (median below it)",
@@ -50,7 +50,7 @@ WORDS: dict[str, Pair] = {
     ),
     "model": ("Model", "模型"),
     "median": ("median {share}", "中位数 {share}"),
-    "beyond": ("lengths {low} to {high}, trained up to {trained}", "长度 {low}–{high}，训练到 {trained}"),
+    "beyond": ("{low}–{high}, trained to {trained}", "长度 {low}–{high}，训练到 {trained}"),
     "size.pairs": ("{high} pairs", "{high} 对"),
     "size.pairs so far": ("up to {high} pairs", "至多 {high} 对"),
     "size.length": ("length {high}", "长度 {high}"),
