@@ -240,8 +240,8 @@ def test_the_command_prints_a_table_or_one_json_object(
     [
         ("--models lsmt", "did you mean 'lstm'?"),
         ("--models ngram", "ngram: "),
-        ("--models tfidf", "tfidf: parity needs a model that is causal; this one is bidirectional"),
-        ("--models bert", "bert: parity needs a model that is causal; this one is bidirectional"),
+        ("--models tfidf", "tfidf: many_pairs needs a model that is causal; this one is bidirectional"),
+        ("--models bert", "bert: many_pairs needs a model that is causal; this one is bidirectional"),
         ("--models rnn,rnn", "listed twice"),
         ("--models gpt:widht=3", "did you mean model.width?"),
         ("--models gpt:train.rate=3", "only options of the model"),

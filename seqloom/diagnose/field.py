@@ -41,18 +41,17 @@ def field(models: str | Sequence[str] | None, rules: Rules) -> tuple[list[Entry]
 
 
 def check(entry: Entry, rules: Rules) -> None:
-    """Raise, in one line, if this model cannot take part."""
-    for name in rules.problems:
-        task = ProblemTask(PROBLEMS[name])
-        config = configured(entry, rules.depth, PROBLEMS[name])
-        try:
-            with torch.device("meta"):
-                descends = config.assemble(task).descends
-        except UserError as error:
-            raise UserError(f"{entry.name}: {error}") from None
-        if not descends:
-            raise UserError(f"{entry.name}: it is not trained by gradient descent; diagnose takes models that are")
-        resized(config, task, rules.parameters, entry.name)
+    """Raise, in one line, if this model cannot take part; its size is matched on the problem with the most tokens."""
+    problem = max((PROBLEMS[name] for name in rules.problems), key=lambda found: found.vocabulary)
+    task, config = ProblemTask(problem), configured(entry, rules.depth, problem)
+    try:
+        with torch.device("meta"):
+            descends = config.assemble(task).descends
+    except UserError as error:
+        raise UserError(f"{entry.name}: {error}") from None
+    if not descends:
+        raise UserError(f"{entry.name}: it is not trained by gradient descent; diagnose takes models that are")
+    resized(config, task, rules.parameters, entry.name)
 
 
 def configured(entry: Entry, depth: int, problem: Problem) -> ModelConfig:
