@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seqloom.adapt.prompting import prompt as prompt
     from seqloom.compare.comparing import compare as compare
     from seqloom.compare.study import compare_all as compare_all
+    from seqloom.diagnose.diagnosing import diagnose as diagnose
     from seqloom.estimators import Forecaster as Forecaster
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
@@ -41,6 +42,7 @@ __all__ = [
     "compare",
     "compare_all",
     "compare_retrievers",
+    "diagnose",
     "doctor",
     "explain",
     "fit",
@@ -68,7 +70,7 @@ _avoid_unusable_amx()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compare", "explain"):
+    if name in ("compare", "diagnose", "explain"):
         return import_module(f"seqloom.{name}")  # callable: the package and the function share a name
     if name not in _PLACES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

@@ -142,9 +142,9 @@ def test_every_architecture_gets_the_same_batches_and_steps_can_be_skipped() -> 
 
 
 def test_perfect_memory_recalls_everything_and_guessing_gives_chance() -> None:
-    found = RecallTask().evaluate(Recaller(), Drawn(0, 0))["recall"]
+    found = RecallTask().evaluate(Recaller(), Drawn(0, 0, 1, 1))["recall"]
     assert found == [{"distance": distance, "accuracy": 1.0} for distance in ASKED]
-    fixed = RecallTask().evaluate(Fixed(), Drawn(0, 0))["recall"]
+    fixed = RecallTask().evaluate(Fixed(), Drawn(0, 0, 1, 1))["recall"]
     assert all(point["accuracy"] == pytest.approx(CHANCE, abs=0.06) for point in fixed)
 
 
@@ -155,7 +155,7 @@ class Fixed(Toy):
 
 def test_distances_beyond_what_a_model_can_read_have_no_figure() -> None:
     model = Recaller(reach=30)
-    found = RecallTask().evaluate(model, Drawn(0, 0))["recall"]
+    found = RecallTask().evaluate(model, Drawn(0, 0, 1, 1))["recall"]
     assert [point["distance"] for point in found] == [1, 2, 4, 8, 16]
     assert model.most <= 30
 
@@ -214,5 +214,5 @@ def test_the_probe_has_the_shape_of_the_architecture_and_not_that_of_the_compari
     jobs = Jobs(rules, tmp_path, task.main_score, {}, 1).probes(sized)
     assert all(job["model"] == {"name": "gpt", "preset": "gpt2", "depth": 3} for job in jobs)
     assert [job["seed"] for job in jobs] == [4, 5, 6] and len({job["folder"] for job in jobs}) == 3
-    small: Any = measure._resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
+    small: Any = measure.resized(find_config("models", "gpt")(preset="gpt2", depth=3), RecallTask(), probe.PARAMETERS)
     assert small.feed in range(2 * small.width, 6 * small.width) or small.feed == 0, "near its own proportions"

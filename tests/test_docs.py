@@ -93,6 +93,9 @@ def shortened(command: str) -> list[str]:
         words += ["--params", small] if sized else []  # a table of n-grams is not that small
         words += settings(BRIEF)
         words += ["--pretrain-budget", "tokens=5k", "--examples", "20"] if "--pretrain" in words else []
+    if words[1] == "diagnose":
+        words += ["--quick", "--steps", "2", "--seeds", "1"]
+        words += ["--problems", "parity"] if "--problems" not in words else []
     if words[1] == "prompt":
         words += ["--rows", "4", "--shots", "0,1", "--draws", "2"]
     if words[1] == "generate":

@@ -31,9 +31,9 @@ BELOW["compare"] = BELOW["lab"] | {"lab", "pages", "compare.report"}
 BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
-BELOW["retrieve"] = BELOW["lab"] | {"lab", "pages"}
-BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "explain", "retrieve"}
-BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs"}  # __init__, __main__
+BELOW["retrieve"] = BELOW["diagnose"] = BELOW["lab"] | {"lab", "pages"}
+BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve"}
+BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs"}
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}

@@ -10,15 +10,11 @@ Running the same command again reuses finished jobs, continues unfinished ones a
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +37,17 @@ from seqloom.data.files import declare
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
+from seqloom.lab.crew import Crew
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
 from seqloom.lab.jobs import PROBE_SEEDS, Jobs, override
-from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.rules import Budget, Margin, parse_amount
 from seqloom.lab.watch import Watch, watcher
-from seqloom.lab.worker import known
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.given import Named, Section, place, settings
 from seqloom.runs.record import versions
 from seqloom.runs.terminal import reporter
-from seqloom.train.loop import Interrupted
 
 PLACES = ("local", "ray")
 EXAMPLES = "100,400,1600"  # numbers of labelled rows at which transfer is measured
@@ -217,37 +211,18 @@ class _Course:
     probes: list[Future[Result]]
 
 
-class _Comparing:
+class _Comparing(Crew):
     """Schedules the jobs of a comparison and collects their results."""
 
     def __init__(self, plan: Plan, field: Field, out: Path, jobs: int, watch: Watch, runs: str) -> None:
-        self.plan, self.field, self.parallel, self.watch = plan, field, jobs, watch
+        super().__init__(jobs, plan.threads, watch)
+        self.plan, self.field = plan, field
         self.jobs = Jobs(plan, out, field.score, field.data, len(plan.models), runs)
         self.transfer = plan.pretraining and Transfer(self.jobs, plan.pretraining, field)
         self.ladder = LADDERS[plan.ladder](self.jobs, field) if plan.ladder else None
         self.few = Few(self.jobs, plan.per_label, field) if plan.per_label else None
         self.began, self.started = datetime.now().astimezone().isoformat(timespec="seconds"), time.perf_counter()
         self.better = max if field.score.higher_is_better else min
-        self.pool: Pool | None = None
-        self.stopped = 0  # the signal that stopped it
-
-    @contextmanager
-    def working(self, on: str) -> Iterator[None]:
-        """Start the worker pool; on a signal, the workers save their state."""
-        pool = self.pool = Cluster(self.parallel, self.plan.threads) if on == "ray" else Local(self.parallel)
-
-        def stop(number: int, frame: Any) -> None:
-            self.stopped = number
-            threading.Thread(target=pool.stop, args=(signal.SIGTERM,)).start()  # the main thread may hold its locks
-
-        main = threading.current_thread() is threading.main_thread()
-        before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)} if main else {}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            pool.close()
 
     def work(self) -> Found:
         plan, entries, baselines = self.plan, self.field.entries, self.field.baselines
@@ -262,23 +237,23 @@ class _Comparing:
         self.watch.plan([sized.entry.name for sized in entries], planned, amount, self.parallel)
         found = Found(self.field.task, self.field.score, self.jobs.seeds, self.jobs.runs)
         counting = [self.jobs.final(sized, self.jobs.seeds[0]) for sized in baselines]
-        fitted = self._submit(counting)
+        fitted = self.submit(counting)
         with ThreadPoolExecutor(len(entries)) as threads:
             courses = list(threads.map(self._run_entry, entries))
-        measuring = self._measure(courses, [sized for sized, r in zip(baselines, self._wait(fitted), strict=True)
+        measuring = self._measure(courses, [sized for sized, r in zip(baselines, self.wait(fitted), strict=True)
                                             if r["state"] == "done"])  # fmt: skip
         if self.ladder:
             closed = [(sized, [future]) for sized, future in zip(baselines, fitted, strict=True)]
-            found.ladder = self.ladder.work([*((c.sized, c.runs) for c in courses), *closed], self._submit, self._wait)
+            found.ladder = self.ladder.work([*((c.sized, c.runs) for c in courses), *closed], self.submit, self.wait)
         if self.few:
-            found.few = self.few.work([*entries, *baselines], self._submit, self._wait)
+            found.few = self.few.work([*entries, *baselines], self.submit, self.wait)
         if self.transfer:
-            found.transfer = self.transfer.work([course.sized for course in courses], self._submit, self._wait)
+            found.transfer = self.transfer.work([course.sized for course in courses], self.submit, self.wait)
         for course in courses:
-            found.add(course.sized, course.trials, course.jobs, self._wait(course.runs), self._wait(course.probes))
+            found.add(course.sized, course.trials, course.jobs, self.wait(course.runs), self.wait(course.probes))
         found.closed = baselines
-        found.fitted = {j["entry"]: (j, result) for j, result in zip(counting, self._wait(fitted), strict=True)}
-        for done in self._wait(measuring):
+        found.fitted = {j["entry"]: (j, result) for j, result in zip(counting, self.wait(fitted), strict=True)}
+        for done in self.wait(measuring):
             found.measured, found.naive = done.get("entries", {}), done.get("baselines", {})
         return found
 
@@ -290,17 +265,17 @@ class _Comparing:
         sized = self._tuned(sized, depths, trials)
         cost = max((trial["seconds"] for trial in trials), default=sized.flops_per_token)
         jobs = [self.jobs.final(sized, seed, cost) for seed in self.jobs.seeds]
-        return _Course(sized, trials, jobs, self._submit(jobs), self._submit(self.jobs.probes(sized, cost)))
+        return _Course(sized, trials, jobs, self.submit(jobs), self.submit(self.jobs.probes(sized, cost)))
 
     def _measure(self, courses: Sequence[_Course], fitted: Sequence[Sized]) -> list[Future[Result]]:
         """Cost and aspects of all entries whose first run finished, in parallel with the remaining runs."""
-        first = self._wait([course.runs[0] for course in courses])
+        first = self.wait([course.runs[0] for course in courses])
         done = [(c.sized, r["summary"]["seconds"]) for c, r in zip(courses, first, strict=True) if r["state"] == "done"]
         if not done:
             return []
         room = _MEASURING * self.plan.seeds * sum(seconds for _, seconds in done) / len(done)
         measured = [*(sized for sized, _ in done), *fitted]
-        return self._submit([self.jobs.measure(measured, round(min(6.0, max(1.0, room)), 1))])
+        return self.submit([self.jobs.measure(measured, round(min(6.0, max(1.0, room)), 1))])
 
     def _search(self, sized: Sized, depths: Mapping[int, Sized]) -> list[Json]:
         """Run the trials of one entry, round by round."""
@@ -317,7 +292,7 @@ class _Comparing:
                 self.jobs.trial(depths.get(s.get("depth", 0), sized), s, len(trials) + n + 1, reference)
                 for n, s in enumerate(proposed)
             ]
-            outcomes = [self._trial(*each) for each in zip(jobs, proposed, self._do(jobs), strict=True)]
+            outcomes = [self._trial(*each) for each in zip(jobs, proposed, self.do(jobs), strict=True)]
             trials += [trial | {"trial": len(trials) + n} for n, trial in enumerate(outcomes, 1)]
             whole = [trial for trial in trials if trial["state"] == "done"]
             reference = self.better(whole, key=lambda t: t["score"])["curve"] if whole else []
@@ -341,34 +316,6 @@ class _Comparing:
         chosen = self.better(whole, key=lambda t: t["score"])["settings"]
         sized = depths.get(chosen.get("depth", 0), sized)
         return override(sized, search.as_overrides(chosen, sized.config.train))
-
-    def _do(self, jobs: Sequence[Job]) -> list[Result]:
-        return self._wait(self._submit(jobs))
-
-    def _submit(self, jobs: Sequence[Job]) -> list[Future[Result]]:
-        """Futures of the results; stored results are reused."""
-        return [self._submit_one(job) for job in jobs]
-
-    def _submit_one(self, job: Job) -> Future[Result]:
-        assert self.pool is not None
-        if (result := known(job)) is not None:
-            self.watch.end(job, result, kept=True)
-            future: Future[Result] = Future()
-            future.set_result(result)
-            return future
-        future = self.pool.submit(job, self.watch.begin)
-        future.add_done_callback(partial(self._note, job))
-        return future
-
-    def _wait(self, futures: Sequence[Future[Result]]) -> list[Result]:
-        wait(futures)
-        if self.stopped or any(future.cancelled() or future.result()["state"] == "interrupted" for future in futures):
-            raise Interrupted(self.stopped or signal.SIGTERM)
-        return [future.result() for future in futures]
-
-    def _note(self, job: Job, done: Any) -> None:
-        if not done.cancelled() and not done.exception():
-            self.watch.end(job, done.result(), kept=False)
 
 
 def _field(

@@ -1,26 +1,5 @@
-"""Look inside any run: `seqloom.explain(run, text)`.
+"""Look inside any run: `seqloom.explain(run, text)`."""
 
-The package itself is callable, because it shares its name with the function.
-"""
+from seqloom.core.verb import make_callable
 
-import sys
-from types import ModuleType
-from typing import Any
-
-
-class _Verb(ModuleType):
-    def __call__(self, run: Any, text: Any = None, **options: Any) -> Any:
-        from seqloom.explain.explaining import explain
-
-        return explain(run, text, **options)
-
-    @property
-    def __signature__(self) -> Any:
-        import inspect
-
-        from seqloom.explain.explaining import explain
-
-        return inspect.signature(explain)
-
-
-sys.modules[__name__].__class__ = _Verb
+make_callable(__name__, "explaining")

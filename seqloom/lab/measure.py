@@ -105,15 +105,17 @@ def probe(job: Job) -> Json:
         kind = config.build().kind
     if kind not in RecallTask.accepts:
         return {"recall": None}  # not causal: it needs a source
-    return {"recall": recall(config, job["seed"], job["steps"], _resized), "steps": job["steps"]}
+    return {"recall": recall(config, job["seed"], job["steps"], resized), "steps": job["steps"]}
 
 
-def _resized(config: ModelConfig, task: AnyTask, target: int) -> ModelConfig:
+def resized(config: ModelConfig, task: AnyTask, target: int, name: str = "the probe") -> ModelConfig:
+    """With `target` parameters for this task."""
+
     def count(model: ModelConfig) -> int:
         with torch.device("meta"):
             return count_parameters(model.assemble(task))
 
-    return match_size(config, target, count, "the probe")
+    return match_size(config, target, count, name)
 
 
 def taps(model: SequenceModel) -> Json:

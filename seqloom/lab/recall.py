@@ -13,21 +13,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Facts, Json
-from seqloom.core.score import Score
-from seqloom.core.state import State
-from seqloom.core.task import AnyTask, Order, Step, Task
+from seqloom.core.task import AnyTask, Order
+from seqloom.lab.drawn import FRESH, Drawn, DrawnTask, generator
 from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
@@ -42,7 +39,6 @@ _MARK, _QUERY = ITEMS, ITEMS + 1
 _START = 8  # MARK is one of the first eight tokens
 _LENGTH = _START + 1 + max(DISTANCES)
 _TESTED = 256  # test rows per distance
-_FRESH = 2**62  # a step beyond any training run: its rows are held out
 _LEARNED, _RECENT = 0.015, 10  # nats per query, mean over the last batches, at which all is learned
 
 Resize = Callable[[ModelConfig, AnyTask, int], ModelConfig]  # match the number of parameters for a task
@@ -59,7 +55,7 @@ def recall(model_config: ModelConfig, seed: int, steps: int, resize: Resize) -> 
         torch.manual_seed(seed)
         model = (resize(config, task, PARAMETERS) if descends else config).assemble(task)
         _train(model, task, seed, steps)
-    found: list[Json] = task.evaluate(model, Drawn(seed, steps))["recall"]
+    found: list[Json] = task.evaluate(model, Drawn(seed, steps, _BATCH, _LENGTH))["recall"]
     return found
 
 
@@ -76,54 +72,20 @@ def _range(*points: Json) -> Json:
     return {"distance": points[0]["distance"], "accuracy": fmean(values), "low": min(values), "high": max(values)}
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Rows generated on the fly: `steps` batches of them."""
-
-    seed: int
-    steps: int
-
-    def __len__(self) -> int:
-        return self.steps * _BATCH
-
-    @property
-    def tokens(self) -> int:
-        return len(self) * _LENGTH
-
-
-class RecallTask(Task[Drawn]):
+class RecallTask(DrawnTask):
     """Predict the item that followed MARK."""
 
     name = "recall"
     title = ("recall", "回忆")
-    accepts = frozenset({"causal"})
-    metric = "accuracy"
-    scores = (Score("accuracy", ("Accuracy", "准确率"), higher_is_better=True),)
-    vocabulary = ITEMS + 2
+    vocabulary = outputs = ITEMS + 2
     binned = None
 
-    def embed(self, width: int) -> nn.Module:
-        return nn.Embedding(self.vocabulary, width)
-
-    def head(self, width: int) -> nn.Module:
-        return nn.Linear(width, self.vocabulary)
-
-    def batches(self, rows: Drawn, order: Order, carry: bool) -> Iterator[list[Batch]]:
-        for step in range(order.start, _FRESH):
-            generator = _generator(order.seed, step)
-            queried = torch.rand(order.batch, len(ASKED), generator=generator) < 0.5
-            whole = draw(queried, generator)
-            yield [Batch(whole.inputs[mine], None, whole.targets[mine], origin="recall") for mine in order.rows()]
-
-    def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:
-        logits, state = model(batch.inputs[:, : model.reach], state)
-        targets = batch.targets[:, : model.reach]
-        total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
-        return Step(total, int((targets >= 0).sum()), state)
+    def draw_batch(self, rows: int, generator: torch.Generator) -> Batch:
+        return draw(torch.rand(rows, len(ASKED), generator=generator) < 0.5, generator)
 
     def drawn(self, rows: Drawn) -> Iterator[Batch]:
         """All batches in order."""
-        batches = self.batches(rows, Order(_BATCH, rows.seed), carry=False)
+        batches = self.batches(rows, Order(rows.batch, rows.seed), carry=False)
         return (piece for _, (piece,) in zip(range(rows.steps), batches, strict=False))
 
     def stream(self, rows: Drawn) -> np.ndarray:
@@ -135,14 +97,14 @@ class RecallTask(Task[Drawn]):
         self, model: SequenceModel, rows: Drawn, *, naive: Facts | None = None, quick: bool = False, brief: bool = False
     ) -> Json:
         """Accuracy on held-out rows, each with a query at a single distance."""
-        generator = _generator(rows.seed, _FRESH)
+        fresh = generator(rows.seed, FRESH)
         model.eval()
         found = []
         for n, distance in enumerate(ASKED):
             length = _START + 1 + distance
             if model.reach is not None and length > model.reach:
                 break
-            batch = draw(torch.arange(len(ASKED)).eq(n).expand(_TESTED, -1), generator).to(model.device)
+            batch = draw(torch.arange(len(ASKED)).eq(n).expand(_TESTED, -1), fresh).to(model.device)
             right = model(batch.inputs[:, :length])[0].argmax(-1) == batch.targets[:, :length]
             found.append({"distance": distance, "accuracy": float(right.sum()) / _TESTED})
         mean = sum(f["accuracy"] for f in found) / max(1, len(found))
@@ -165,13 +127,9 @@ def draw(queried: Tensor, generator: torch.Generator) -> Batch:
     return Batch(inputs, None, targets, origin="recall")
 
 
-def _generator(seed: int, step: int) -> torch.Generator:
-    return torch.Generator().manual_seed(int(np.random.default_rng((seed, step)).integers(2**62)))
-
-
 def _train(model: SequenceModel, task: RecallTask, seed: int, steps: int) -> None:
     config = TrainConfig.model_validate({"steps": steps, "rate": 8e-3, "matrix_rate": 0.03})
-    drawn = Drawn(seed, steps)
+    drawn = Drawn(seed, steps, _BATCH, _LENGTH)
     if model.learn(task, drawn) is not None:
         return
     optimizers, recent = Optimizers(model, config), deque[float](maxlen=_RECENT)

@@ -155,7 +155,14 @@ def _measure(job: Job) -> Result:
     return {"state": "done", **measure(job)}
 
 
-JOBS = {"fit": _fit, "probe": _probe, "measure": _measure}
+def _feature(job: Job) -> Result:
+    """Work of a part of the product that stands above the lab: the function `work` of the module it names."""
+    from seqloom.runs.registry import feature
+
+    return {"state": "done", **feature(job["module"]).work(job)}
+
+
+JOBS = {"fit": _fit, "probe": _probe, "measure": _measure, "feature": _feature}
 
 
 def begin(parent: int) -> None:

@@ -1,0 +1,62 @@
+"""One run: train a model of the given size on a problem, with one learning rate and seed, and score it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from seqloom.core.progress import Silent
+from seqloom.core.rows import Json
+from seqloom.diagnose.field import configured
+from seqloom.diagnose.problems import PROBLEMS
+from seqloom.diagnose.rules import Rules
+from seqloom.diagnose.task import ProblemTask
+from seqloom.lab.drawn import Drawn
+from seqloom.lab.entries import Entry
+from seqloom.lab.job import Job
+from seqloom.lab.measure import resized
+from seqloom.runs.build import count_parameters
+from seqloom.train.engine import Engine
+from seqloom.train.loop import Trainer
+from seqloom.train.settings import TrainConfig
+
+_RECENT = 20  # steps whose mean loss judges a learning rate: their rows were not seen before, as no row ever was
+_NEVER = 2**62
+
+
+class _Recent:
+    """Keeps the last losses; a run takes seconds, so there are no checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.losses = path, deque[float](maxlen=_RECENT)
+
+    def log(self, entry: Json) -> None:
+        if "train" in entry:
+            self.losses.append(entry["train"]["loss"])
+
+    def trim_metrics(self, step: int, validated: int | None = None) -> None: ...
+    def save_checkpoint(
+        self, step: int, files: Mapping[str, bytes], keep: int, best: int | None, kept: Collection[int]
+    ) -> None: ...
+
+
+def work(job: Job) -> Json:
+    rules = Rules(**job["rules"])
+    problem, (name, model, options) = PROBLEMS[job["problem"]], job["model"]
+    task = ProblemTask(problem, rules.tested)
+    config = resized(configured(Entry(name, model, tuple(options)), rules.depth, problem), task, rules.parameters, name)
+    settings = TrainConfig.model_validate(
+        {"steps": rules.steps, "batch": rules.batch, "optimizer": "adamw", "rate": job["rate"], "seed": job["seed"]}
+        | {"enough": rules.enough, "threads": job["threads"], "device": "cpu", "evaluate_every": _NEVER, "log_every": 1}
+    )
+    torch.manual_seed(job["seed"])
+    network = config.assemble(task)
+    rows, recent = Drawn(job["seed"], rules.steps, rules.batch, max(problem.lengths)), _Recent(Path(job["folder"]))
+    progress = Trainer(network, task, settings, Engine(settings), recent, Silent()).fit(rows, None)
+    found = task.evaluate(network, rows)
+    facts = {"parameters": count_parameters(network), "width": config.width, "steps": progress.step}
+    return facts | {"loss": fmean(recent.losses), "seconds": round(progress.wall, 2)} | found
