@@ -32,8 +32,9 @@ BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["lab"] | {"lab", "pages"}
-BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "explain", "retrieve"}
-BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs"}  # __init__, __main__
+BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain"}
+BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "explain", "retrieve", "studies"}
+BELOW[""] = {"adapt", "core", "cli", "compare", "estimators", "explain", "retrieve", "runs", "studies"}
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}
