@@ -26,12 +26,14 @@ STYLE = """
 .drawn{--card:#ffffff;--ink:#1d2126;--soft:#565d66;--line:#e3e4e2;--heat:#0b5c8f;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;
 --c3:#cc79a7;--c4:#b87e00;--c5:#2f93cc;--c6:#444b54;background:var(--card);
 font:13px system-ui,-apple-system,"Segoe UI",Roboto,"PingFang SC","Microsoft YaHei","Noto Sans CJK SC",sans-serif}
-@media screen and (prefers-color-scheme:dark){.drawn{--card:#1b1f24;--ink:#e7e9ec;--soft:#a4abb4;--line:#2d333a;--heat:#8fd0f5;
---c0:#3a9bd9;--c1:#f0762a;--c2:#22b98c;--c3:#d992bb;--c4:#e9ad26;--c5:#8fd0f5;--c6:#c3c8ce}}
+@media screen and (prefers-color-scheme:dark){.drawn{--card:#1b1f24;--ink:#e7e9ec;--soft:#a4abb4;--line:#2d333a;
+--heat:#8fd0f5;--c0:#3a9bd9;--c1:#f0762a;--c2:#22b98c;--c3:#d992bb;--c4:#e9ad26;--c5:#8fd0f5;--c6:#c3c8ce}}
 .drawn text{fill:var(--ink)}.drawn .soft{fill:var(--soft)}.drawn .head{font-weight:600}.drawn .grid{stroke:var(--line)}
-.drawn .level{stroke:var(--soft);stroke-dasharray:2 4}.drawn .curve{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}
+.drawn .level{stroke:var(--soft);stroke-dasharray:2 4}
+.drawn .curve{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}
 .drawn .band{fill:var(--c);opacity:.18}.drawn .mark,.drawn .bar{fill:var(--c)}.drawn .span{stroke:var(--ink);fill:none}
-.drawn .halo{stroke:var(--card);stroke-width:3;paint-order:stroke}.drawn .cell{fill:var(--heat)}.drawn .grey{--c:var(--soft)}
+.drawn .halo{stroke:var(--card);stroke-width:3;paint-order:stroke}
+.drawn .cell{fill:var(--heat)}.drawn .grey{--c:var(--soft)}
 """
 _CLASSES = "".join(f".drawn .c{n}{{--c:var(--c{n})}}" for n in range(HUES))
 
@@ -131,9 +133,7 @@ class _Sheet:
     def bar(self, style: str, across: Scale, value: float, ends: list[float]) -> None:
         start = across.start if across.log else across(0.0)
         left, right = sorted((start, across(value)))
-        self.parts.append(
-            f'<rect class="bar {style}" x="{left:.1f}" y="{self.down + 2:.1f}" width="{max(1.0, right - left):.1f}" height="12"/>'
-        )
+        self.block(style, left, self.down + 2, max(1.0, right - left))
         middle = self.down + 8
         for end, other in [(ends[0], ends[1])] if len(ends) == 2 else []:
             shape = f"M{across(end):.1f} {middle - 3:.1f}v6m0-3H{across(other):.1f}m0-3v6"
@@ -184,9 +184,7 @@ class _Sheet:
                 left, self.down = float(EDGE), self.down + LINE
             middle = self.down + 9
             if kind == "bar":
-                self.parts.append(
-                    f'<rect class="bar {style}" x="{left:.1f}" y="{middle - 6:.1f}" width="24" height="12"/>'
-                )
+                self.block(style, left, middle - 6, 24)
             elif kind != "points":
                 self.curve(n, kind == "dashed", [(left, middle), (left + 24, middle)])
             if kind in ("line", "points"):
@@ -212,6 +210,10 @@ class _Sheet:
     @staticmethod
     def style(number: int, quiet: bool) -> str:
         return "grey" if quiet else f"c{number % HUES}"
+
+    def block(self, style: str, x: float, y: float, width: float) -> None:
+        size = f'width="{width:.1f}" height="12"'
+        self.parts.append(f'<rect class="bar {style}" x="{x:.1f}" y="{y:.1f}" {size}/>')
 
     def rule(self, kind: str, x: float, y: float, to_x: float, to_y: float) -> None:
         self.parts.append(f'<path class="{kind}" d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"/>')

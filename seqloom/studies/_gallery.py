@@ -64,11 +64,7 @@ def index(records: Sequence[Record], language: str, suffix: str) -> Document:
     """All claims in one table, then each with its figure; both lead to its page."""
     say = Speaker(language, WORDS)
     studies = {record.name: find_study(record.name) for record in records}
-    columns = [
-        Column(say("claim"), number=False),
-        Column(say("verdict"), number=False),
-        Column(say("found"), number=False),
-    ]
+    columns = [Column(say(head), number=False) for head in ("claim", "verdict", "found")]
     rows = [
         Row([
             Cell(title(studies[record.name], say), link=f"{record.name}.{suffix}"),
@@ -99,13 +95,10 @@ def sources(study: Study, say: Speaker) -> str:
 
 
 def _card(record: Record, study: Study, say: Speaker, suffix: str) -> Section:
-    verdict = say.pick(VERDICTS[record.finding.verdict])
-    lead = f"{say('verdict')}{say('colon')}{verdict}"
+    lead = Text(f"{say('verdict')}{say('colon')}{say.pick(VERDICTS[record.finding.verdict])}", "lead")
     svg, alt = figure(record, say.language), say.pick(record.finding.caption)
     picture = Picture(svg, alt, f"{record.name}.svg", f"{record.name}.{suffix}")
-    return Section(
-        record.name, title(study, say), [Text(lead, "lead"), Text(say.pick(record.finding.summary)), picture]
-    )
+    return Section(record.name, title(study, say), [lead, Text(say.pick(record.finding.summary)), picture])
 
 
 def _numbers(record: Record, say: Speaker) -> Table:

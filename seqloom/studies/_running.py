@@ -23,8 +23,8 @@ def study(
 ) -> Record:
     """Measure one claim; `seqloom list studies` has the names.
 
-    `quick` ends in seconds and is too small to judge by. With `out`, a folder, the result is kept as NAME.json and shown
-    by NAME.html; a study that is finished there is not repeated, unless `fresh`.
+    `quick` ends in seconds and is too small to judge by. With `out`, a folder, the result is kept as NAME.json and
+    shown by NAME.html; a study that is finished there is not repeated, unless `fresh`.
     """
     found = find_study(name)
     path = Path(out) / f"{name}.json" if out is not None else None

@@ -95,9 +95,9 @@ def measured(
     return Measured(name, found.mean, claimed, found.low, found.high, found.seeds, unit)
 
 
-def exact(name: Pair, value: float, claimed: Pair = NOTHING, *, unit: Pair = NOTHING) -> Measured:
-    """A number without chance in it: a count, or the largest of all errors seen."""
-    return Measured(name, float(value), claimed, unit=unit)
+def exact(name: Pair, value: float, claimed: Pair = NOTHING, *, unit: Pair = NOTHING, seeds: int = 1) -> Measured:
+    """A number without an interval: a count, or the largest of all errors seen over so many seeds."""
+    return Measured(name, float(value), claimed, seeds=seeds, unit=unit)
 
 
 def curve(

@@ -26,9 +26,9 @@ WORDS: dict[str, Pair] = {
     "figure": ("Figure", "图"),
     "beside": ("The numbers, beside the claim", "数值与论断对照"),
     "caption": (
-        "Means over seeds with 95 % intervals (Student's t); numbers without an interval have no chance in them, or "
-        "are from one run.",
-        "各种子的均值及 95 % 置信区间（学生 t 分布）；没有区间的数值不含随机性，或只来自一次运行。",
+        "Means over seeds with 95 % intervals (Student's t). Without an interval: a count, the largest value over all "
+        "seeds, or a single run.",
+        "各种子的均值及 95 % 置信区间（学生 t 分布）。没有区间的是计数、所有种子中的最大值，或单次运行的结果。",
     ),
     "quantity": ("quantity", "量"),
     "measured": ("measured", "测得"),

@@ -81,9 +81,14 @@ def _finding(lengths: list[int], seeds: int, changes: dict[str, list[list[float]
     least = {name: min(map(min, table)) for name, table in changes.items()}
     without = max(most["plain"], most["bert"])
     numbers: list[Measured] = [
-        exact(("largest change without positions", "无位置编码时的最大变化"), most["plain"], ("0", "0")),
-        exact(("the same, BERT with positions set to zero", "同上，位置置零的 BERT"), most["bert"], ("0", "0")),
-        exact(("the same, both in double precision", "同上，两者均为双精度"), exactly, ("0", "0")),
+        exact(("largest change without positions", "无位置编码时的最大变化"), most["plain"], ("0", "0"), seeds=seeds),
+        exact(
+            ("the same, BERT with positions set to zero", "同上，位置置零的 BERT"),
+            most["bert"],
+            ("0", "0"),
+            seeds=seeds,
+        ),
+        exact(("the same, both in double precision", "同上，两者均为双精度"), exactly, ("0", "0"), seeds=seeds),
     ]
     said = {"placed": ("not 0", "不为 0"), "causal": ("", "")}
     for name, claimed in said.items():
@@ -91,6 +96,9 @@ def _finding(lengths: list[int], seeds: int, changes: dict[str, list[list[float]
         title = (f"mean change, {NAMES[name][0]}", f"平均变化，{NAMES[name][1]}")
         numbers.append(measured(title, means, claimed, bounds=(0.0, None)))
     found = short(without, 2), short(least["placed"], 2), short(least["causal"], 2)
+    decided = verdict(without, least["placed"], least["causal"])
+    where = (" So it holds where every position sees all others.", "因此，它在每个位置都能看到所有其他位置时成立。")
+    where = where if decided == "conditions" else ("", "")
     figure = Lines(
         x=("tokens", "词元数"),
         y=("relative change of the outputs", "输出的相对变化"),
@@ -101,14 +109,13 @@ def _finding(lengths: list[int], seeds: int, changes: dict[str, list[list[float]
         levels=[Level(("counts as unchanged", "视为未变"), SAME)],
     )
     return Finding(
-        verdict=verdict(without, least["placed"], least["causal"]),
+        verdict=decided,
         summary=(
             f"Reordering the inputs reorders the outputs and changes them by at most {found[0]} of the largest output. "
             f"With positions they change by at least {found[1]}; a causal mask alone, without any positions, changes "
-            f"them by at least {found[2]}. So it holds where every position sees all others.",
+            f"them by at least {found[2]}.{where[0]}",
             f"打乱输入只会以同样的方式打乱输出，输出自身的变化不超过最大输出的 {found[0]}。加上位置编码后变化至少为 "
-            f"{found[1]}；没有位置编码、只有因果掩码时，变化也至少为 {found[2]}。因此，只有在每个位置都能看到所有其他"
-            "位置时才成立。",
+            f"{found[1]}；没有位置编码、只有因果掩码时，变化也至少为 {found[2]}。{where[1]}",
         ),
         protocol=(
             f"Random vectors of width {WIDTH} (standard deviation {STD:g}), sequences of {lengths[0]} to "
