@@ -52,9 +52,8 @@ def lay_out(language: str) -> None:
     folder = STAGE / language
     shutil.copytree(ROOT / "docs" / "images", folder / "images")
     shutil.copy(ROOT / "LICENSE", folder / "LICENSE.txt")
-    shutil.copytree(
-        ROOT / "docs" / FIGURES[language], folder / "studies", ignore=shutil.ignore_patterns("*.md", "results")
-    )
+    left_out = shutil.ignore_patterns("*.md", "results")
+    shutil.copytree(ROOT / "docs" / FIGURES[language], folder / "studies", ignore=left_out)
     for place, source in sources(language).items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(page(source, place, language), encoding="utf-8")

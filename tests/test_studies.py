@@ -23,7 +23,7 @@ from seqloom.pages.drawing import draw
 from seqloom.pages.plots import Bars, BarSeries, Curve, Heat, Level, Lines
 from seqloom.pages.words import LANGUAGES
 from seqloom.studies import _running
-from seqloom.studies._gallery import figure, html_index, html_page, markdown_files
+from seqloom.studies._gallery import html_index, html_page, markdown_files
 from seqloom.studies._record import Record, load
 from seqloom.studies._registry import find_study, study_names
 from seqloom.studies._study import DOCUMENTS, VERDICTS, finite
@@ -94,7 +94,7 @@ def test_the_page_of_a_study_asks_for_nothing_outside_and_its_figure_is_small(na
     assert all(record.finding.summary[n].split()[0] in page for n in range(len(LANGUAGES)))
     assert "too small to judge" in page and "too small to judge" in str(record)
     for language in LANGUAGES:
-        assert len(figure(record, language).encode()) < LARGEST
+        assert len(record.drawn(language).encode()) < LARGEST
 
 
 @pytest.fixture(scope="module")
@@ -164,14 +164,11 @@ def test_the_index_has_verdict_and_figure_of_each(gallery: ModuleType) -> None:
 def test_every_kind_of_panel_is_drawn_in_both_languages() -> None:
     curve = Curve(("loss <a>", "损失"), [1, 10, 100], [1, 0.5, 0.1], [0.9, 0.4, 0.05], [1.1, 0.6, 0.2])
     line = Curve(("theory", "理论"), [1, 100], [1, 0.01], draw="dashed")
+    bars = BarSeries(("s", "甲"), [0.2, -0.1], [0.1, -0.2], [0.3, 0])
     floor = [Level(("floor", "下限"), 0.05)]
     panels = [
         Lines(("n", "数量"), ("loss", "损失"), [curve, line], log_x=True, log_y=True, levels=floor),
-        Bars(
-            ("share", "份额"),
-            [("one", "一"), ("two", "二")],
-            [BarSeries(("s", "甲"), [0.2, -0.1], [0.1, -0.2], [0.3, 0])],
-        ),
+        Bars(("share", "份额"), [("one", "一"), ("two", "二")], [bars]),
         Heat(("in", "输入"), ("out", "输出"), ["a", "b"], ["c", "d"], [[0, 1], [0.5, 0.25]]),
     ]
     for language, word in zip(LANGUAGES, ("loss &lt;a&gt;", "损失"), strict=True):

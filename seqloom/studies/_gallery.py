@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from seqloom.core.version import VERSION
 from seqloom.pages import html, markdown
 from seqloom.pages.blocks import Answer, Block, Cell, Code, Column, Document, Picture, Points, Row, Section, Table, Text
-from seqloom.pages.drawing import draw
 from seqloom.pages.formats import duration, short
 from seqloom.pages.words import LANGUAGES, Speaker
 from seqloom.studies._record import Record, limits
@@ -31,13 +30,8 @@ def markdown_files(records: Sequence[Record]) -> dict[str, str]:
         files[f"{folder}/index.md"] = markdown.render(index(records, language, "md"))
         for record in records:
             files[f"{folder}/{record.name}.md"] = markdown.render(page(record, language))
-            files[f"{folder}/{record.name}.svg"] = figure(record, language)
+            files[f"{folder}/{record.name}.svg"] = record.drawn(language)
     return files
-
-
-def figure(record: Record, language: str) -> str:
-    column = LANGUAGES.index(language)
-    return draw(record.finding.figure, language, record.finding.caption[column])
 
 
 def page(record: Record, language: str) -> Document:
@@ -53,7 +47,7 @@ def page(record: Record, language: str) -> Document:
     caption = say.pick(finding.caption)
     sections = [
         Section("verdict", say("verdict"), verdict),
-        Section("figure", say("figure"), [Picture(figure(record, language), caption, f"{record.name}.svg")]),
+        Section("figure", say("figure"), [Picture(record.drawn(language), caption, f"{record.name}.svg")]),
         Section("beside", say("beside"), [_numbers(record, say), *(_table(rows, say) for rows in finding.tables)]),
         Section("how", say("how"), _how(study, record, say)),
     ]
@@ -96,7 +90,7 @@ def sources(study: Study, say: Speaker) -> str:
 
 def _card(record: Record, study: Study, say: Speaker, suffix: str) -> Section:
     lead = Text(f"{say('verdict')}{say('colon')}{say.pick(VERDICTS[record.finding.verdict])}", "lead")
-    svg, alt = figure(record, say.language), say.pick(record.finding.caption)
+    svg, alt = record.drawn(say.language), say.pick(record.finding.caption)
     picture = Picture(svg, alt, f"{record.name}.svg", f"{record.name}.{suffix}")
     return Section(record.name, title(study, say), [lead, Text(say.pick(record.finding.summary)), picture])
 

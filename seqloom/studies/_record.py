@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.pages.drawing import draw
 from seqloom.pages.formats import NONE, short
 from seqloom.pages.words import LANGUAGES
 from seqloom.studies._study import VERDICTS, Finding, Measured
@@ -59,10 +61,12 @@ class Record:
     def __str__(self) -> str:
         return "\n".join(self.told())
 
-    def _repr_html_(self) -> str:
-        from seqloom.studies._gallery import figure
+    def drawn(self, language: str = "en") -> str:
+        """The figure, as SVG."""
+        return draw(self.finding.figure, language, self.finding.caption[LANGUAGES.index(language)])
 
-        return figure(self, "en")
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>{self.drawn()}"
 
 
 def load(path: Path) -> Record:

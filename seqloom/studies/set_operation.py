@@ -14,7 +14,7 @@ from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Level, Lines
 from seqloom.studies._models import backbone
-from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, exact, measured
+from seqloom.studies._study import Finding, Study, Verdict, curve, exact, measured
 
 SAME, OTHER = 1e-6, 1e-2  # relative changes that count as none, and as clearly different
 WIDTH, STD = 64, 0.3  # with a standard deviation of 1, a vector is so much like itself that it attends to little else
@@ -80,16 +80,13 @@ def _finding(lengths: list[int], seeds: int, changes: dict[str, list[list[float]
     most = {name: max(map(max, table)) for name, table in changes.items()}
     least = {name: min(map(min, table)) for name, table in changes.items()}
     without = max(most["plain"], most["bert"])
-    numbers: list[Measured] = [
-        exact(("largest change without positions", "无位置编码时的最大变化"), most["plain"], ("0", "0"), seeds=seeds),
-        exact(
-            ("the same, BERT with positions set to zero", "同上，位置置零的 BERT"),
-            most["bert"],
-            ("0", "0"),
-            seeds=seeds,
-        ),
-        exact(("the same, both in double precision", "同上，两者均为双精度"), exactly, ("0", "0"), seeds=seeds),
-    ]
+    none = ("0", "0")
+    largest = {
+        most["plain"]: ("largest change without positions", "无位置编码时的最大变化"),
+        most["bert"]: ("the same, BERT with positions set to zero", "同上，位置置零的 BERT"),
+        exactly: ("the same, both in double precision", "同上，两者均为双精度"),
+    }
+    numbers = [exact(name, value, none, seeds=seeds) for value, name in largest.items()]
     said = {"placed": ("not 0", "不为 0"), "causal": ("", "")}
     for name, claimed in said.items():
         means = [sum(column) / len(column) for column in zip(*changes[name], strict=True)]
