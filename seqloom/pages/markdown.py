@@ -103,7 +103,8 @@ def _table(table: Table, say: Speaker) -> str:
 
 
 def _cell(cell: Cell, say: Speaker) -> str:
-    text = f"[{_text(cell.text)}](<{cell.link}>)" if cell.link else _text(cell.text)
+    address = cell.link if re.fullmatch(r"[\w./-]+", cell.link) else f"<{cell.link}>"
+    text = f"[{_text(cell.text)}]({address})" if cell.link else _text(cell.text)
     if cell.mark == "top":
         return f"**{text}**"
     if cell.mark:
