@@ -21,7 +21,7 @@ HIDDEN, BATCH = 10, 16  # of the network
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128)
 FINE, LARGE = 1.25, 1.5  # one step ahead, of the noise; further ahead, of the error one step ahead
 FITS = {"least squares": ("least squares", "最小二乘"), "network": ("two-layer network", "两层网络")}
-FOUND = {1: 0.223, 4: 0.234, 16: 0.266, 64: 0.503}  # least squares, 20 seeds, measured earlier by other code and not repeated here
+FOUND = {1: 0.223, 4: 0.234, 16: 0.266, 64: 0.503}  # least squares, 20 seeds, measured earlier by other code
 FREE_FOUND = 0.755
 
 Errors = dict[str, np.ndarray]  # of each fit: (steps, seeds)
