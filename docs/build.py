@@ -20,6 +20,7 @@ from posixpath import relpath
 ROOT = Path(__file__).parent.parent
 STAGE = ROOT / "build" / "docs"
 CONFIGS = {"en": "zensical.toml", "zh": "zensical.zh.toml"}
+FIGURES = {"en": "studies", "zh": "zh/studies"}  # beside the pages of studies
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # not in docs/
 PLACES = PAGES | {
     "README.md": "index.md",
@@ -51,6 +52,8 @@ def lay_out(language: str) -> None:
     folder = STAGE / language
     shutil.copytree(ROOT / "docs" / "images", folder / "images")
     shutil.copy(ROOT / "LICENSE", folder / "LICENSE.txt")
+    left_out = shutil.ignore_patterns("*.md", "results")
+    shutil.copytree(ROOT / "docs" / FIGURES[language], folder / "studies", ignore=left_out)
     for place, source in sources(language).items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(page(source, place, language), encoding="utf-8")

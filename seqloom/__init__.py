@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
     from seqloom.runs.run import load as load
+    from seqloom.studies._running import study as study
+    from seqloom.studies._running import study_all as study_all
 
 __all__ = [
     "Forecaster",
@@ -50,12 +52,15 @@ __all__ = [
     "load",
     "merge",
     "prompt",
+    "study",
+    "study_all",
 ]
 
 _ESTIMATORS = dict.fromkeys(("Forecaster", "SequenceClassifier", "SequenceTagger"), "estimators")
 _VERBS = {"compare_all": "compare.study", "doctor": "runs.doctor", "fit": "runs.fit", "load": "runs.run"}
 _VERBS |= {"merge": "adapt.merge", "prompt": "adapt.prompting"}
 _VERBS |= {"ask": "retrieve.answering", "compare_retrievers": "retrieve.comparing", "index": "retrieve.index"}
+_VERBS |= {"study": "studies._running", "study_all": "studies._running"}
 _PLACES = _VERBS | _ESTIMATORS  # imported on first use
 
 

@@ -123,7 +123,7 @@ def test_the_report_has_ranks_scores_links_and_a_diagram_in_both_languages(count
     files = report_files(found)
     page, english, chinese = (files[name].decode() for name in ("report.html", "report.md", "report.zh-CN.md"))
     assert '<a href="data0-folder/report.html">data0</a>' in page and 'id="en-diagram-0"' in page
-    assert "[data1](<data1-folder/report.html>)" in english and "平均名次" in chinese
+    assert "[data1](data1-folder/report.html)" in english and "平均名次" in chinese
     assert json.dumps(conclusion(found, speaker("zh"))[0], ensure_ascii=False)[1:20] in chinese
     for language in ("en", "zh"):
         keys = [section.key for section in document(found, language).sections]

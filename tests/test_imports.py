@@ -32,8 +32,9 @@ BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["diagnose"] = BELOW["lab"] | {"lab", "pages"}
-BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve"}
-BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs"}
+BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain"}
+BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve", "studies"}
+BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs", "studies"}
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}

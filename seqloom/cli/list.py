@@ -1,4 +1,4 @@
-"""`seqloom list`: models, tasks, samples and runs."""
+"""`seqloom list`: models, tasks, samples, studies and runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seqloom.core.errors import unknown
 
 
 def command(
-    what: Annotated[str | None, typer.Argument(help="What to list: models, tasks, samples or runs.")] = None,
+    what: Annotated[str | None, typer.Argument(help="What to list: models, tasks, samples, studies or runs.")] = None,
     name: Annotated[
         str | None, typer.Argument(help="Model or task: list its options; runs: the folder to look in.")
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """List models, tasks, samples or runs, or the options of one model or task."""
+    """List models, tasks, samples, studies or runs, or the options of one model or task."""
     from seqloom.runs import listing
 
     if what is None:

@@ -157,7 +157,17 @@ class Fold:
     blocks: list[Block]
 
 
-Block = Table | Text | Answer | Points | Chart | Examples | Samples | Code | Fold
+@dataclass(frozen=True)
+class Picture:
+    """A drawing: inside an HTML page as it is, in Markdown as the file beside it."""
+
+    svg: str
+    caption: str
+    file: str
+    link: str = ""  # address that it leads to
+
+
+Block = Picture | Table | Text | Answer | Points | Chart | Examples | Samples | Code | Fold
 
 
 @dataclass(frozen=True)

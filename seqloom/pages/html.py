@@ -20,6 +20,7 @@ from seqloom.pages.blocks import (
     Fold,
     Line,
     Panel,
+    Picture,
     Piece,
     Points,
     Row,
@@ -56,8 +57,6 @@ _BAR = """<header class="bar">
 
 def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
     """`documents`: the same content in each language; `entries`: the number of entries that its charts compare."""
-    from plotly.offline import get_plotlyjs
-
     panels: dict[str, Panel] = {}
     articles = [_Article(found, panels, version).html() for found in documents]
     styles = [_style(number) for number in range(entries)]
@@ -67,8 +66,14 @@ def render(documents: Sequence[Document], *, entries: int, version: str) -> str:
         _BAR, "<main>", *articles, "</main>", '<div class="paper" hidden></div>',
         f'<script type="application/json" id="charts">{charts}</script>',
     ]  # fmt: skip
-    scripts = [get_plotlyjs().replace("\r\n", "\n"), part("report.js")]
+    scripts = [*([_plotly()] if panels else []), part("report.js")]
     return page(documents[0].title, "\n".join(body), css=part("report.css"), scripts=scripts)
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs()).replace("\r\n", "\n")
 
 
 class _Article:
@@ -110,6 +115,8 @@ class _Article:
                 return self.table(block)
             case Chart():
                 return self.chart(block)
+            case Picture():
+                return _picture(block)
             case Answer():
                 return self.answer(block)
             case Points():
@@ -234,6 +241,11 @@ def _sample(entry: int, name: str, prompt: str, text: str) -> str:
         f'<div class="sample {_hue(entry)}"><h3>{_swatch(entry)}{escape(name)}</h3>'
         f"<blockquote><b>{escape(prompt)}</b>{escape(text)}</blockquote></div>"
     )
+
+
+def _picture(picture: Picture) -> str:
+    drawn = f'<a href="{escape(picture.link)}">{picture.svg}</a>' if picture.link else picture.svg
+    return f'<figure class="picture"><figcaption class="muted">{escape(picture.caption)}</figcaption>{drawn}</figure>'
 
 
 def _piece(piece: Piece) -> str:

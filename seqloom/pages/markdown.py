@@ -14,6 +14,7 @@ from seqloom.pages.blocks import (
     Examples,
     Fold,
     Line,
+    Picture,
     Points,
     Samples,
     Table,
@@ -43,6 +44,8 @@ def _block(block: Block, say: Speaker, section: str = "") -> str:
             return _chart(block, say, section)
         case Answer():
             return _answer(block)
+        case Picture():
+            return _picture(block)
         case Points():
             return _points(block)
         case Fold():
@@ -71,8 +74,14 @@ def _answer(block: Answer) -> str:
     return "\n\n".join([*lines, _text(block.sentence)])
 
 
+def _picture(block: Picture) -> str:
+    image = f"![{_text(block.caption)}]({block.file})"
+    return f"[{image}]({block.link})" if block.link else f"{image}\n\n*{_text(block.caption)}*"
+
+
 def _points(block: Points) -> str:
-    return f"**{_text(block.title)}**\n\n" + "\n".join(f"- {_text(item)}" for item in block.items)
+    head = f"**{_text(block.title)}**\n\n" if block.title else ""
+    return head + "\n".join(f"- {_text(item)}" for item in block.items)
 
 
 def _chart(block: Chart, say: Speaker, section: str) -> str:
@@ -94,7 +103,8 @@ def _table(table: Table, say: Speaker) -> str:
 
 
 def _cell(cell: Cell, say: Speaker) -> str:
-    text = f"[{_text(cell.text)}](<{cell.link}>)" if cell.link else _text(cell.text)
+    address = cell.link if re.fullmatch(r"[\w./-]+", cell.link) else f"<{cell.link}>"
+    text = f"[{_text(cell.text)}]({address})" if cell.link else _text(cell.text)
     if cell.mark == "top":
         return f"**{text}**"
     if cell.mark:

@@ -1,4 +1,4 @@
-"""Lists of models, tasks, samples and existing runs."""
+"""Lists of models, tasks, samples, studies and existing runs."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ def samples(name: str | None = None) -> Rows:
     return [{"sample": f"sample:{key}", "kind": found.kind, "what": found.what} for key, found in SAMPLES.items()]
 
 
+def studies(name: str | None = None) -> Rows:
+    return _summaries("studies")
+
+
 def runs(name: str | None = None) -> Rows:
     from seqloom.runs.past import listed
 
@@ -39,11 +43,15 @@ def kinds() -> Rows:
         {"list": "models", "what": "architectures; with a name, its options"},
         {"list": "tasks", "what": "what a model can learn; with a name, its options"},
         {"list": "samples", "what": "built-in data to try things on"},
+        {"list": "studies", "what": "claims about sequence models that `seqloom study` measures"},
         {"list": "runs", "what": "trained models and comparisons in runs/, or in another folder"},
     ]
 
 
-LISTS: dict[str, Callable[[str | None], Rows]] = {"models": models, "tasks": tasks, "samples": samples, "runs": runs}
+LISTS: dict[str, Callable[[str | None], Rows]] = {
+    "models": models, "tasks": tasks, "samples": samples, "studies": studies, "runs": runs,
+}  # fmt: skip
+_ONE = {"models": "model", "tasks": "task", "studies": "study"}
 
 
 def _summaries(kind: str) -> Rows:
@@ -53,7 +61,7 @@ def _summaries(kind: str) -> Rows:
     for name in names(kind):
         file = folder / name / "__init__.py" if (folder / name).is_dir() else folder / f"{name}.py"
         first = file.read_text(encoding="utf-8").split('"""')[1].strip().splitlines()[0]
-        rows.append({kind.removesuffix("s"): name, "what": first})
+        rows.append({_ONE[kind]: name, "what": first})
     return rows
 
 
@@ -62,7 +70,7 @@ def _options(kind: str, name: str) -> Rows:
     from seqloom.data.shapes import find_shape
 
     config = find_config(kind, name)
-    sections = {kind.removesuffix("s"): config}
+    sections = {_ONE[kind]: config}
     if kind == "tasks":
         shape = find_shape(config.shapes[0])
         sections = {"data": shape.options, "tokenizer": shape.tokenizer} | sections
