@@ -14,9 +14,9 @@ by_no_means not_yet
 
 QUANTIFIERS = {
     "all": (
-        "all every each entire whole everyone everybody everything always 所有 全部 一切 每 每个 全体 都是 一律 "
-        "始终 总是"
+        "all every each entire whole everyone everybody everything 所有 全部 一切 每 每个 全体 都是 一律"
     ),
+    "always": "always 始终 总是",
     "any": "any anyone anybody anything 任何",
     "most": "most mostly mainly majority largely usually 大多数 多数 大部分 大多 绝大多数 普遍 主要",
     "some": "some several a_few a_number_of 部分 一部分 一些 有些 若干 某些 数个 几个",
@@ -54,6 +54,13 @@ CONDITIONS = {
 }
 # Words that may stand for "if": where a notifiable disease is found, when the tank is full.
 WEAK_CONDITIONS = frozenset(("when", "where", "whenever", "once", "当", "时", "的话", "一旦"))
+
+# What somebody plans or wants to do is not done.
+INTENTIONS = """
+plan planned planning intend aim propose seek hope expect want wish try attempt agree decide promise pledge offer
+threaten refuse consider prepare undertake
+"""
+INTENTIONS_CHINESE = "计划 打算 拟 有意 准备 试图 企图 希望 争取 考虑 承诺 答应 拒绝"
 
 # Stems of words whose object the writer does not vouch for: a clause quoted without them says more than its source.
 _DOUBTS = """
@@ -94,12 +101,12 @@ whereas although though when where why how there here is are was were be been be
 has had having would of in at by to from for into onto upon about around per via among between through during within
 against toward towards despite amid according regarding concerning furthermore additionally meanwhile nevertheless
 thereby respectively indeed due such same own very just even still already now again itself himself herself
-themselves in_order_to as_well_as aged please
+themselves in_order_to as_well_as aged please ones
 请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中
-里 此 是在 一个 一种 截至 随着 为了
+里 此 期间 用于 可用于 是在 一个 一种 截至 随着 为了
 """
 FUNCTION = frozenset(word.replace("_", " ") for word in _FUNCTION.split())
 
@@ -111,6 +118,9 @@ PREPOSITIONS = frozenset(_PREPOSITIONS.split())
 SUBORDINATORS = frozenset(
     ("when", "because", "while", "although", "though", "as", "where", "unlike", "因为", "由于", "与")
 )
+
+# Verbs that say no more than "have" before a noun.
+LIGHT = {"play": "role", "make": "decision", "take": "decision", "reach": "decision"}
 
 ANCHORS = frozenset(("than", "比"))  # what stands on which side matters
 
