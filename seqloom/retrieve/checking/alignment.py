@@ -6,7 +6,7 @@ runs, but need no partner. A single Chinese character has no partner out of orde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -30,7 +30,7 @@ _WITH_TIMES = (
 )
 _TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
-_TRAILING = frozenset(("之后", "之前", "间", "来"))  # of a Chinese phrase that says when
+_TRAILING = frozenset(("之后", "之前", "间", "来", "内"))  # of a Chinese phrase that says when
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -78,7 +78,7 @@ class Alignment:
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
-        dated = timed and any(t.form in _DATED | _TIMES for t in moved)
+        dated = timed and any(t.form in _DATED | _TIMES or t.form[0] == "周" for t in moved)
         same = lead == old != "of" and (lead in _LEADING or lead in SUBORDINATORS)
         led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
         return ordered and (dated or led or moved[-1].form in _TRAILING)
@@ -170,10 +170,33 @@ def align(sentence: Sequence[Token], source: Sequence[Token], document: Document
     for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         partner[i : i + size] = range(j, j + size)
     _match_moved(ours, a, b, partner)
+    _settle(a, b, partner)
     found = references(Sides(ours, theirs, parts, pieces, partner), document)
     return Alignment(
         tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner), tuple(parts), found.named, found.replaced
     )
+
+
+def _settle(a: Sequence[str], b: Sequence[str], partner: list[int | None]) -> None:
+    """Exchange the partners of equal words where more of them then stand beside those of their neighbours."""
+    places = {form: [at for at, other in enumerate(b) if other == form] for form in a if a.count(form) > 1 or b.count(form) > 1}
+    for n, form in enumerate(a):
+        for at in places.get(form, ()):
+            other = next((m for m, there in enumerate(partner) if there == at), None)
+            changed = list(partner)
+            changed[n] = at
+            if other is not None:
+                changed[other] = partner[n]
+            touched = [m for m in (n, other) if m is not None]
+            if _beside(changed, touched) > _beside(partner, touched):
+                partner[:] = changed
+
+
+def _beside(partner: Sequence[int | None], places: Iterable[int]) -> int:
+    """How many neighbours at the places have partners that are neighbours in the same order."""
+    pairs = {(n, n + 1) for m in places for n in (m - 1, m) if 0 <= n < len(partner) - 1}
+    near = [(partner[n], partner[m]) for n, m in pairs]
+    return sum(one is not None and other == one + 1 for one, other in near)
 
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:

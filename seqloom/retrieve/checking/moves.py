@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
 from seqloom.retrieve.checking.references import PRONOUNS
+from seqloom.retrieve.checking.scope import rescoped
 from seqloom.retrieve.checking.spelling import stem
 from seqloom.retrieve.checking.tables import FUNCTION
 from seqloom.retrieve.checking.tokens import Token
@@ -186,27 +187,35 @@ def _reported(pair: Alignment, first: Kept, theirs: tuple[Gap, Gap, Gap]) -> boo
 
 
 def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
+    if rescoped(pair, first, second):
+        return False
     if pair.led(first) or pair.led(second):
         return True
     ours, theirs = _exchange(pair, first, second)
     if _fronted(pair, first, ours, theirs):
         return True
-    one = len(first) == len(second) == 1 and not any(pair.sentence[run[0][0]].capital for run in (first, second))
     return (
-        _genitive(ours[1], theirs[1], one)
+        _genitive(pair, first, second, ours[1], theirs[1])
         or _apposition(first, second, ours, theirs)
         or _instruction(pair, second)
         or _adverb(pair, first, second)
     )
 
 
-def _genitive(ours: Gap, theirs: Gap, words: bool) -> bool:
-    """The consent of the landlord, the landlord's consent; of single words also group with placebo, placebo group."""
-    of, owns = {"of", "for", "from", "with", "by"}, {"'s", "的"}
+def _genitive(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap) -> bool:
+    """The consent of the landlord, the landlord's consent; hay fever symptoms, symptoms of hay fever; of single words
+    also group with placebo, placebo group."""
+    single, nouns = len(first) == len(second) == 1, [pair.sentence[n] for n, _ in (*first, *second)]
+    joining = _JOINING_NOUNS if single else {"of"}
+    short = single or (len(nouns) <= SHORT and all(t.kind == "word" for t in nouns))
+    compound = short and not any(t.capital for t in nouns)
     for one, other in ((set(ours.forms), set(theirs.forms)), (set(theirs.forms), set(ours.forms))):
-        if of & one and (owns & other or (words and not other)):
+        if (_JOINING_NOUNS & one and _OWNING & other) or (compound and joining & one and not other):
             return not (ours.border or theirs.border)
     return False
+
+
+_JOINING_NOUNS, _OWNING = frozenset(("of", "for", "from", "with", "by")), frozenset(("'s", "的"))
 
 
 def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
@@ -220,7 +229,8 @@ def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence
 def _instruction(pair: Alignment, second: Kept) -> bool:
     """Fill the kettle, and the kettle should be filled."""
     verb, at = second[-1]
-    return pair.begins(at) and any(t.form in BE for t in pair.sentence[:verb])
+    named = pair.sentence[verb].capital  # you refund RegioLine
+    return pair.begins(at) and not named and any(t.form in BE for t in pair.sentence[:verb])
 
 
 def _fronted(pair: Alignment, first: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
@@ -231,11 +241,22 @@ def _fronted(pair: Alignment, first: Kept, ours: Sequence[Gap], theirs: Sequence
 
 
 def _adverb(pair: Alignment, first: Kept, second: Kept) -> bool:
-    """Caused mainly, mainly caused."""
+    """Caused mainly, mainly caused; twice offered, offered twice."""
     alone = [pair.sentence[run[0][0]] for run in (first, second) if len(run) == 1]
-    within = (
-        len({pair.part[n] for n, _ in (*first, *second)}) == len({pair.piece[at] for _, at in (*first, *second)}) == 1
-    )
-    return (within and any(t.form.endswith("ly") for t in alone)) or (
-        len(alone) == 2 and any(t.form in ("most", "often") for t in alone)
-    )
+    both = (*first, *second)
+    within = len({pair.part[n] for n, _ in both}) == len({pair.piece[at] for _, at in both}) == 1
+    if within and (any(t.form.endswith("ly") for t in alone) or any(_frequency(pair, run) for run in (first, second))):
+        return True
+    return len(alone) == 2 and any(t.form in ("most", "often") for t in alone)
+
+
+def _frequency(pair: Alignment, run: Kept) -> bool:
+    """Twice, three times; not twice as high."""
+    number, counted = pair.sentence[run[0][0]], [pair.sentence[n].form for n, _ in run[1:]]
+    behind = (*pair.sentence[run[-1][0] + 1 : run[-1][0] + 2], *pair.source[run[-1][1] + 1 : run[-1][1] + 2])
+    often = number.form in ("once", "twice", "thrice") and not counted
+    times = number.kind == "number" and counted in (["time"], ["tim"], ["次"])
+    return (often or times) and not any(t.kind == "direction" or t.form in _COMPARED for t in behind)
+
+
+_COMPARED = frozenset(("as", "the", "more", "than", "if", "when"))

@@ -62,6 +62,13 @@ threaten refuse consider prepare undertake
 """
 INTENTIONS_CHINESE = "计划 打算 拟 有意 准备 试图 企图 希望 争取 考虑 承诺 答应 拒绝"
 
+# Verbs before a clause, which a phrase belongs to or not.
+EMBEDDING = """
+announce claim argue estimate believe report suggest think deny warn order ask tell urge force allow confirm predict
+refuse agree decide promise threaten offer fail vote admit
+"""
+EMBEDDING_CHINESE = "宣布 认为 要求 通知 命令 允许 禁止"
+
 # Stems of words whose object the writer does not vouch for: a clause quoted without them says more than its source.
 _DOUBTS = """
 claim alleg deni deny doubt myth fals untru rumour rumor pretend suspect specul hypothes argu predict hop wish fear
@@ -212,5 +219,5 @@ WHOLE = """
 高级 长期 短期 长江 长城 成长 强度 强调 快速 深海 水深 负责 负债 负担 胜利 正常 正式 正确 真正 改正 新闻 新疆 最新
 好像 友好 能力 能源 可能 可靠 可爱 功能 性能 智能 都市 首都 成都 一样 一起 一直 一定 一般 统一 进一步 万一 一旦 一致
 之一 唯一 有权 有效 无效 有限 有关 没收 非法 除法 以及 内容 内部 国内 室内 应用 反应 相应 适应 供应 须知 约定 合约
-条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年 开关
+宣布 认为 要求 通知 命令 条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年 开关
 """
