@@ -179,14 +179,19 @@ def align(sentence: Sequence[Token], source: Sequence[Token], document: Document
 
 def _settle(a: Sequence[str], b: Sequence[str], partner: list[int | None]) -> None:
     """Exchange the partners of equal words where more of them then stand beside those of their neighbours."""
-    places = {form: [at for at, other in enumerate(b) if other == form] for form in a if a.count(form) > 1 or b.count(form) > 1}
+    places: dict[str, list[int]] = {}
+    for at, form in enumerate(b):
+        places.setdefault(form, []).append(at)
     for n, form in enumerate(a):
         for at in places.get(form, ()):
+            if at == partner[n]:
+                continue
             other = next((m for m, there in enumerate(partner) if there == at), None)
             changed = list(partner)
             changed[n] = at
             if other is not None:
-                changed[other] = partner[n]
+                free = next((place for place in places[form] if place not in partner), None)
+                changed[other] = free if partner[n] is None else partner[n]
             touched = [m for m in (n, other) if m is not None]
             if _beside(changed, touched) > _beside(partner, touched):
                 partner[:] = changed

@@ -23,6 +23,7 @@ from seqloom.retrieve.checking.voice import activated
 
 SHORT = 3  # words on each side of an apposition
 APART = 3  # words between a noun and its pronoun
+EQUATING = frozenset(("is", "was", "是", "the", "a", "an"))
 SUBJECT = 6  # characters of a Chinese subject
 
 _JOINING = """
@@ -49,6 +50,10 @@ class Gap(NamedTuple):
     @property
     def joint(self) -> bool:
         return self.border or bool(_COORDINATORS & set(self.forms)) or bool(self.kinds)
+
+    @property
+    def equates(self) -> bool:
+        return bool({"is", "was", "是"} & set(self.forms)) and EQUATING.issuperset(self.forms)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -196,7 +201,7 @@ def _phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
         return True
     return (
         _genitive(pair, first, second, ours[1], theirs[1])
-        or _apposition(first, second, ours, theirs)
+        or _apposition(pair, first, second, ours, theirs)
         or _instruction(pair, second)
         or _adverb(pair, first, second)
     )
@@ -218,11 +223,12 @@ def _genitive(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap
 _JOINING_NOUNS, _OWNING = frozenset(("of", "for", "from", "with", "by")), frozenset(("'s", "的"))
 
 
-def _apposition(first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
-    """Chief executive Lena Marsh, and Lena Marsh, the chief executive."""
-    short = len(first) <= SHORT and len(second) <= SHORT
-    one = ours[1].border and ours[2].joint and not theirs[1].forms
-    other = theirs[1].border and theirs[2].joint and not ours[1].forms
+def _apposition(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
+    """Chief executive Lena Marsh, and Lena Marsh, the chief executive, or Lena Marsh is the chief executive."""
+    longest = SHORT if pair.sentence[first[0][0]].form.isascii() else SUBJECT
+    short = len(first) <= longest and len(second) <= longest
+    one = (ours[1].border or ours[1].equates) and ours[2].joint and not theirs[1].forms
+    other = (theirs[1].border or theirs[1].equates) and theirs[2].joint and not ours[1].forms
     return short and (one or other)
 
 

@@ -101,7 +101,8 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
     gap = _gap(sides, start, end)
     lost = [n for n in gap if sides.source[n].kind != "function" and sides.source[n].form not in _TITLES]
     if lost:
-        return lost if _same_thing(sides, gap, lost, run, document) else None
+        whole = chinese and _whole(sides, lost, end, run, document)
+        return lost if whole or _same_thing(sides, gap, lost, run, document) else None
     pronouns = PRONOUNS & {sides.source[n].form for n in gap}
     ours = {"we", "our", "us"} & {sides.source[n].form for n in gap}
     allowed = (
@@ -111,6 +112,8 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
         or (_joined(sides, start, end) and _stands(run, document.topic))
         or _closer(sides, gap, end, run, document)
         or (chinese and _left_out_subject(sides, start, end, run, document))
+        or (chinese and _left_out_object(sides, start, end, run, document))
+        or (chinese and _located(sides, end, run, document))
     )
     return [] if allowed else None
 
@@ -231,6 +234,44 @@ def _left_out_subject(sides: Sides, start: int, end: int, run: Sequence[Token], 
     at = sides.partner[after] or 0
     places = [place for tokens in (*document.near, *document.topic) for place in _places(run, tokens)]
     return _first(sides, at) and sides.pieces[at] == 0 and any(place - len(run) <= 4 for place in places)
+
+
+def _titular(run: Sequence[Token], document: Document) -> bool:
+    """The document is about the run: its file has the name, or no other word of the kind is before it in the text."""
+    kind = run[-1].form
+    return any(
+        _places(run, tokens)[:1] == [next(n + 1 for n, t in enumerate(tokens) if t.form == kind)]
+        for tokens in document.topic
+        if _places(run, tokens)
+    )
+
+
+def _whole(sides: Sides, lost: Sequence[int], end: int, run: Sequence[Token], document: Document) -> bool:
+    """The name of what the document is about, for all of it: 青石岛 for 全岛."""
+    head = sides.sentence[end : end + 1]
+    behind = sides.source[lost[-1] + 1].form if lost[-1] + 1 < len(sides.source) else ""
+    whole = len(lost) == 1 and sides.source[lost[0]].form in ("全", "本", "我")
+    return whole and bool(head) and head[0].form == behind and _titular([*run, *head], document)
+
+
+def _located(sides: Sides, end: int, run: Sequence[Token], document: Document) -> bool:
+    """云州城北面的城墙 for 北面的城墙, in a document about 云州城."""
+    head = sides.sentence[end].form if end < len(sides.sentence) else ""
+    return head in _SIDES and sides.partner[end] is not None and _titular(run, document)
+
+
+_SIDES = frozenset("东西南北内外上")
+
+
+def _left_out_object(sides: Sides, start: int, end: int, run: Sequence[Token], document: Document) -> bool:
+    """A Chinese clause ends with its verb in the source, and got what the document is about as its object: 使用本品."""
+    at = sides.partner[start - 1] if start else None
+    ends = end == len(sides.sentence) or sides.parts[end] != sides.parts[start]
+    if at is None or not ends or sides.parts[start - 1] != sides.parts[start]:
+        return False
+    last = at + 1 == len(sides.source) or sides.pieces[at + 1] != sides.pieces[at]
+    itself = "".join(t.form for t in run) in _GENERAL_CHINESE and run[0].form == "本" and _stands(run, document.every)
+    return last and (itself or _titular(run, document))
 
 
 def _same_thing(
