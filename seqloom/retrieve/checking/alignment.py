@@ -30,7 +30,8 @@ _WITH_TIMES = (
 )
 _TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
-_TRAILING = frozenset(("之后", "之前", "间", "来", "内"))  # of a Chinese phrase that says when
+_TRAILING = frozenset(("之后", "之前", "间", "期间", "来", "内"))  # of a Chinese phrase that says when
+_ORDERED = frozenset((stem("before"), "after"))  # 30 minutes before departure
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -78,9 +79,11 @@ class Alignment:
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
-        dated = timed and any(t.form in _DATED | _TIMES or t.form[0] == "周" for t in moved)
+        dated = timed and any(t.form in _DATED | _TIMES or t.form.lstrip("每")[:1] == "周" for t in moved)
         same = lead == old != "of" and (lead in _LEADING or lead in SUBORDINATORS)
-        led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
+        measured = [t for t in moved if t.kind not in ("number", "unit", "quantifier")][:1]
+        far = moved[0].kind != "word" and any(t.form in _ORDERED for t in measured)
+        led = same or far or moved[0].kind == "condition" or moved[0].form in _LEADING
         return ordered and (dated or led or moved[-1].form in _TRAILING)
 
     def begins(self, n: int) -> bool:

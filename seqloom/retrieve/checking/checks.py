@@ -47,12 +47,16 @@ def numbers(pair: Alignment) -> bool:
 
 def _counted(pair: Alignment, n: int) -> bool:
     """A unit of a number of the source, which is compared with it: 30 seconds to 60 seconds, 30 to 60 seconds."""
-    return pair.sentence[n].kind == "unit" and n > 0 and pair.partner[n - 1] is not None and pair.sentence[n-1].kind == "number"
+    beside = [m for m in (n - 1, n + 1) if 0 <= m < len(pair.sentence) and pair.sentence[m].kind == "number"]
+    return pair.sentence[n].kind == "unit" and any(pair.partner[m] is not None for m in beside)
 
 
 def _single(pair: Alignment, n: int) -> bool:
-    """One teaspoon, where the source has a teaspoon."""
+    """One teaspoon, where the source has a teaspoon; once a week, where it has weekly."""
     counted = pair.sentence[n + 1].form if n + 1 < len(pair.sentence) else ""
+    if pair.sentence[n].form == "once" and counted in ("a", "per"):
+        at = pair.partner[n + 2] if n + 2 < len(pair.sentence) else None
+        return at is not None and pair.source[at - 1].form == "per" and pair.source[at - 2].kind != "number"
     return pair.sentence[n].form == "1" and any(
         one.form in ("a", "an") and other.form == counted for one, other in pairwise(pair.source)
     )
@@ -116,10 +120,15 @@ def negation(pair: Alignment) -> bool:
 
 def quantifiers(pair: Alignment) -> bool:
     """As above, but 始终 before a negation only stresses it; and what happens every day does not happen this day."""
-    if any(pair.sentence[n].kind == "quantifier" for n in pair.missing):
+    if any(pair.sentence[n].kind == "quantifier" and not _denied(pair.sentence, n) for n in pair.missing):
         return True
     lost = _lost(pair, "quantifier")
     return any(not _stresses(pair.source[n : n + 2]) for n in lost) or _once(pair)
+
+
+def _denied(tokens: Sequence[Token], n: int) -> bool:
+    """ "Not have any influence" says no more than "no influence"."""
+    return tokens[n].form == "any" and any(t.kind == "negation" for t in tokens[max(0, n - 3) : n])
 
 
 def _stresses(both: Sequence[Token]) -> bool:

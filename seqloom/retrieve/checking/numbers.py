@@ -20,7 +20,7 @@ _MONEY = "|".join(f"(?<={sign})" for sign in ("[$€£¥]", r"\bEUR ", r"\bUSD "
 _UNGROUPED = [re.sub(r"\((?!\?)", "(?:", pattern) for pattern in (_FRACTION, _CLOCK)]
 PATTERN = (
     rf"百分之(?:{_HAN}|{_ARABIC})|{_UNGROUPED[0]}|{_UNGROUPED[1]}|(?<!\d){_CLOCK_24}|"
-    rf"(?<![\d/])\d{{1,2}}/\d{{1,2}}(?![\d/])|(?:周|星期)[一二三四五六日天]|\d+\s?比\s?\d+|"
+    rf"(?<![\d/])\d{{1,2}}/\d{{1,2}}(?![\d/])|(?:周|星期)[一二三四五六日天]|每(?:周|星期)[一二三四五六日天](?![次回天个])|\d+\s?比\s?\d+|"
     rf"(?!一成为)[一二两三四五六七八九1-9]成(?![功员立本])|"
     rf"(?:{_MONEY})(?:{_ARABIC})\s?[mk]\b|"
     rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion|bn|tn)\b|万亿|[百千万亿](?![米克瓦]))?|"
@@ -104,8 +104,8 @@ def value(text: str) -> str:
         return f"{text[:2]}:{'30' if text[3:] == '半' else text[3:-1] or '00':0>2}"
     if (percent := re.fullmatch(r"(.)成", text)) is not None:
         return f"{_DIGITS.get(percent[1]) or percent[1]}0%"
-    if (day := re.fullmatch(r"(?:周|星期)(.)", text)) is not None:
-        return "周" + day[1].replace("天", "日")
+    if (day := re.fullmatch(r"(每?)(?:周|星期)(.)", text)) is not None:
+        return f"{day[1]}周" + day[2].replace("天", "日")
     if (score := re.fullmatch(r"(\d+)\s?比\s?(\d+)", text)) is not None:
         return f"{score[1]}:{score[2]}"
     if "/" in text:

@@ -203,8 +203,10 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
                 n += 1
     if before is not None and (at := sides.partner[before]) is not None and sides.parts[before] == sides.parts[start]:
         n = at + 1
-        while n < len(sides.source) and n not in taken and sides.pieces[n] == sides.pieces[at]:
-            found.add(n)
+        while n < len(sides.source) and sides.pieces[n] == sides.pieces[at]:
+            if n in taken and sides.source[n].kind not in _VERBAL:
+                break
+            found.update({n} - taken)
             n += 1
     return sorted(found)
 

@@ -23,7 +23,7 @@ _BRITISH = (
 _OTHERS = {"grey": "gray", "tyre": "tire", "tyres": "tires", "cheque": "check", "plough": "plow", "mould": "mold"} | {
     "aging": "ageing"
 }
-_ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+_ENDINGS = (("ees", "ee"), ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 
 @lru_cache(maxsize=16384)

@@ -180,6 +180,8 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
             found[n] = token._replace(form="have", kind="function")  # played a role, had a role
         if token.form == "any" and _no_longer(found, n):
             found[n : n + 2] = [t._replace(form="still", kind="function") for t in found[n : n + 2]]
+        if token.form == "期间" and n and found[n - 1].kind in ("number", "unit"):
+            found[n] = token._replace(kind="function")  # 5月至8月期间
         if following is None or following.kind != "number":
             continue
         if written in ("about", "around", "some"):
@@ -194,7 +196,9 @@ def _no_longer(found: Sequence[Token], n: int) -> bool:
     """ "Any more" or "any longer" at the end of a clause with a negation: not supported any more."""
     more, behind = found[n + 1 : n + 2], found[n + 2 : n + 3]
     ends = not behind or behind[0].kind == "break" or behind[0].form in ("and", "but", "or", "because", "since")
-    return bool(more) and more[0].form in _LONGER and ends and any(t.kind == "negation" for t in found[max(0, n - 6) : n])
+    return (
+        bool(more) and more[0].form in _LONGER and ends and any(t.kind == "negation" for t in found[max(0, n - 6) : n])
+    )
 
 
 _LONGER = frozenset(map(stem, ("more", "longer")))

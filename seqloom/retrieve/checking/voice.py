@@ -27,7 +27,7 @@ def passives(tokens: Sequence[Token], clause: Sequence[int]) -> list[Passive]:
     for n, token in enumerate(tokens):
         if token.form not in BE:
             continue
-        start = next((m + 1 for m in range(n - 1, -1, -1) if clause[m] != clause[n]), 0)
+        start = next((m + 1 for m in range(n - 1, -1, -1) if clause[m] != clause[n] or tokens[m].form == "that"), 0)
         end = next((m for m in range(n, len(tokens)) if clause[m] != clause[n]), len(tokens))
         verb = next(
             (m for m in range(n + 1, end) if tokens[m].kind in ("word", "direction") and _verbal(tokens[m])), end
@@ -116,7 +116,8 @@ def activated(pair: Alignment) -> list[int] | None:
             agent = range(p.by + 1, p.end)
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
             turned += range(p.end, len(tokens))
-            order = [partner[n] for n in turned if n in partner and tokens[n].kind != "negation"]
+            loose = [n for n in turned if tokens[n].kind == "negation" or tokens[n].form.endswith("ly")]
+            order = [partner[n] for n in turned if n in partner and n not in loose]
             if all(one < other for one, other in pairwise(order)):
                 return order
     return None
