@@ -175,6 +175,16 @@ def order(pair: Alignment) -> bool:
     return voice(pair) or moved(pair)
 
 
+def _equated(pair: Alignment) -> bool:
+    """An added "is" joins two things that a verb of the source stands between, which was left out."""
+    for (n, one), (m, other) in pairwise(pair.kept):
+        between = [pair.sentence[i].form for i in range(n + 1, m) if pair.partner[i] is None]
+        added = bool({"is", "are", "was", "were", "是"} & set(between)) and pair.piece[one] != pair.piece[other]
+        if added and any(pair.source[i].kind == "word" for i in pair.dropped(one + 1, other)):
+            return True
+    return False
+
+
 def stitched(pair: Alignment) -> bool:
     """Parts of the sentence stand apart in the source sentence, with more than an aside or a few words between them."""
     for (_, one), (_, other) in pairwise(pair.kept):
@@ -182,7 +192,7 @@ def stitched(pair: Alignment) -> bool:
         halves = {pair.piece[one], pair.piece[other]} & {pair.piece[n] for n in lost}
         if len(lost) > FAR and halves and not pair.adjunct(lost):
             return True
-    return False
+    return _equated(pair)
 
 
 CHECKS: dict[str, Callable[[Alignment], bool]] = {

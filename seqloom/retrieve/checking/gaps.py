@@ -30,10 +30,15 @@ class Gap(NamedTuple):
 
     border: bool  # the beginning or the end of the sentence, or punctuation
     forms: tuple[str, ...]
+    own: tuple[str, ...]  # those in the clause of the second token
 
     @property
     def joint(self) -> bool:
         return self.border or bool(_COORDINATORS & set(self.forms)) or bool(self.kinds)
+
+    @property
+    def coordinates(self) -> bool:
+        return bool({"and", "or", "but", "和", "或", "但"} & set(self.forms))
 
     @property
     def equates(self) -> bool:
@@ -41,16 +46,15 @@ class Gap(NamedTuple):
 
     @property
     def kinds(self) -> frozenset[str]:
-        return frozenset(_SUBORDINATORS[form] for form in self.forms if form in _SUBORDINATORS)
+        return frozenset(_SUBORDINATORS[form] for form in self.own if form in _SUBORDINATORS)
 
 
 def _gap(tokens: Sequence[Token], clause: Sequence[int], taken: set[int], start: int, end: int) -> Gap:
-    """Between the tokens start and end, -1 and len(tokens) for none; behind a border only what belongs to the end."""
+    """Between the tokens start and end, -1 and len(tokens) for none; function words only count as words."""
     border = start < 0 or end >= len(tokens) or clause[start] != clause[end]
     between = [n for n in range(start + 1, min(end, len(tokens))) if n not in taken]
-    if end < len(tokens):
-        between = [n for n in between if clause[n] == clause[end]]
-    return Gap(border, tuple(tokens[n].form for n in between))
+    own = [n for n in between if end >= len(tokens) or clause[n] == clause[end]]
+    return Gap(border, tuple(tokens[n].form for n in between), tuple(tokens[n].form for n in own))
 
 
 class Exchange(NamedTuple):

@@ -51,11 +51,8 @@ def _explained(pair: Alignment, kept: Kept, start: int, end: int) -> bool:
         if min(at[:n]) > max(at[n:]):
             first, second = kept[start : start + n], kept[start + n : end]
             plain = _ordered(first) and _ordered(second)
-            if (
-                _clauses(pair, first, second, plain)
-                or (plain and phrases(pair, first, second))
-                or apart(pair, first, second)
-            ):
+            exchanged = phrases if plain else apart
+            if _clauses(pair, first, second, plain) or exchanged(pair, first, second):
                 return _explained(pair, kept, start, start + n) and _explained(pair, kept, start + n, end)
     return False
 
@@ -97,6 +94,8 @@ def _clauses(pair: Alignment, first: Kept, second: Kept, plain: bool) -> bool:
     ours, theirs = exchange(pair, first, second)
     if ours[0].kinds != theirs[1].kinds or ours[1].kinds != theirs[0].kinds:
         return False  # a clause got the conjunction of the other
+    if not plain and any(all(pair.sentence[n].capital for n, _ in run) for run in (first, second)):
+        return False  # a name is no clause
     shared = max((n for n, _ in pair.kept if n < first[0][0]), default=-1)
     if shared >= 0 and _conditional(pair.sentence[shared]):
         return False  # so did the clause behind "if"

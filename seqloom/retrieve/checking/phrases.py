@@ -24,9 +24,9 @@ def phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
     """The exchange of two neighbouring runs is one that a careful writer makes."""
     if rescoped(pair, first, second):
         return False
-    if pair.led(first) or pair.led(second):
-        return True
     ours, theirs = exchange(pair, first, second)
+    if pair.led(first) or pair.led(second):
+        return ours[1].coordinates == theirs[1].coordinates  # rose by 5 and fell, fell by 5
     between = ours[1], theirs[1]
     return (
         _fronted(pair, first, ours, theirs)
@@ -47,7 +47,8 @@ def apart(pair: Alignment, first: Kept, second: Kept) -> bool:
         moved = [pair.sentence[n] for n, _ in run]
         dated = any(map(_calendar, moved)) and all(t.kind in ("number", "unit") for t in moved)
         if dated and not any(_calendar(pair.sentence[n]) for n, _ in other) and pair.led(run):
-            return not rescoped(pair, first, second)
+            ours, theirs = exchange(pair, first, second)
+            return ours[1].coordinates == theirs[1].coordinates and not rescoped(pair, first, second)
     return False
 
 

@@ -234,18 +234,23 @@ def _left_out_subject(sides: Sides, start: int, end: int, run: Sequence[Token], 
     if after is None or sides.parts[after] != sides.parts[start]:
         return False
     at = sides.partner[after] or 0
-    places = [place for tokens in (*document.near, *document.topic) for place in _places(run, tokens)]
-    return _first(sides, at) and sides.pieces[at] == 0 and any(place - len(run) <= 4 for place in places)
+    leads = any(_leads(run, tokens, OPENING) for tokens in (*document.near, *document.topic))
+    return _first(sides, at) and sides.pieces[at] == 0 and leads
 
 
 def _titular(run: Sequence[Token], document: Document) -> bool:
     """The document is about the run: its file has the name, or no other word of the kind is before it in the text."""
-    kind = run[-1].form
-    return any(
-        _places(run, tokens)[:1] == [next(n + 1 for n, t in enumerate(tokens) if t.form == kind)]
-        for tokens in document.topic
-        if _places(run, tokens)
-    )
+    kind, (first, *names) = run[-1].form, document.topic
+    return _stands(run, names) or (kind in _PLACES and _leads(run, first, len(first)))
+
+
+def _leads(run: Sequence[Token], tokens: Sequence[Token], most: int) -> bool:
+    """At most so many tokens stand before the run, and none that ends as it does: 青石岛, and not a second 岛."""
+    kind = [n + 1 for n, t in enumerate(tokens) if t.form == run[-1].form][:1]
+    return bool(kind) and _places(run, tokens)[:1] == kind and kind[0] - len(run) <= most
+
+
+_PLACES = frozenset("省市县区镇乡村州国岛港湾山河湖海江城桥楼寺塔站馆校院厂店")
 
 
 def _whole(sides: Sides, lost: Sequence[int], end: int, run: Sequence[Token], document: Document) -> bool:
@@ -273,7 +278,8 @@ def _left_out_object(sides: Sides, start: int, end: int, run: Sequence[Token], d
         return False
     last = at + 1 == len(sides.source) or sides.pieces[at + 1] != sides.pieces[at]
     itself = "".join(t.form for t in run) in _GENERAL_CHINESE and run[0].form == "本" and _stands(run, document.every)
-    return last and (itself or _titular(run, document))
+    subject = bool(_places(run, document.near[0][: len(run)]))  # 电池须由专人更换，用户不得拆卸电池
+    return last and (itself or subject or _titular(run, document))
 
 
 def _same_thing(

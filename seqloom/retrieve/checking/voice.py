@@ -67,7 +67,7 @@ def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
     """The object of an active verb still follows it, but it is passive now: a wing houses, is housed in, a room."""
     for n, token in enumerate(pair.sentence[:-1]):
         at = there.get(n)
-        if at is None or token.kind != "word" or not n or pair.sentence[n - 1].form not in BE:
+        if at is None or token.kind != "word" or not _verbal(token) or not n or pair.sentence[n - 1].form not in BE:
             continue
         active = not {t.form for t in pair.source[max(0, at - 3) : at]} & (BE | {"'s", "to", "not"}) and at > 0
         object_ = next(
