@@ -173,38 +173,41 @@ def align(sentence: Sequence[Token], source: Sequence[Token], document: Document
     for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         partner[i : i + size] = range(j, j + size)
     _match_moved(ours, a, b, partner)
-    _settle(a, b, partner)
+    _settle(ours, b, partner)
     found = references(Sides(ours, theirs, parts, pieces, partner), document)
     return Alignment(
         tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner), tuple(parts), found.named, found.replaced
     )
 
 
-def _settle(a: Sequence[str], b: Sequence[str], partner: list[int | None]) -> None:
+def _settle(ours: Sequence[Token], b: Sequence[str], partner: list[int | None]) -> None:
     """Exchange the partners of equal words where more of them then stand beside those of their neighbours."""
     places: dict[str, list[int]] = {}
     for at, form in enumerate(b):
         places.setdefault(form, []).append(at)
-    for n, form in enumerate(a):
-        for at in places.get(form, ()):
+    for n, token in enumerate(ours):
+        for at in places.get(token.form, ()):
             if at == partner[n]:
                 continue
             other = next((m for m, there in enumerate(partner) if there == at), None)
             changed = list(partner)
             changed[n] = at
             if other is not None:
-                free = next((place for place in places[form] if place not in partner), None)
+                free = next((place for place in places[token.form] if place not in partner), None)
                 changed[other] = free if partner[n] is None else partner[n]
             touched = [m for m in (n, other) if m is not None]
-            if _beside(changed, touched) > _beside(partner, touched):
+            if _beside(ours, changed, touched) > _beside(ours, partner, touched):
                 partner[:] = changed
 
 
-def _beside(partner: Sequence[int | None], places: Iterable[int]) -> int:
-    """How many neighbours at the places have partners that are neighbours in the same order."""
-    pairs = {(n, n + 1) for m in places for n in (m - 1, m) if 0 <= n < len(partner) - 1}
-    near = [(partner[n], partner[m]) for n, m in pairs]
-    return sum(one is not None and other == one + 1 for one, other in near)
+def _beside(ours: Sequence[Token], partner: Sequence[int | None], places: Iterable[int]) -> int:
+    """How many neighbours at the places have partners that are neighbours too; a function word counts a third."""
+    found = 0
+    for n in {n for m in places for n in (m - 1, m) if 0 <= n < len(partner) - 1}:
+        one, other = partner[n], partner[n + 1]
+        if one is not None and other == one + 1:
+            found += 1 if "function" in (ours[n].kind, ours[n + 1].kind) else 3
+    return found
 
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:

@@ -16,7 +16,7 @@ _KINDS = {
     "because": "because as since due 因为 由于 因 鉴于",
     "although": "although though despite 虽然 尽管",
     "so": "so thus hence therefore 因此 所以 因而",
-    "when": "when where whenever 当 时",
+    "when": "when where whenever if 当 时 如果 若 如",
 }
 _SUBORDINATORS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 

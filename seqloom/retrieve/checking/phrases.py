@@ -37,6 +37,7 @@ def phrases(pair: Alignment, first: Kept, second: Kept) -> bool:
         or _particle(pair, first, second, *between)
         or _denied(pair, first, second, *between)
         or _counted(pair, first, second)
+        or _listed(pair, first, second, *between)
         or _disposed(pair, first, second, ours, theirs)
     )
 
@@ -71,7 +72,7 @@ def _genitive(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap
     return False
 
 
-_JOINING_NOUNS, _OWNING = frozenset(("of", "for", "from", "with", "by")), frozenset(("'s", "的"))
+_JOINING_NOUNS, _OWNING = frozenset(("of", "for", "from", "with", "by", "in")), frozenset(("'s", "的"))
 
 
 def _apposition(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
@@ -84,12 +85,20 @@ def _apposition(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap],
 
 
 def _instruction(pair: Alignment, second: Kept) -> bool:
-    """Fill the kettle, and the kettle should be filled."""
+    """Fill the kettle, and the kettle should be filled; we caught bees, and bees were caught."""
     verb, at = second[-1]
     named = pair.sentence[verb].capital  # you refund RegioLine
     passive = not named and any(t.form in BE for t in pair.sentence[:verb])
-    ours = at > 0 and pair.source[at - 1].form == "we" and pair.begins(at - 1)  # we caught bees, bees were caught
-    return passive and (pair.begins(at) or ours)
+    return passive and (pair.begins(at) or _agentless(pair, verb, at))
+
+
+def _agentless(pair: Alignment, verb: int, at: int) -> bool:
+    """We caught bees, bees were caught: whoever acts in the source is not named."""
+    kept = {m for _, m in pair.kept if pair.source[m].kind != "negation"}
+    named = any(m in kept for m in range(at) if pair.piece[m] == pair.piece[at])
+    helped = [t.form for t in pair.sentence[max(0, verb - 2) : verb] if t.kind == "function"]
+    active = not BE & {t.form for t in pair.source[max(0, at - 2) : at]}
+    return not named and active and bool(BE & set(helped[-1:]))
 
 
 def _fronted(pair: Alignment, first: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:
@@ -178,6 +187,13 @@ def _counted(pair: Alignment, first: Kept, second: Kept) -> bool:
         if short and all(t.kind == "word" and not t.form.isascii() for t in (*counted, *noun)):
             return _contiguous(run, other)
     return False
+
+
+def _listed(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap) -> bool:
+    """岩羊和山羊, 山羊和岩羊; not 与甲相比. In English "and" may join clauses here: the dog bit the cat and the man ran."""
+    joined = ours.forms == theirs.forms and ours.forms in (("和",), ("及",), ("以及",)) and not ours.border
+    compared = {"比", "相"} & {t.form for n, t in enumerate(pair.sentence) if pair.part[n] == pair.part[first[0][0]]}
+    return joined and not compared and max(len(first), len(second)) <= NOUN
 
 
 def _disposed(pair: Alignment, first: Kept, second: Kept, ours: Sequence[Gap], theirs: Sequence[Gap]) -> bool:

@@ -139,6 +139,8 @@ def _closer(sides: Sides, gap: Sequence[int], end: int, run: Sequence[Token], do
         return False
     definite = not run[0].form.isascii() or any(sides.source[n].form == "the" for n in gap)
     head = sides.sentence[end].form
+    if definite and len(run) == 1 and run[0].form.isascii() and all(_places(run, topic) for topic in document.topic):
+        return True  # the gannet population, in a file and under a first sentence about the gannet
     places = [(tokens, at) for tokens in (*document.near, *document.topic) for at in _places(run, tokens)]
     return definite and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
 

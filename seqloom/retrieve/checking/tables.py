@@ -10,6 +10,7 @@ NEGATIONS = """
 not never no none nobody nothing nowhere neither nor without hardly barely lacks lack lacking no_longer no_one
 by_no_means not_yet
 不得 不能 不可 不可以 不准 不允许 不要 请勿 切勿 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
+禁止 严禁
 """
 
 QUANTIFIERS = {
@@ -38,7 +39,7 @@ QUANTIFIERS = {
 
 MODALITIES = {
     "may": "may might could possibly perhaps probably likely maybe apparently 可能 也许 或许 大概会 预计 据称",
-    "must": "must shall have_to has_to had_to 需要 必须 应当 应该 应 须 必需",
+    "must": "must shall have_to has_to had_to 需要 需 必须 应当 应该 应 须 必需",
     "should": "should ought_to",
     "will": "will",
     "can": "can able_to 能 能够 可以 可",
@@ -65,7 +66,7 @@ EMBEDDING = """
 announce claim argue estimate believe report suggest think deny warn order ask tell urge force allow confirm predict
 refuse agree decide promise threaten offer fail vote admit
 """
-EMBEDDING_CHINESE = "宣布 认为 要求 通知 命令 允许 禁止"
+EMBEDDING_CHINESE = "宣布 认为 要求 通知 命令"
 
 # Stems of words whose object the writer does not vouch for: a clause quoted without them says more than its source.
 _DOUBTS = """
@@ -220,5 +221,6 @@ WHOLE = """
 高级 长期 短期 长江 长城 成长 强度 强调 快速 深海 水深 负责 负债 负担 胜利 正常 正式 正确 真正 改正 新闻 新疆 最新
 好像 友好 能力 能源 可能 可靠 可爱 功能 性能 智能 都市 首都 成都 一样 一起 一直 一定 一般 统一 进一步 万一 一旦 一致
 之一 唯一 有权 有效 无效 有限 有关 没收 非法 除法 以及 内容 内部 国内 室内 应用 反应 相应 适应 供应 须知 约定 合约
-期间 宣布 认为 要求 通知 命令 条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年 开关
+需求 期间 宣布 认为 要求 通知 命令 条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年
+开关
 """

@@ -168,7 +168,7 @@ _WITH_NOUN = {stem(verb): stem(noun) for verb, noun in LIGHT.items()}
 def _in_context(found: list[Token], text: str) -> list[Token]:
     """Words whose part depends on what follows: "about 40", "since 2009", "over 300"."""
     for n, token in enumerate(found):
-        following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
+        following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the", "$", "€", "£")), None)
         written = text[token.start : token.end].lower()
         if written == "a" and text[token.start] == "A" and n and found[n - 1].kind != "break":
             found[n] = token._replace(form="A", kind="word")  # vitamin A

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
+from seqloom.retrieve.checking.tables import PREPOSITIONS
 from seqloom.retrieve.checking.tokens import Token
 
 
@@ -34,7 +35,7 @@ def passives(tokens: Sequence[Token], clause: Sequence[int]) -> list[Passive]:
         )
         by = next((m for m in range(verb + 1, end - 1) if tokens[m].form == "by"), end)
         following = next((t for t in tokens[by + 1 : end] if t.kind != "function"), None)
-        if following is not None and following.kind == "word":
+        if following is not None and following.kind in ("word", "direction", "quantifier"):
             found.append(Passive(verb, by, start, end))
     return list({passive.by: passive for passive in found}.values())
 
@@ -95,7 +96,7 @@ def _changed(passive: Passive, tokens: Sequence[Token], partner: Mapping[int, in
 
 
 def _first(tokens: Sequence[Token], partner: Mapping[int, int], places: range) -> int | None:
-    return next((partner[n] for n in places if n in partner and tokens[n].kind == "word"), None)
+    return next((partner[n] for n in places if n in partner and tokens[n].kind in ("word", "direction")), None)
 
 
 def activated(pair: Alignment) -> list[int] | None:
@@ -113,9 +114,11 @@ def activated(pair: Alignment) -> list[int] | None:
         for p in found:
             if partner.get(p.verb) in others:  # passive on both sides
                 continue
-            agent = range(p.by + 1, p.end)
+            phrase = (m for m in range(p.by + 2, p.end) if tokens[m].form in PREPOSITIONS - {"of"})
+            end = next(phrase, p.end)  # of the agent: by the police in 2022
+            agent = range(p.by + 1, end)
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
-            turned += range(p.end, len(tokens))
+            turned += range(end, len(tokens))
             loose = [n for n in turned if tokens[n].kind == "negation" or tokens[n].form.endswith("ly")]
             order = [partner[n] for n in turned if n in partner and n not in loose]
             if all(one < other for one, other in pairwise(order)):
