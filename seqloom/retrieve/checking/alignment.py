@@ -6,7 +6,7 @@ runs, but need no partner. A single Chinese character has no partner out of orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -187,17 +187,27 @@ def _settle(ours: Sequence[Token], b: Sequence[str], partner: list[int | None]) 
         places.setdefault(form, []).append(at)
     for n, token in enumerate(ours):
         for at in places.get(token.form, ()):
-            if at == partner[n]:
-                continue
-            other = next((m for m, there in enumerate(partner) if there == at), None)
-            changed = list(partner)
-            changed[n] = at
-            if other is not None:
-                free = next((place for place in places[token.form] if place not in partner), None)
-                changed[other] = free if partner[n] is None else partner[n]
-            touched = [m for m in (n, other) if m is not None]
-            if _beside(ours, changed, touched) > _beside(ours, partner, touched):
-                partner[:] = changed
+            for step in (0, 1, -1):  # alone, or with the word behind it or before it
+                pairs = {n: at, n + step: at + step}
+                if all(0 <= m < len(ours) and 0 <= to < len(b) and ours[m].form == b[to] for m, to in pairs.items()):
+                    changed = _given(ours, places, partner, pairs)
+                    touched = [m for m, to in enumerate(changed) if to != partner[m]]
+                    if _beside(ours, changed, touched) > _beside(ours, partner, touched):
+                        partner[:] = changed
+
+
+def _given(
+    ours: Sequence[Token], places: Mapping[str, Sequence[int]], partner: Sequence[int | None], pairs: Mapping[int, int]
+) -> list[int | None]:
+    """With these partners; who had them before gets what was given up, or another equal word that is free."""
+    changed = list(partner)
+    for n, at in pairs.items():
+        other = next((m for m, there in enumerate(changed) if there == at), None)
+        if other is not None:
+            free = next((place for place in places[ours[n].form] if place not in changed), None)
+            changed[other] = free if changed[n] is None else changed[n]
+        changed[n] = at
+    return changed
 
 
 def _beside(ours: Sequence[Token], partner: Sequence[int | None], places: Iterable[int]) -> int:

@@ -175,7 +175,9 @@ def _denied(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap) 
     else:
         before, verb = pair.source[to - 1 : to] if to else (), pair.sentence[n]
     helped = [t.form for t in before] in (["do"], ["does"], ["did"])
-    return helped and verb.kind == "word" and "negation" in (pair.sentence[n].kind, pair.sentence[m].kind)
+    return (
+        helped and verb.kind in ("word", "direction") and "negation" in (pair.sentence[n].kind, pair.sentence[m].kind)
+    )
 
 
 def _counted(pair: Alignment, first: Kept, second: Kept) -> bool:
@@ -190,7 +192,7 @@ def _counted(pair: Alignment, first: Kept, second: Kept) -> bool:
 
 
 def _listed(pair: Alignment, first: Kept, second: Kept, ours: Gap, theirs: Gap) -> bool:
-    """岩羊和山羊, 山羊和岩羊; not 与甲相比. In English "and" may join clauses here: the dog bit the cat and the man ran."""
+    """岩羊和山羊, 山羊和岩羊; not 与甲相比. English "and" may join clauses: the dog bit the cat and the man ran."""
     joined = ours.forms == theirs.forms and ours.forms in (("和",), ("及",), ("以及",)) and not ours.border
     compared = {"比", "相"} & {t.form for n, t in enumerate(pair.sentence) if pair.part[n] == pair.part[first[0][0]]}
     return joined and not compared and max(len(first), len(second)) <= NOUN

@@ -142,7 +142,9 @@ def _closer(sides: Sides, gap: Sequence[int], end: int, run: Sequence[Token], do
     if definite and len(run) == 1 and run[0].form.isascii() and all(_places(run, topic) for topic in document.topic):
         return True  # the gannet population, in a file and under a first sentence about the gannet
     places = [(tokens, at) for tokens in (*document.near, *document.topic) for at in _places(run, tokens)]
-    return definite and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+    return (
+        definite and head not in _SIDES and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+    )
 
 
 _AUTHORS = frozenset(map(stem, ("study", "authors", "researchers", "team", "trial", "paper")))  # who say "we"
