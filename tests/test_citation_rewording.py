@@ -79,7 +79,7 @@ CHINESE = (
     "青石岛位于白沙岛以南，面积18平方公里。全岛人口3200人。岛上最高峰望海峰海拔417米。甲方应通知乙方在15日内付款。"
     "乙方应在签约后30日内交货。公司周四宣布，新厂周五投产。本品用于缓解头痛，不能用于治疗感染。孕妇慎用。"
     "援军始终未能进城。公司计划明年投资4亿元。岛上有学校3所、医院2家。南面的城墙已拆除。每周一闭馆。会议14点开始。"
-    "产量上升5%，价格下降3%。张伟打败了王强。使用前应冲洗滤芯。雪豹以岩羊和山羊为食。通道内禁止停车。"
+    "产量上升5%，价格下降3%。张伟打败了王强。使用前应冲洗滤芯。雪豹以岩羊和山羊为食。通道内禁止停车。疗程为3至5天。"
 )
 FAITHFUL_CHINESE = [
     "青石岛人口3200人。",
@@ -96,6 +96,7 @@ FAITHFUL_CHINESE = [
     "使用前应将滤芯冲洗。",
     "雪豹以山羊和岩羊为食。",
     "通道内不得停车。",
+    "疗程为3-5天。",
 ]
 ALTERED_CHINESE = [
     "白沙岛人口3200人。",
@@ -116,6 +117,7 @@ ALTERED_CHINESE = [
     "王强将张伟打败了。",
     "岩羊和山羊以雪豹为食。",
     "通道内允许停车。",
+    "疗程为3-5周。",
 ]
 
 
@@ -125,21 +127,15 @@ def failed(sentence: str, text: str) -> tuple[str, ...]:
     return found.failed
 
 
-@pytest.mark.parametrize("sentence", FAITHFUL)
-def test_a_faithful_rewording_raises_no_alarm(sentence: str) -> None:
-    assert failed(sentence, NOTES) == ()
+def beside(sentences: list[str], chinese: list[str]) -> list[tuple[str, str]]:
+    return [(sentence, NOTES) for sentence in sentences] + [(sentence, CHINESE) for sentence in chinese]
 
 
-@pytest.mark.parametrize("sentence", ALTERED)
-def test_an_alteration_that_looks_like_a_rewording_is_caught(sentence: str) -> None:
-    assert failed(sentence, NOTES)
+@pytest.mark.parametrize(("sentence", "text"), beside(FAITHFUL, FAITHFUL_CHINESE))
+def test_a_faithful_rewording_raises_no_alarm(sentence: str, text: str) -> None:
+    assert failed(sentence, text) == ()
 
 
-@pytest.mark.parametrize("sentence", FAITHFUL_CHINESE)
-def test_a_faithful_rewording_in_chinese_raises_no_alarm(sentence: str) -> None:
-    assert failed(sentence, CHINESE) == ()
-
-
-@pytest.mark.parametrize("sentence", ALTERED_CHINESE)
-def test_an_alteration_that_looks_like_a_rewording_is_caught_in_chinese(sentence: str) -> None:
-    assert failed(sentence, CHINESE)
+@pytest.mark.parametrize(("sentence", "text"), beside(ALTERED, ALTERED_CHINESE))
+def test_an_alteration_that_looks_like_a_rewording_is_caught(sentence: str, text: str) -> None:
+    assert failed(sentence, text)

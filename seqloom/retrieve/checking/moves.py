@@ -3,9 +3,9 @@
 The tokens that a sentence shares with its source are a permutation. What a careful writer does is to exchange two
 neighbouring stretches, "X Y" to "Y X": two predicates, a main clause and its subordinate clause, a phrase and what it
 belongs to. Who does what to whom is turned by exchanging words around a verb, "X V Y" to "Y V X": no such exchange.
-So a component of the permutation must be one exchange at joints: punctuation and conjunctions, or a phrase that
-takes its preposition along, a genitive, an apposition, an instruction put into the passive. Only whole clauses may be
-exchanged around another exchange. A clause keeps its subordinating conjunction.
+So a component of the permutation must be one exchange at joints, which are punctuation and conjunctions, or one of
+phrases (see `phrases`). Only whole clauses and dates may be exchanged around another exchange. A clause keeps its
+subordinating conjunction.
 """
 
 from __future__ import annotations
