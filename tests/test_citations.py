@@ -16,8 +16,12 @@ alarm (6 of 33 in Chinese), and 5 of 76 alterations were missed (0 of 39), of th
 used to mend the rules, so the bars below are regression tests, and no evidence.
 
 citations-other-*.jsonl is by another hand, who had not seen the rules. Its half "dev" was used to mend them, "kept" was
-looked at once, afterwards, and nothing was mended since: 97 of 99 altered English sentences were caught and 60 of 60
-Chinese ones, 4 of 30 and 7 of 15 faithful ones raised an alarm.
+looked at once, afterwards: 97 of 99 altered English sentences were caught and 60 of 60 Chinese ones, 4 of 30 and 7 of
+15 faithful ones raised an alarm.
+
+citations-third-*.jsonl is by a third hand. At its first look 108 of 110 altered English sentences were caught and 66 of
+66 Chinese ones, 9 of 60 and 9 of 40 faithful ones raised an alarm. The rules were then mended with it and with what
+"kept" of the other hand had shown, so both are regression tests since, and no evidence.
 """
 
 from __future__ import annotations
@@ -293,11 +297,16 @@ def test_a_check_against_ten_passages_takes_few_calls_and_more_passages_take_in_
     assert grows_in_proportion(lambda size: check("The hotel had 43 rooms in 1998.", sources[:size]), 10)
 
 
-@pytest.mark.parametrize("half", ["dev", "kept"])
-@pytest.mark.parametrize(("language", "alarms"), [("en", 0.15), ("zh", 0.5)])
-def test_sentences_by_another_hand(language: str, half: str, alarms: float) -> None:
-    """Verbatim ones are quotations, altered ones are caught; faithful ones raise an alarm more often than is good."""
-    lines = (DATA / f"citations-other-{language}.jsonl").read_text(encoding="utf-8").splitlines()
+HANDS = [  # the set, its language and part, and the share of faithful sentences that may raise an alarm
+    *(("other", "en", "dev", 0.05), ("other", "en", "kept", 0.1), ("third", "en", "all", 0.05)),
+    *(("other", "zh", "dev", 0.05), ("other", "zh", "kept", 0.34), ("third", "zh", "all", 0.05)),
+]
+
+
+@pytest.mark.parametrize(("hand", "language", "half", "alarms"), HANDS)
+def test_sentences_by_another_hand(hand: str, language: str, half: str, alarms: float) -> None:
+    """Verbatim ones are quotations, altered ones are caught, and few faithful ones raise an alarm."""
+    lines = (DATA / f"citations-{hand}-{language}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = list(map(json.loads, lines))
     sources = {row["passage"]: Document(row["path"], row["text"], "", "line") for row in rows if "text" in row}
     found = defaultdict(list)

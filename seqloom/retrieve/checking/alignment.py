@@ -6,7 +6,7 @@ runs, but need no partner. A single Chinese character has no partner out of orde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -30,7 +30,8 @@ _WITH_TIMES = (
 )
 _TIMES, _TEMPORAL = frozenset(_UNITS_OF_TIME.split()), frozenset(_WITH_TIMES.split())
 _LEADING = PREPOSITIONS | {stem(word) for word in PREPOSITIONS}
-_TRAILING = frozenset(("之后", "之前", "间", "来"))  # of a Chinese phrase that says when
+_TRAILING = frozenset(("之后", "之前", "间", "期间", "来", "内"))  # of a Chinese phrase that says when
+_ORDERED = frozenset((stem("before"), "after"))  # 30 minutes before departure
 _SPLITTING = frozenset(("because", "but", "whereas", "although", "though", "while"))
 
 
@@ -78,9 +79,11 @@ class Alignment:
         lead, old = _lead(self.sentence, first), _lead(self.source, partner)
         moved = [self.sentence[n] for n, _ in run]
         timed = all(t.kind in ("number", "unit") or t.form in _TEMPORAL for t in moved)
-        dated = timed and any(t.form in _DATED | _TIMES for t in moved)
+        dated = timed and any(t.form in _DATED | _TIMES or t.form.lstrip("每")[:1] == "周" for t in moved)
         same = lead == old != "of" and (lead in _LEADING or lead in SUBORDINATORS)
-        led = same or moved[0].kind == "condition" or moved[0].form in _LEADING
+        measured = [t for t in moved if t.kind not in ("number", "unit", "quantifier")][:1]
+        far = moved[0].kind != "word" and any(t.form in _ORDERED for t in measured)
+        led = same or far or moved[0].kind == "condition" or moved[0].form in _LEADING
         return ordered and (dated or led or moved[-1].form in _TRAILING)
 
     def begins(self, n: int) -> bool:
@@ -170,10 +173,51 @@ def align(sentence: Sequence[Token], source: Sequence[Token], document: Document
     for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         partner[i : i + size] = range(j, j + size)
     _match_moved(ours, a, b, partner)
+    _settle(ours, b, partner)
     found = references(Sides(ours, theirs, parts, pieces, partner), document)
     return Alignment(
         tuple(ours), tuple(theirs), tuple(pieces), aside, tuple(partner), tuple(parts), found.named, found.replaced
     )
+
+
+def _settle(ours: Sequence[Token], b: Sequence[str], partner: list[int | None]) -> None:
+    """Exchange the partners of equal words where more of them then stand beside those of their neighbours."""
+    places: dict[str, list[int]] = {}
+    for at, form in enumerate(b):
+        places.setdefault(form, []).append(at)
+    for n, token in enumerate(ours):
+        for at in places.get(token.form, ()):
+            for step in (0, 1, -1):  # alone, or with the word behind it or before it
+                pairs = {n: at, n + step: at + step}
+                if all(0 <= m < len(ours) and 0 <= to < len(b) and ours[m].form == b[to] for m, to in pairs.items()):
+                    changed = _given(ours, places, partner, pairs)
+                    touched = [m for m, to in enumerate(changed) if to != partner[m]]
+                    if _beside(ours, changed, touched) > _beside(ours, partner, touched):
+                        partner[:] = changed
+
+
+def _given(
+    ours: Sequence[Token], places: Mapping[str, Sequence[int]], partner: Sequence[int | None], pairs: Mapping[int, int]
+) -> list[int | None]:
+    """With these partners; who had them before gets what was given up, or another equal word that is free."""
+    changed = list(partner)
+    for n, at in pairs.items():
+        other = next((m for m, there in enumerate(changed) if there == at), None)
+        if other is not None:
+            free = next((place for place in places[ours[n].form] if place not in changed), None)
+            changed[other] = free if changed[n] is None else changed[n]
+        changed[n] = at
+    return changed
+
+
+def _beside(ours: Sequence[Token], partner: Sequence[int | None], places: Iterable[int]) -> int:
+    """How many neighbours at the places have partners that are neighbours too; a function word counts a third."""
+    found = 0
+    for n in {n for m in places for n in (m - 1, m) if 0 <= n < len(partner) - 1}:
+        one, other = partner[n], partner[n + 1]
+        if one is not None and other == one + 1:
+            found += 1 if "function" in (ours[n].kind, ours[n + 1].kind) else 3
+    return found
 
 
 def _match_moved(ours: Sequence[Token], a: list[str], b: list[str], partner: list[int | None]) -> None:

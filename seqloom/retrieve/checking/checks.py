@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from seqloom.retrieve.checking import modals
 from seqloom.retrieve.checking.alignment import Alignment, align, outside
 from seqloom.retrieve.checking.moves import moved
 from seqloom.retrieve.checking.quantities import quantities
@@ -36,16 +37,26 @@ def numbers(pair: Alignment) -> bool:
     ours, theirs = Counter(quantities(written)), Counter(quantities(pair.source))
     single = [n for n in pair.missing if _single(pair, n)]
     ours -= Counter(quantities(pair.sentence[n : n + 2])[0] for n in single)
-    if ours - theirs or any(pair.sentence[n].kind in ("number", "unit") for n in pair.missing if n not in single):
+    alone = [n for n in pair.missing if n not in single and not _counted(pair, n)]
+    if ours - theirs or any(pair.sentence[n].kind in ("number", "unit") for n in alone):
         return True
     both = [(n, at) for n, at in enumerate(pair.partner) if at is not None and pair.sentence[n].kind == "number"]
     leads = [(_LEADS.get(_before(pair.sentence, n)), _LEADS.get(_before(pair.source, at))) for n, at in both]
     return any(one and other and one != other for one, other in leads)
 
 
+def _counted(pair: Alignment, n: int) -> bool:
+    """A unit of a number of the source, which is compared with it: 30 seconds to 60 seconds, 30 to 60 seconds."""
+    beside = [m for m in (n - 1, n + 1) if 0 <= m < len(pair.sentence) and pair.sentence[m].kind == "number"]
+    return pair.sentence[n].kind == "unit" and any(pair.partner[m] is not None for m in beside)
+
+
 def _single(pair: Alignment, n: int) -> bool:
-    """One teaspoon, where the source has a teaspoon."""
+    """One teaspoon, where the source has a teaspoon; once a week, where it has weekly."""
     counted = pair.sentence[n + 1].form if n + 1 < len(pair.sentence) else ""
+    if pair.sentence[n].form == "once" and counted in ("a", "per"):
+        at = pair.partner[n + 2] if n + 2 < len(pair.sentence) else None
+        return at is not None and pair.source[at - 1].form == "per" and pair.source[at - 2].kind != "number"
     return pair.sentence[n].form == "1" and any(
         one.form in ("a", "an") and other.form == counted for one, other in pairwise(pair.source)
     )
@@ -94,12 +105,13 @@ def _changed(pair: Alignment, kind: str) -> bool:
     """Words of a kind were added to the sentence, or left out of the clauses that it takes up."""
     if any(pair.sentence[n].kind == kind for n in pair.missing):
         return True
-    return _left_out(pair, kind)
+    return bool(_lost(pair, kind))
 
 
-def _left_out(pair: Alignment, kind: str) -> bool:
+def _lost(pair: Alignment, kind: str) -> list[int]:
+    """Words of a kind that were left out of the clauses that the sentence takes up."""
     lost = [n for n in pair.dropped(0, len(pair.source)) if n not in pair.cut]
-    return any(pair.source[n].kind == kind and pair.piece[n] in pair.used for n in lost)
+    return [n for n in lost if pair.source[n].kind == kind and pair.piece[n] in pair.used]
 
 
 def negation(pair: Alignment) -> bool:
@@ -107,30 +119,30 @@ def negation(pair: Alignment) -> bool:
 
 
 def quantifiers(pair: Alignment) -> bool:
-    return _changed(pair, "quantifier")
+    """As above, but 始终 before a negation only stresses it; and what happens every day does not happen this day."""
+    if any(pair.sentence[n].kind == "quantifier" and not _denied(pair.sentence, n) for n in pair.missing):
+        return True
+    lost = _lost(pair, "quantifier")
+    return any(not _stresses(pair.source[n : n + 2]) for n in lost) or _once(pair)
+
+
+def _denied(tokens: Sequence[Token], n: int) -> bool:
+    """ "Not have any influence" says no more than "no influence"."""
+    return tokens[n].form == "any" and any(t.kind == "negation" for t in tokens[max(0, n - 3) : n])
+
+
+def _stresses(both: Sequence[Token]) -> bool:
+    return both[0].form == "always" and [t.kind for t in both[1:]] == ["negation"]
+
+
+def _once(pair: Alignment) -> bool:
+    units = [(n, at) for n, at in enumerate(pair.partner) if n and at and pair.sentence[n].kind == "unit"]
+    return any(pair.source[at - 1].form == "per" and pair.sentence[n - 1].form in ("this", "that") for n, at in units)
 
 
 def modality(pair: Alignment) -> bool:
-    """As the others, but an instruction may be put as "should" or "must": wash it, it should be washed."""
-    added = [n for n in pair.missing if pair.sentence[n].kind == "modality"]
-    if any(not _instructs(pair, n) for n in added):
-        return True
-    return _left_out(pair, "modality")
-
-
-def _instructs(pair: Alignment, n: int) -> bool:
-    if pair.sentence[n].form not in ("must", "should"):
-        return False
-    said = next(
-        (m for m in range(n + 1, len(pair.sentence)) if pair.sentence[m].kind not in ("function", "negation")), None
-    )
-    at = None if said is None else pair.partner[said]
-    return at is not None and (pair.begins(at) or _asks(pair, at))
-
-
-def _asks(pair: Alignment, at: int) -> bool:
-    """请 or "let" stands in the clause of the source."""
-    return any(t.form in ("请", "let") for m, t in enumerate(pair.source) if pair.piece[m] == pair.piece[at])
+    """As the others; besides, a modal verb went to another verb, or something intended is said to be done."""
+    return modals.added(pair) or bool(_lost(pair, "modality")) or modals.exchanged(pair) or modals.done(pair)
 
 
 def conditions(pair: Alignment) -> bool:
@@ -163,6 +175,16 @@ def order(pair: Alignment) -> bool:
     return voice(pair) or moved(pair)
 
 
+def _equated(pair: Alignment) -> bool:
+    """An added "is" joins two things that a verb of the source stands between, which was left out."""
+    for (n, one), (m, other) in pairwise(pair.kept):
+        between = [pair.sentence[i].form for i in range(n + 1, m) if pair.partner[i] is None]
+        added = bool({"is", "are", "was", "were", "是"} & set(between)) and pair.piece[one] != pair.piece[other]
+        if added and any(pair.source[i].kind == "word" for i in pair.dropped(one + 1, other)):
+            return True
+    return False
+
+
 def stitched(pair: Alignment) -> bool:
     """Parts of the sentence stand apart in the source sentence, with more than an aside or a few words between them."""
     for (_, one), (_, other) in pairwise(pair.kept):
@@ -170,7 +192,7 @@ def stitched(pair: Alignment) -> bool:
         halves = {pair.piece[one], pair.piece[other]} & {pair.piece[n] for n in lost}
         if len(lost) > FAR and halves and not pair.adjunct(lost):
             return True
-    return False
+    return _equated(pair)
 
 
 CHECKS: dict[str, Callable[[Alignment], bool]] = {

@@ -8,19 +8,22 @@ from decimal import Decimal
 
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _TENS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
-SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12} | {
-    "百": 2, "千": 3, "万": 4, "亿": 8, "万亿": 12,
+SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "bn": 9, "tn": 12} | {
+    "百": 2, "千": 3, "万": 4, "亿": 8, "万亿": 12, "k": 3, "m": 6,
 }  # fmt: skip
 _HAN = "[零〇一二两三四五六七八九十百千万亿]+(?:点[零一二三四五六七八九]+)?"
 _ARABIC = r"(?<!\d)\d{1,3}(?:[,， \u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.:]\d+)*"
+_CLOCK_24 = r"(?:1[3-9]|2[0-3])[点时](?:半|[0-5]?\d分)?"
 _CLOCK = rf"(凌晨|早上|早晨|上午|下午|晚上|傍晚)(\d{{1,2}}|{_HAN})[点时](半|(?:\d{{1,2}}|{_HAN})分)?"
 _FRACTION = rf"({_HAN}|\d+)分之({_HAN}|\d+)"
+_MONEY = "|".join(f"(?<={sign})" for sign in ("[$€£¥]", r"\bEUR ", r"\bUSD ", r"\bGBP "))  # £3m, but 3m of cloth
 _UNGROUPED = [re.sub(r"\((?!\?)", "(?:", pattern) for pattern in (_FRACTION, _CLOCK)]
 PATTERN = (
-    rf"百分之(?:{_HAN}|{_ARABIC})|{_UNGROUPED[0]}|{_UNGROUPED[1]}|"
-    rf"(?<![\d/])\d{{1,2}}/\d{{1,2}}(?![\d/])|(?:周|星期)[一二三四五六日天]|\d+\s?比\s?\d+|"
+    rf"百分之(?:{_HAN}|{_ARABIC})|{_UNGROUPED[0]}|{_UNGROUPED[1]}|(?<!\d){_CLOCK_24}|"
+    rf"(?<![\d/])\d{{1,2}}/\d{{1,2}}(?![\d/])|(?:周|星期)[一二三四五六日天]|每(?:周|星期)[一二三四五六日天](?![次回天个])|\d+\s?比\s?\d+|"
     rf"(?!一成为)[一二两三四五六七八九1-9]成(?![功员立本])|"
-    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion)\b|万亿|[百千万亿](?![米克瓦]))?|"
+    rf"(?:{_MONEY})(?:{_ARABIC})\s?[mk]\b|"
+    rf"(?<![A-Za-z])(?:{_ARABIC})(?:(?:st|nd|rd|th|s)\b|\s?(?:thousand|million|billion|trillion|bn|tn)\b|万亿|[百千万亿](?![米克瓦]))?|"
     rf"\b[A-Za-z]{{1,4}}-?\d+[A-Za-z\d]*|(?!一[切些样起直定般旦致半]|万一|十分(?!钟)|千万别|千[米克瓦]){_HAN}"
 )
 
@@ -29,7 +32,10 @@ zero one two three four five six seven eight nine ten eleven twelve thirteen fou
 nineteen
 """
 _OTHERS = "hundred thousand million billion trillion once twice thrice quarter double triple"
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_ORDINALS = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth
+"""
 _ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
 WORDS = {
     **{word: str(n) for n, word in enumerate(_WORDS.split())},
@@ -78,6 +84,12 @@ _AFTER_NUMBERS = (
 _SHORT = frozenset(_AFTER_NUMBERS.split())
 
 
+# Words that are read as "per" and a unit.
+EVERY = {"hourly": "h", "daily": "day", "nightly": "night", "weekly": "week", "monthly": "month", "yearly": "year"} | {
+    "annual": "year", "annually": "year",
+}  # fmt: skip
+
+
 def value(text: str) -> str:
     """A number in its normal form."""
     text = text.replace("，", ",")
@@ -88,10 +100,12 @@ def value(text: str) -> str:
     if (hour := re.fullmatch(_CLOCK, text)) is not None:
         minutes = "30" if hour[3] == "半" else value(hour[3][:-1]) if hour[3] else "0"
         return clock(f"{value(hour[2])}:{minutes:0>2}", "pm" if hour[1] in ("下午", "晚上", "傍晚") else "am")
+    if re.fullmatch(_CLOCK_24, text):
+        return f"{text[:2]}:{'30' if text[3:] == '半' else text[3:-1] or '00':0>2}"
     if (percent := re.fullmatch(r"(.)成", text)) is not None:
         return f"{_DIGITS.get(percent[1]) or percent[1]}0%"
-    if (day := re.fullmatch(r"(?:周|星期)(.)", text)) is not None:
-        return "周" + day[1].replace("天", "日")
+    if (day := re.fullmatch(r"(每?)(?:周|星期)(.)", text)) is not None:
+        return f"{day[1]}周" + day[2].replace("天", "日")
     if (score := re.fullmatch(r"(\d+)\s?比\s?(\d+)", text)) is not None:
         return f"{score[1]}:{score[2]}"
     if "/" in text:

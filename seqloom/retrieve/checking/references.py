@@ -101,7 +101,8 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
     gap = _gap(sides, start, end)
     lost = [n for n in gap if sides.source[n].kind != "function" and sides.source[n].form not in _TITLES]
     if lost:
-        return lost if _same_thing(sides, gap, lost, run, document) else None
+        whole = chinese and _whole(sides, lost, end, run, document)
+        return lost if whole or _same_thing(sides, gap, lost, run, document) else None
     pronouns = PRONOUNS & {sides.source[n].form for n in gap}
     ours = {"we", "our", "us"} & {sides.source[n].form for n in gap}
     allowed = (
@@ -111,6 +112,8 @@ def _accounted(sides: Sides, start: int, end: int, document: Document) -> list[i
         or (_joined(sides, start, end) and _stands(run, document.topic))
         or _closer(sides, gap, end, run, document)
         or (chinese and _left_out_subject(sides, start, end, run, document))
+        or (chinese and _left_out_object(sides, start, end, run, document))
+        or (chinese and _located(sides, end, run, document))
     )
     return [] if allowed else None
 
@@ -136,8 +139,12 @@ def _closer(sides: Sides, gap: Sequence[int], end: int, run: Sequence[Token], do
         return False
     definite = not run[0].form.isascii() or any(sides.source[n].form == "the" for n in gap)
     head = sides.sentence[end].form
+    if definite and len(run) == 1 and run[0].form.isascii() and all(_places(run, topic) for topic in document.topic):
+        return True  # the gannet population, in a file and under a first sentence about the gannet
     places = [(tokens, at) for tokens in (*document.near, *document.topic) for at in _places(run, tokens)]
-    return definite and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+    return (
+        definite and head not in _SIDES and any(head in [t.form for t in tokens[at : at + 2]] for tokens, at in places)
+    )
 
 
 _AUTHORS = frozenset(map(stem, ("study", "authors", "researchers", "team", "trial", "paper")))  # who say "we"
@@ -200,8 +207,10 @@ def _gap(sides: Sides, start: int, end: int) -> list[int]:
                 n += 1
     if before is not None and (at := sides.partner[before]) is not None and sides.parts[before] == sides.parts[start]:
         n = at + 1
-        while n < len(sides.source) and n not in taken and sides.pieces[n] == sides.pieces[at]:
-            found.add(n)
+        while n < len(sides.source) and sides.pieces[n] == sides.pieces[at]:
+            if n in taken and sides.source[n].kind not in _VERBAL:
+                break
+            found.update({n} - taken)
             n += 1
     return sorted(found)
 
@@ -229,8 +238,52 @@ def _left_out_subject(sides: Sides, start: int, end: int, run: Sequence[Token], 
     if after is None or sides.parts[after] != sides.parts[start]:
         return False
     at = sides.partner[after] or 0
-    places = [place for tokens in (*document.near, *document.topic) for place in _places(run, tokens)]
-    return _first(sides, at) and sides.pieces[at] == 0 and any(place - len(run) <= 4 for place in places)
+    leads = any(_leads(run, tokens, OPENING) for tokens in (*document.near, *document.topic))
+    return _first(sides, at) and sides.pieces[at] == 0 and leads
+
+
+def _titular(run: Sequence[Token], document: Document) -> bool:
+    """The document is about the run: its file has the name, or no other word of the kind is before it in the text."""
+    kind, (first, *names) = run[-1].form, document.topic
+    return _stands(run, names) or (kind in _PLACES and _leads(run, first, len(first)))
+
+
+def _leads(run: Sequence[Token], tokens: Sequence[Token], most: int) -> bool:
+    """At most so many tokens stand before the run, and none that ends as it does: 青石岛, and not a second 岛."""
+    kind = [n + 1 for n, t in enumerate(tokens) if t.form == run[-1].form][:1]
+    return bool(kind) and _places(run, tokens)[:1] == kind and kind[0] - len(run) <= most
+
+
+_PLACES = frozenset("省市县区镇乡村州国岛港湾山河湖海江城桥楼寺塔站馆校院厂店")
+
+
+def _whole(sides: Sides, lost: Sequence[int], end: int, run: Sequence[Token], document: Document) -> bool:
+    """The name of what the document is about, for all of it: 青石岛 for 全岛."""
+    head = sides.sentence[end : end + 1]
+    behind = sides.source[lost[-1] + 1].form if lost[-1] + 1 < len(sides.source) else ""
+    whole = len(lost) == 1 and sides.source[lost[0]].form in ("全", "本", "我")
+    return whole and bool(head) and head[0].form == behind and _titular([*run, *head], document)
+
+
+def _located(sides: Sides, end: int, run: Sequence[Token], document: Document) -> bool:
+    """云州城北面的城墙 for 北面的城墙, in a document about 云州城."""
+    head = sides.sentence[end].form if end < len(sides.sentence) else ""
+    return head in _SIDES and sides.partner[end] is not None and _titular(run, document)
+
+
+_SIDES = frozenset("东西南北内外上")
+
+
+def _left_out_object(sides: Sides, start: int, end: int, run: Sequence[Token], document: Document) -> bool:
+    """A Chinese clause ends with its verb in the source, and got what the document is about as its object: 使用本品."""
+    at = sides.partner[start - 1] if start else None
+    ends = end == len(sides.sentence) or sides.parts[end] != sides.parts[start]
+    if at is None or not ends or sides.parts[start - 1] != sides.parts[start]:
+        return False
+    last = at + 1 == len(sides.source) or sides.pieces[at + 1] != sides.pieces[at]
+    itself = "".join(t.form for t in run) in _GENERAL_CHINESE and run[0].form == "本" and _stands(run, document.every)
+    subject = bool(_places(run, document.near[0][: len(run)]))  # 电池须由专人更换，用户不得拆卸电池
+    return last and (itself or subject or _titular(run, document))
 
 
 def _same_thing(

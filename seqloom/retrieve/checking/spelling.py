@@ -21,9 +21,9 @@ _BRITISH = (
     (re.compile(r"inium$"), "inum"),  # aluminium
 )
 _OTHERS = {"grey": "gray", "tyre": "tire", "tyres": "tires", "cheque": "check", "plough": "plow", "mould": "mold"} | {
-    "aging": "ageing"
-}
-_ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+    "aging": "ageing", "agreed": "agree", "disagreed": "disagree", "guaranteed": "guarantee",
+}  # fmt: skip
+_ENDINGS = (("ees", "ee"), ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 
 @lru_cache(maxsize=16384)

@@ -10,13 +10,12 @@ NEGATIONS = """
 not never no none nobody nothing nowhere neither nor without hardly barely lacks lack lacking no_longer no_one
 by_no_means not_yet
 不得 不能 不可 不可以 不准 不允许 不要 请勿 切勿 不 没 没有 未 无 非 勿 并非 从未 尚未 不再 未曾 毫无 决不 绝不 从不
+禁止 严禁
 """
 
 QUANTIFIERS = {
-    "all": (
-        "all every each entire whole everyone everybody everything always 所有 全部 一切 每 每个 全体 都是 一律 "
-        "始终 总是"
-    ),
+    "all": ("all every each entire whole everyone everybody everything 所有 全部 一切 每 每个 全体 都是 一律"),
+    "always": "always 始终 总是",
     "any": "any anyone anybody anything 任何",
     "most": "most mostly mainly majority largely usually 大多数 多数 大部分 大多 绝大多数 普遍 主要",
     "some": "some several a_few a_number_of 部分 一部分 一些 有些 若干 某些 数个 几个",
@@ -40,7 +39,7 @@ QUANTIFIERS = {
 
 MODALITIES = {
     "may": "may might could possibly perhaps probably likely maybe apparently 可能 也许 或许 大概会 预计 据称",
-    "must": "must shall have_to has_to had_to 需要 必须 应当 应该 应 须 必需",
+    "must": "must shall have_to has_to had_to 需要 需 必须 应当 应该 应 须 必需",
     "should": "should ought_to",
     "will": "will",
     "can": "can able_to 能 能够 可以 可",
@@ -48,12 +47,26 @@ MODALITIES = {
 
 CONDITIONS = {
     "if": "if provided assuming as_long_as in_case 如果 若 若是 假如 假设 倘若 只要 要是 如",
-    "only if": "only_if only_when",
+    "only if": "only_when",
     "unless": "unless 除非",
     "whether": "whether 是否",
 }
 # Words that may stand for "if": where a notifiable disease is found, when the tank is full.
 WEAK_CONDITIONS = frozenset(("when", "where", "whenever", "once", "当", "时", "的话", "一旦"))
+
+# What somebody plans or wants to do is not done.
+INTENTIONS = """
+plan planned planning intend aim propose seek hope expect want wish try attempt agree decide promise pledge offer
+threaten refuse consider prepare undertake
+"""
+INTENTIONS_CHINESE = "计划 打算 拟 有意 准备 试图 企图 希望 争取 考虑 承诺 答应 拒绝"
+
+# Verbs before a clause, which a phrase belongs to or not.
+EMBEDDING = """
+announce claim argue estimate believe report suggest think deny warn order ask tell urge force allow confirm predict
+refuse agree decide promise threaten offer fail vote admit
+"""
+EMBEDDING_CHINESE = "宣布 认为 要求 通知 命令"
 
 # Stems of words whose object the writer does not vouch for: a clause quoted without them says more than its source.
 _DOUBTS = """
@@ -94,12 +107,12 @@ whereas although though when where why how there here is are was were be been be
 has had having would of in at by to from for into onto upon about around per via among between through during within
 against toward towards despite amid according regarding concerning furthermore additionally meanwhile nevertheless
 thereby respectively indeed due such same own very just even still already now again itself himself herself
-themselves in_order_to as_well_as aged please
+themselves in_order_to as_well_as aged please ones
 请 此外 另外 同时 例如 比如 当 便 亦 且 皆 的 地 得 了 着 过 在 于 是 和 与 及 以及 并 并且 而 而且 但 但是
 却 不过 然而 也 都 均 就 才 将 把 被 为 以 其 该 这 那 这个 那个 这些 那些 之 所 者 由 从 自 到 至 向 对 对于 关于
 因为 由于 因此 所以 因而 其中 已 已经 曾 曾经 正在 会 要 有 共有 共 还 又 再 仍 仍然 则 即 尚 目前 个 们 等 吗 呢 吧
 啊 很 非常 十分 进行 时 时候 它 他 她 它们 他们 她们 我 我们 你 您 你们 如 像 给 让 使 用 通过 根据 按 按照 同 跟 中
-里 此 是在 一个 一种 截至 随着 为了
+里 此 用于 可用于 是在 一个 一种 截至 随着 为了
 """
 FUNCTION = frozenset(word.replace("_", " ") for word in _FUNCTION.split())
 
@@ -112,13 +125,20 @@ SUBORDINATORS = frozenset(
     ("when", "because", "while", "although", "though", "as", "where", "unlike", "因为", "由于", "与")
 )
 
+# Verbs that say no more than "have" before a noun.
+LIGHT = {"play": "role", "make": "decision", "take": "decision", "reach": "decision"}
+
 ANCHORS = frozenset(("than", "比"))  # what stands on which side matters
 
 # One normal form and the words that are read as it.
 _SAME = {
     "say": "said says stated states told 表示 说 称 指出",
     "fall": "fell fallen",
-    "grow": "grew grown",
+    "increase": "rise rose risen rises rising arisen grow grows grew grown growing",
+    "decrease": "decline declines declined declining",
+    "增加": "增长 上升",
+    "减少": "下降",
+    "低于": "少于 小于",
     "lose": "lost",
     "win": "won",
     "buy": "bought",
@@ -132,7 +152,7 @@ _SAME = {
     "come": "came",
     "pay": "paid",
     "less": "fewer",
-    "超过": "多于",
+    "超过": "多于 高于 大于",
     "until": "till",
     "can": "cannot",
     "内": "以内 之内",
@@ -175,7 +195,6 @@ _SAME = {
     "catch": "caught",
     "fight": "fought",
     "throw": "threw thrown",
-    "rise": "rose risen arisen",
     "freeze": "froze frozen",
     "steal": "stole stolen",
     "forbid": "forbade forbidden",
@@ -202,5 +221,6 @@ WHOLE = """
 高级 长期 短期 长江 长城 成长 强度 强调 快速 深海 水深 负责 负债 负担 胜利 正常 正式 正确 真正 改正 新闻 新疆 最新
 好像 友好 能力 能源 可能 可靠 可爱 功能 性能 智能 都市 首都 成都 一样 一起 一直 一定 一般 统一 进一步 万一 一旦 一致
 之一 唯一 有权 有效 无效 有限 有关 没收 非法 除法 以及 内容 内部 国内 室内 应用 反应 相应 适应 供应 须知 约定 合约
-条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年 开关
+需求 期间 宣布 认为 要求 通知 命令 条约 公约 纽约 每年 每天 每月 每日 每周 只要 半场 半年 上半场 下半场 上半年 下半年
+开关
 """

@@ -8,6 +8,7 @@ character: no dictionary of the language is needed, because tokens are only ever
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from seqloom.retrieve.checking import numbers
@@ -17,6 +18,8 @@ from seqloom.retrieve.checking.tables import (
     CONDITIONS,
     DOUBTS,
     FUNCTION,
+    INTENTIONS_CHINESE,
+    LIGHT,
     MODALITIES,
     NEGATIONS,
     QUANTIFIERS,
@@ -63,7 +66,7 @@ _FUNCTIONAL = (
 
 def _roles() -> dict[str, tuple[str, str]]:
     """Of each listed word or phrase, its normal form and its kind. Later tables win."""
-    roles = dict.fromkeys([*WHOLE.split(), *DOUBTS, "per cent"], ("", "word"))
+    roles = dict.fromkeys([*WHOLE.split(), *DOUBTS, *INTENTIONS_CHINESE.split(), "per cent"], ("", "word"))
     roles |= dict.fromkeys([*FUNCTION, "'s"], ("", "function"))
     for pair in ANTONYMS.split():
         roles |= dict.fromkeys(_listed(re.sub(r"[+/]", " ", pair)), ("", "direction"))
@@ -119,16 +122,18 @@ def tokens(text: str) -> list[Token]:
         elif group == "symbol" or (unit := numbers.unit(piece, after_number)):
             found.append(Token(numbers.unit(piece, True) if group == "symbol" else unit, "unit", start, end))
         elif group in ("word", "clock"):
-            found += _word(piece, start, end)
+            found += _word(piece, start, end, bool(found))
         else:
             form, kind = ROLES.get(piece.lower(), (SYNONYMS.get(piece, piece), "word"))
             found.append(Token(stem(form) if kind == "direction" else form, kind, start, end))
     return _in_context(found, text)
 
 
-def _word(piece: str, start: int, end: int) -> list[Token]:
-    """An English word, its contraction expanded."""
+def _word(piece: str, start: int, end: int, within: bool) -> list[Token]:
+    """An English word, its contraction expanded; one `within` a sentence may be a name."""
     capital, word = piece[0].isupper(), piece.lower().replace("’", "'")
+    if word in numbers.EVERY and not (capital and within):
+        return [Token("per", "function", start, end), Token(numbers.EVERY[word], "unit", start, end)]
     head, mark, tail = word.partition("'")
     parts: tuple[str, ...]
     if word in _CONTRACTED:
@@ -157,10 +162,13 @@ def _english(word: str, start: int, end: int, capital: bool) -> Token:
     return Token(form, "direction" if form in OPPOSITES else "word", start, end, capital)
 
 
+_WITH_NOUN = {stem(verb): stem(noun) for verb, noun in LIGHT.items()}
+
+
 def _in_context(found: list[Token], text: str) -> list[Token]:
     """Words whose part depends on what follows: "about 40", "since 2009", "over 300"."""
     for n, token in enumerate(found):
-        following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the")), None)
+        following = next((t for t in found[n + 1 : n + 3] if t.form not in ("a", "an", "the", "$", "€", "£")), None)
         written = text[token.start : token.end].lower()
         if written == "a" and text[token.start] == "A" and n and found[n - 1].kind != "break":
             found[n] = token._replace(form="A", kind="word")  # vitamin A
@@ -168,6 +176,12 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
             found[n] = token._replace(form="的话")  # 逾期付款的，应支付违约金
         if written in ("every", "each") and following is not None and following.kind == "unit":
             found[n] = token._replace(form="per", kind="function")  # every year, per year, a year
+        if _WITH_NOUN.get(token.form) in {t.form for t in found[n + 1 : n + 4]}:
+            found[n] = token._replace(form="have", kind="function")  # played a role, had a role
+        if token.form == "any" and _no_longer(found, n):
+            found[n : n + 2] = [t._replace(form="still", kind="function") for t in found[n : n + 2]]
+        if token.form == "期间" and n and found[n - 1].kind in ("number", "unit"):
+            found[n] = token._replace(kind="function")  # 5月至8月期间
         if following is None or following.kind != "number":
             continue
         if written in ("about", "around", "some"):
@@ -178,6 +192,18 @@ def _in_context(found: list[Token], text: str) -> list[Token]:
     return _joined(found, text)
 
 
+def _no_longer(found: Sequence[Token], n: int) -> bool:
+    """ "Any more" or "any longer" at the end of a clause with a negation: not supported any more."""
+    more, behind = found[n + 1 : n + 2], found[n + 2 : n + 3]
+    ends = not behind or behind[0].kind == "break" or behind[0].form in ("and", "but", "or", "because", "since")
+    return (
+        bool(more) and more[0].form in _LONGER and ends and any(t.kind == "negation" for t in found[max(0, n - 6) : n])
+    )
+
+
+_LONGER = frozenset(map(stem, ("more", "longer")))
+
+
 def _joined(found: list[Token], text: str) -> list[Token]:
     """Numbers of several words as one: "four million", "twenty-five"; dates with the month first; "degrees Celsius"."""
     read: list[Token] = []
@@ -185,6 +211,8 @@ def _joined(found: list[Token], text: str) -> list[Token]:
         last = read[-1] if read else Token("", "", 0, 0)
         written = text[token.start : token.end].lower()
         between = text[last.end : token.start]
+        if last.form == "," and token.kind == "number" and len(read) > 2 and read[-3].form in numbers.MONTHS:
+            read.pop()  # May 5, 2021
         if (last.kind, token.kind) == ("number", "number"):
             spelled = text[last.start : last.end].isalpha() and numbers.joined(last.form, token.form, between)
             if written in numbers.SCALES:

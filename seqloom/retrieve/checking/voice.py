@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from seqloom.retrieve.checking.alignment import BE, Alignment
+from seqloom.retrieve.checking.tables import PREPOSITIONS
 from seqloom.retrieve.checking.tokens import Token
 
 
@@ -27,14 +28,14 @@ def passives(tokens: Sequence[Token], clause: Sequence[int]) -> list[Passive]:
     for n, token in enumerate(tokens):
         if token.form not in BE:
             continue
-        start = next((m + 1 for m in range(n - 1, -1, -1) if clause[m] != clause[n]), 0)
+        start = next((m + 1 for m in range(n - 1, -1, -1) if clause[m] != clause[n] or tokens[m].form == "that"), 0)
         end = next((m for m in range(n, len(tokens)) if clause[m] != clause[n]), len(tokens))
         verb = next(
             (m for m in range(n + 1, end) if tokens[m].kind in ("word", "direction") and _verbal(tokens[m])), end
         )
         by = next((m for m in range(verb + 1, end - 1) if tokens[m].form == "by"), end)
         following = next((t for t in tokens[by + 1 : end] if t.kind != "function"), None)
-        if following is not None and following.kind == "word":
+        if following is not None and following.kind in ("word", "direction", "quantifier"):
             found.append(Passive(verb, by, start, end))
     return list({passive.by: passive for passive in found}.values())
 
@@ -67,7 +68,7 @@ def _turned(pair: Alignment, there: Mapping[int, int]) -> bool:
     """The object of an active verb still follows it, but it is passive now: a wing houses, is housed in, a room."""
     for n, token in enumerate(pair.sentence[:-1]):
         at = there.get(n)
-        if at is None or token.kind != "word" or not n or pair.sentence[n - 1].form not in BE:
+        if at is None or token.kind != "word" or not _verbal(token) or not n or pair.sentence[n - 1].form not in BE:
             continue
         active = not {t.form for t in pair.source[max(0, at - 3) : at]} & (BE | {"'s", "to", "not"}) and at > 0
         object_ = next(
@@ -95,7 +96,7 @@ def _changed(passive: Passive, tokens: Sequence[Token], partner: Mapping[int, in
 
 
 def _first(tokens: Sequence[Token], partner: Mapping[int, int], places: range) -> int | None:
-    return next((partner[n] for n in places if n in partner and tokens[n].kind == "word"), None)
+    return next((partner[n] for n in places if n in partner and tokens[n].kind in ("word", "direction")), None)
 
 
 def activated(pair: Alignment) -> list[int] | None:
@@ -113,10 +114,13 @@ def activated(pair: Alignment) -> list[int] | None:
         for p in found:
             if partner.get(p.verb) in others:  # passive on both sides
                 continue
-            agent = range(p.by + 1, p.end)
+            phrase = (m for m in range(p.by + 2, p.end) if tokens[m].form in PREPOSITIONS - {"of"})
+            end = next(phrase, p.end)  # of the agent: by the police in 2022
+            agent = range(p.by + 1, end)
             turned = [*range(p.start), *agent, p.verb, *range(p.start, p.verb), *range(p.verb + 1, p.by)]
-            turned += range(p.end, len(tokens))
-            order = [partner[n] for n in turned if n in partner and tokens[n].kind != "negation"]
+            turned += range(end, len(tokens))
+            loose = [n for n in turned if tokens[n].kind == "negation" or tokens[n].form.endswith("ly")]
+            order = [partner[n] for n in turned if n in partner and n not in loose]
             if all(one < other for one, other in pairwise(order)):
                 return order
     return None
