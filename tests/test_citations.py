@@ -22,6 +22,11 @@ looked at once, afterwards: 97 of 99 altered English sentences were caught and 6
 citations-third-*.jsonl is by a third hand. At its first look 108 of 110 altered English sentences were caught and 66 of
 66 Chinese ones, 9 of 60 and 9 of 40 faithful ones raised an alarm. The rules were then mended with it and with what
 "kept" of the other hand had shown, so both are regression tests since, and no evidence.
+
+citations-fourth-*.jsonl is by a fourth hand, looked at once, after all of that, and nothing was mended since: this is
+the evidence. All 110 altered English sentences and all 66 Chinese ones were caught. Of faithful sentences with one small
+edit ("near") 9 of 60 raised an alarm, 7 of 40 in Chinese; with two or three ("near2") 11 of 30 and 10 of 20. The 5 %
+aimed at are not reached: most alarms are synonyms (returned, came back), which rules do not know.
 """
 
 from __future__ import annotations
@@ -300,6 +305,7 @@ def test_a_check_against_ten_passages_takes_few_calls_and_more_passages_take_in_
 HANDS = [  # the set, its language and part, and the share of faithful sentences that may raise an alarm
     *(("other", "en", "dev", 0.05), ("other", "en", "kept", 0.1), ("third", "en", "all", 0.05)),
     *(("other", "zh", "dev", 0.05), ("other", "zh", "kept", 0.34), ("third", "zh", "all", 0.05)),
+    *(("fourth", "en", "all", 0.15), ("fourth", "zh", "all", 0.175)),
 ]
 
 
