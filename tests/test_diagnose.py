@@ -246,7 +246,7 @@ def test_the_command_prints_a_table_or_one_json_object(
         ("--models gpt:widht=3", "did you mean model.width?"),
         ("--models gpt:train.rate=3", "only options of the model"),
         ("--models rnn --problems party", "did you mean 'parity'?"),
-        ("--models rnn --params 10", "the closest size is"),
+        ("--models rnn --params 10", "more than --params 10"),
         ("--models rnn --seeds 0", "--seeds"),
         ("--models rnn --jobs 0", "--jobs"),
     ],
