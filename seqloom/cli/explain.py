@@ -13,6 +13,7 @@ from seqloom.cli._options import JsonOutput
 from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.core.waiting import during
 from seqloom.runs.durable import to_json
 
 if TYPE_CHECKING:
@@ -92,11 +93,12 @@ def command(
     }  # fmt: skip
     loaded = [load_run(run) for run in runs]
     given: Json = {name: value for name, value in options.items() if value is not None}
-    if worst is not None:
-        found = _worst(loaded, str(data), worst, {**given, "second": second, "passage": passage, "gold": gold})
-    else:
-        where = {"second": second, "passage": passage, "data": data, "row": row or 1}
-        found = _explained(loaded, text, gold, {**where, **given})
+    with during("computing the explanation"):
+        if worst is not None:
+            found = _worst(loaded, str(data), worst, {**given, "second": second, "passage": passage, "gold": gold})
+        else:
+            where = {"second": second, "passage": passage, "data": data, "row": row or 1}
+            found = _explained(loaded, text, gold, {**where, **given})
     for path in out or ():
         found.save(path, language)
     if as_json:
