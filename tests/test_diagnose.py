@@ -195,7 +195,12 @@ def test_running_it_again_trains_nothing_and_an_edited_model_is_trained_again(
     again = seqloom.diagnose(MODELS, out=done.folder, **TINY)
     assert not trained
     assert again.result["models"] == done.result["models"]
-    monkeypatch.setattr(diagnosing.Crew, "_note", lambda *found: (trained.append(found[1]["entry"]), real(*found)))
+
+    def noted(crew: Any, job: Any, future: Any) -> None:
+        trained.append(job["entry"])
+        real(crew, job, future)
+
+    monkeypatch.setattr(diagnosing.Crew, "_note", noted)
     hashes = {"rnn": "edited", "gpt": diagnosing.code_of(Entry("gpt", "gpt"))}
     monkeypatch.setattr(diagnosing, "code_of", lambda entry: hashes[entry.model])
     seqloom.diagnose(MODELS, out=done.folder, **TINY)
