@@ -35,7 +35,9 @@ def remember(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, past: Tensor, chunk
         past = _scaled(past, decay.exp()) + k.mT * v
         return q @ past, past
     chunk = min(chunk, steps)
-    q, k, v, decay = (F.pad(x, (0, 0, 0, -steps % chunk)).unflatten(2, (-1, chunk)) for x in (q, k, v, decay))
+    if rest := -steps % chunk:  # padding by nothing would copy
+        q, k, v, decay = (F.pad(x, (0, 0, 0, rest)) for x in (q, k, v, decay))
+    q, k, v, decay = (x.unflatten(2, (-1, chunk)) for x in (q, k, v, decay))
     since = decay.cumsum(3)  # (B, G, M, K, R): log decay since the chunk began
     added = k.mT @ _scaled(v, (since[:, :, :, -1:] - since).exp())  # (B, G, M, N, R * P)
     after = _over_chunks(since[:, :, :, -1:].exp(), added, past)
