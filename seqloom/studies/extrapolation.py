@@ -6,7 +6,7 @@ sides or only before; and functions of one variable, inside the range of the tra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ def _ranges(name: str, seed: int, steps: int) -> tuple[float, float]:
 
 
 def _polynomial(x: np.ndarray, y: np.ndarray) -> Fit:
-    return np.polynomial.Chebyshev.fit(x, y, 9, domain=[-1, 1])  # type: ignore[no-any-return]
+    return np.polynomial.Chebyshev.fit(x, y, 9, domain=[-1, 1])
 
 
 def _wave(x: np.ndarray, y: np.ndarray) -> Fit:
@@ -111,7 +111,7 @@ def _wave(x: np.ndarray, y: np.ndarray) -> Fit:
             best = error, float(speed), weights
     assert best is not None
     _, speed, weights = best
-    return lambda asked: np.stack((np.sin(speed * asked), np.cos(speed * asked)), axis=1) @ weights  # type: ignore[no-any-return]
+    return lambda asked: np.stack((np.sin(speed * asked), np.cos(speed * asked)), axis=1) @ weights
 
 
 def _network(x: np.ndarray, y: np.ndarray, seed: int, steps: int) -> Fit:
@@ -124,7 +124,7 @@ def _network(x: np.ndarray, y: np.ndarray, seed: int, steps: int) -> Fit:
         optimizer.zero_grad()
         (model(inputs) - targets).square().mean().backward()
         optimizer.step()
-    return lambda asked: model(torch.from_numpy(asked)[:, None])[:, 0].detach().numpy()  # type: ignore[no-any-return]
+    return lambda asked: model(torch.from_numpy(asked)[:, None])[:, 0].detach().numpy()
 
 
 def verdict(ratios: list[Measured]) -> Verdict:
@@ -205,19 +205,24 @@ def _figure(distances: tuple[int, ...], ratios: dict[str, np.ndarray], errors: d
 
 
 def _summary(distance: int, by_series: list[Measured], by_fit: list[Measured]) -> Pair:
-    series = [f"{short(one.value, 3)} ({title[0]})" for one, title in zip(by_series, SERIES.values(), strict=True)]
-    fits = [f"{short(one.value, 3)} ({title[0]})" for one, title in zip(by_fit, FITS.values(), strict=True)]
-    chinese = [
-        "、".join(f"{short(one.value, 3)}（{title[1]}）" for one, title in zip(found, titles.values(), strict=True))
-        for found, titles in ((by_series, SERIES), (by_fit, FITS))
-    ]
+    titles = [*SERIES.values(), *FITS.values()]
+    pairs = list(zip([*by_series, *by_fit], titles, strict=True))
+    told = [tuple(f"{short(one.value, 3)} ({name})" for name in title) for one, title in pairs]
+    series, fits = told[: len(by_series)], told[len(by_series) :]
+    harder = [title for one, title in pairs if (one.low or 0.0) > EQUAL]
+    others = [title for title in titles if title not in harder] or [("none", "无")]
     return (
         f"At distance {distance}, from as many known values, the error of extrapolation, relative to that of "
-        f"interpolation, is {', '.join(series)}. Relative to the error inside the range of the points, the error "
-        f"beyond it is {', '.join(fits)}.",
-        f"距离为 {distance}、已知值个数相同时，外推误差与内插误差之比为 {chinese[0]}。数据范围之外与之内的误差之比为 "
-        f"{chinese[1]}。",
+        f"interpolation, is {_list(series)[0]}. Relative to the error inside the range of the points, the error "
+        f"beyond it is {_list(fits)[0]}. Above {EQUAL:g} by whole intervals: {_list(harder)[0]}; not so: "
+        f"{_list(others)[0]}.",
+        f"距离为 {distance}、已知值个数相同时，外推误差与内插误差之比为 {_list(series)[1]}。数据范围之外与之内的误差之"
+        f"比为 {_list(fits)[1]}。整个置信区间都超过 {EQUAL:g} 的有：{_list(harder)[1]}；其余为：{_list(others)[1]}。",
     )
+
+
+def _list(pairs: Sequence[tuple[str, ...]]) -> Pair:
+    return ", ".join(pair[0] for pair in pairs), "、".join(pair[1] for pair in pairs)
 
 
 def _protocol(seeds: int, steps: int, distances: tuple[int, ...]) -> Pair:

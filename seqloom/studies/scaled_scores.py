@@ -14,7 +14,7 @@ import torch
 
 from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
-from seqloom.pages.plots import Level, Lines
+from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
 
@@ -48,7 +48,7 @@ def _scores(width: int, seed: int, queries: int, divided: bool) -> dict[str, flo
     scores = query @ keys.T / (math.sqrt(width) if divided else 1.0)  # (queries, KEYS)
     scores.retain_grad()
     weights = scores.softmax(1)
-    (weights * torch.randn(KEYS, generator=draw, dtype=torch.float64)).sum().backward()  # type: ignore[no-untyped-call]
+    (weights * torch.randn(KEYS, generator=draw, dtype=torch.float64)).sum().backward()
     assert scores.grad is not None and query.grad is not None
     norms = scores.grad.norm(dim=1)
     return {
@@ -125,7 +125,7 @@ def _numbers(table: Table) -> list[Measured]:
     return numbers
 
 
-def _figure(table: Table) -> list[Lines]:
+def _figure(table: Table) -> list[Panel]:
     x = ("k, the width of queries and keys", "k，即查询与键的宽度")
     ticks = [float(width) for width in WIDTHS]
     entropy = Lines(
