@@ -208,9 +208,8 @@ STUDY = Study(
             "这种增长来自方差为 1 的分量。若查询和键经过归一化（QK norm）或初始值很小，分数不一定随 k 增大。",
         ),
         (
-            "The division also divides the gradient that reaches the query. At small k, where nothing is saturated, "
-            "the undivided one is larger.",
-            "除法也会缩小传到查询的梯度。k 较小、尚未饱和时，不除的梯度反而更大。",
+            "The division also divides the gradient that reaches the query: at small k the undivided one is larger.",
+            "除法也会缩小传到查询的梯度：k 较小时，不除的梯度反而更大。",
         ),
     ),
     measure=measure,
