@@ -83,7 +83,7 @@ def trained(
     for (one,) in islice(task.batches(rows, Order(batch, seed), carry=model.limit is None), steps):
         done = task.loss(model, one, detach_state(state) if one.continues else None)
         optimizer.zero_grad()
-        (done.loss / done.count).backward()  # type: ignore[no-untyped-call]
+        (done.loss / done.count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()

@@ -6,7 +6,7 @@ sides or only before; and functions of one variable, inside the range of the tra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -31,8 +31,8 @@ SERIES: dict[str, Pair] = {
 OBSERVED, NOISE, BEYOND = 100, 0.1, 0.5  # points of a function on [-1, 1], and how far beyond it is asked
 FITS: dict[str, Pair] = {
     "polynomial": ("polynomial of degree 9", "9 次多项式"),
-    "network": ("network, 32 tanh units", "网络，32 个 tanh 单元"),
-    "form": ("the true form: a sine wave", "真实形式：正弦波"),
+    "network": ("tanh network", "tanh 网络"),
+    "form": ("sine wave (the true form)", "正弦波（真实形式）"),
 }
 Fit = Callable[[np.ndarray], np.ndarray]
 
@@ -97,7 +97,7 @@ def _ranges(name: str, seed: int, steps: int) -> tuple[float, float]:
 
 
 def _polynomial(x: np.ndarray, y: np.ndarray) -> Fit:
-    return np.polynomial.Chebyshev.fit(x, y, 9, domain=[-1, 1])  # type: ignore[no-any-return]
+    return np.polynomial.Chebyshev.fit(x, y, 9, domain=[-1, 1])
 
 
 def _wave(x: np.ndarray, y: np.ndarray) -> Fit:
@@ -111,7 +111,7 @@ def _wave(x: np.ndarray, y: np.ndarray) -> Fit:
             best = error, float(speed), weights
     assert best is not None
     _, speed, weights = best
-    return lambda asked: np.stack((np.sin(speed * asked), np.cos(speed * asked)), axis=1) @ weights  # type: ignore[no-any-return]
+    return lambda asked: np.stack((np.sin(speed * asked), np.cos(speed * asked)), axis=1) @ weights
 
 
 def _network(x: np.ndarray, y: np.ndarray, seed: int, steps: int) -> Fit:
@@ -124,7 +124,7 @@ def _network(x: np.ndarray, y: np.ndarray, seed: int, steps: int) -> Fit:
         optimizer.zero_grad()
         (model(inputs) - targets).square().mean().backward()
         optimizer.step()
-    return lambda asked: model(torch.from_numpy(asked)[:, None])[:, 0].detach().numpy()  # type: ignore[no-any-return]
+    return lambda asked: model(torch.from_numpy(asked)[:, None])[:, 0].detach().numpy()
 
 
 def verdict(ratios: list[Measured]) -> Verdict:
@@ -167,7 +167,7 @@ def _finding(
             )
     return Finding(
         verdict=verdict([*by_series, *by_fit]),
-        summary=_summary(distances[-1], by_series, by_fit),
+        summary=_summary(distances[-1], ratios, by_series, by_fit),
         protocol=_protocol(seeds, steps, distances),
         numbers=numbers,
         figure=_figure(distances, ratios, errors),
@@ -204,20 +204,30 @@ def _figure(distances: tuple[int, ...], ratios: dict[str, np.ndarray], errors: d
     ]
 
 
-def _summary(distance: int, by_series: list[Measured], by_fit: list[Measured]) -> Pair:
-    series = [f"{short(one.value, 3)} ({title[0]})" for one, title in zip(by_series, SERIES.values(), strict=True)]
-    fits = [f"{short(one.value, 3)} ({title[0]})" for one, title in zip(by_fit, FITS.values(), strict=True)]
-    chinese = [
-        "、".join(f"{short(one.value, 3)}（{title[1]}）" for one, title in zip(found, titles.values(), strict=True))
-        for found, titles in ((by_series, SERIES), (by_fit, FITS))
+def _summary(distance: int, ratios: dict[str, np.ndarray], by_series: list[Measured], by_fit: list[Measured]) -> Pair:
+    titles = [*SERIES.values(), *FITS.values()]
+    pairs = list(zip([*by_series, *by_fit], titles, strict=True))
+    told = [(f"{title[0]}: {short(one.value, 3)}", f"{title[1]}：{short(one.value, 3)}") for one, title in pairs]
+    series, fits = told[: len(by_series)], told[len(by_series) :]
+    means = {SERIES[name]: table.mean(axis=1) for name, table in ratios.items()}
+    spans = [
+        tuple(f"{name} {short(row.min(), 3)}–{short(row.max(), 3)}" for name in title) for title, row in means.items()
     ]
+    harder = [title for one, title in pairs if (one.low or 0.0) > EQUAL]
+    others = [title for title in titles if title not in harder] or [("none", "无")]
     return (
         f"At distance {distance}, from as many known values, the error of extrapolation, relative to that of "
-        f"interpolation, is {', '.join(series)}. Relative to the error inside the range of the points, the error "
-        f"beyond it is {', '.join(fits)}.",
-        f"距离为 {distance}、已知值个数相同时，外推误差与内插误差之比为 {chinese[0]}。数据范围之外与之内的误差之比为 "
-        f"{chinese[1]}。",
+        f"interpolation, is {_list(series)[0]} (over all distances: {_list(spans)[0]}). Relative to the error inside "
+        f"the range of the points, the error beyond it is {_list(fits)[0]}. Above {EQUAL:g} by whole intervals: "
+        f"{_list(harder)[0]}; not so here: {_list(others)[0]}.",
+        f"距离为 {distance}、已知值个数相同时，外推误差与内插误差之比为 {_list(series)[1]}（在所有距离上："
+        f"{_list(spans)[1]}）。数据范围之外与之内的误差之比为 {_list(fits)[1]}。整个置信区间都超过 {EQUAL:g} 的有："
+        f"{_list(harder)[1]}；此处不然的有：{_list(others)[1]}。",
     )
+
+
+def _list(pairs: Sequence[tuple[str, ...]]) -> Pair:
+    return ", ".join(pair[0] for pair in pairs), "、".join(pair[1] for pair in pairs)
 
 
 def _protocol(seeds: int, steps: int, distances: tuple[int, ...]) -> Pair:
@@ -227,12 +237,13 @@ def _protocol(seeds: int, steps: int, distances: tuple[int, ...]) -> Pair:
         f"from {INPUTS} values at distances of at least {', '.join(map(str, distances))}: half on each side, or all "
         f"before it; fitted on one part of the series, scored on the other. Functions: {OBSERVED} points of sin(a x + "
         f"b), a in [3, 6], x in [-1, 1], noise {NOISE:g}; scored against the function on [-1, 1] and up to {BEYOND:g} "
-        f"outside. Network: Adam at 0.02, {steps:,} steps; the sine wave by least squares over 501 frequencies.",
+        f"outside. Network: 32 units, Adam at 0.02, {steps:,} steps; the sine wave by least squares over 501 "
+        "frequencies.",
         f"{seeds} 个种子。序列：sin(0.1 t) 加标准差 0.2 的噪声、随机游走、白噪声各 {POINTS:,} 个点，以及 "
         f"sample:sunspots（种子移动分界点）。用最小二乘从 {INPUTS} 个距离不小于 {'、'.join(map(str, distances))} 的值"
         "估计一个值：两侧各半，或全部在其前；在序列的一部分上拟合，在另一部分上评分。函数：sin(a x + b) 的 "
         f"{OBSERVED} 个点，a 取自 [3, 6]，x 取自 [-1, 1]，噪声 {NOISE:g}；在 [-1, 1] 内以及两侧各 {BEYOND:g} 的范围外"
-        f"与真实函数比较。网络：Adam，学习率 0.02，{steps:,} 步；正弦波在 501 个频率上做最小二乘。",
+        f"与真实函数比较。网络：32 个单元，Adam，学习率 0.02，{steps:,} 步；正弦波在 501 个频率上做最小二乘。",
     )
 
 
@@ -261,6 +272,11 @@ STUDY = Study(
             "There is only one series of sunspots: seeds only move the place where it is cut, and its interval shows "
             "no more than that.",
             "太阳黑子只有一个序列：种子只移动分界点，其置信区间也只反映这一点。",
+        ),
+        (
+            "How far back the known values reach matters for periodic series: as many values, all on one side, cover "
+            "more of a period.",
+            "对周期序列而言，已知值覆盖多远很重要：同样多的值若都在一侧，会覆盖更长的一段周期。",
         ),
         (
             "For a random walk, theory gives a ratio of sqrt(2): midway between two known values the variance is half "

@@ -14,7 +14,7 @@ from seqloom.core.progress import Reporter
 from seqloom.core.task import AnyTask
 from seqloom.data.stream import TokenStream
 from seqloom.pages.formats import short
-from seqloom.pages.plots import Lines
+from seqloom.pages.plots import Lines, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies._language import PIECES, counted, documents, language_task, stream
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
@@ -47,7 +47,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
             text[size][:, seed] = _losses(task, train.head(size), test, taus)
             if seed == 0:
                 seen[n] = [_seen(train[:size], test[: len(test)], tau) for tau in taus]
-        chain[:, seed] = _losses(task, *parts, taus)
+        chain[:, seed] = _losses(task, parts[0], parts[1], taus)
     return _finding(taus, held, text, chain, seen, {SAMPLE: source.digest})
 
 
@@ -128,7 +128,7 @@ def _finding(
     )
 
 
-def _figure(taus: list[int], text: Losses, chain: np.ndarray) -> list[Lines]:
+def _figure(taus: list[int], text: Losses, chain: np.ndarray) -> list[Panel]:
     x = ("tau: preceding bytes that are looked at", "tau：所看的前文字节数")
     y = ("loss (nats per byte)", "损失（奈特/字节）")
     sizes = {size: (f"{size:,} bytes", f"{size:,} 个字节") for size in text}

@@ -120,7 +120,7 @@ def _descend(
         optimizer.zero_grad()
         miss = (weights[0] @ weights[1].transpose(1, 2) - table.ratings) * shown
         loss = miss.square().sum() + penalty * sum(weight.square().sum() for weight in weights)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         schedule.step()
         if positive:
@@ -131,7 +131,7 @@ def _descend(
 
 def _rmse(vectors: tuple[Tensor, Tensor], table: Table, asked: Tensor) -> np.ndarray:
     miss = (vectors[0] @ vectors[1].transpose(1, 2) - table.ratings) * asked
-    return (miss.square().sum((1, 2)) / asked.sum((1, 2))).sqrt().numpy()  # type: ignore[no-any-return]
+    return (miss.square().sum((1, 2)) / asked.sum((1, 2))).sqrt().numpy()
 
 
 def _additive(table: Table, share: float) -> np.ndarray:
@@ -140,7 +140,7 @@ def _additive(table: Table, share: float) -> np.ndarray:
     left = table.ratings - _mean(table.ratings, shown, (1, 2))
     left = left - _mean(left, shown, (2,))
     left = (left - _mean(left, shown, (1,))) * ~shown
-    return (left.square().sum((1, 2)) / (~shown).sum((1, 2))).sqrt().numpy()  # type: ignore[no-any-return]
+    return (left.square().sum((1, 2)) / (~shown).sum((1, 2))).sqrt().numpy()
 
 
 def _mean(values: Tensor, shown: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -195,9 +195,10 @@ def _finding(
             names = (f"{en}: {title[0]}", f"{zh}：{title[1]}")
             found[kind][name] = measured(names, recovery[kind][name], said, bounds=(0.0, 1.0))
     signed = found["signed"]
+    decided = verdict(error, signed["canonical"], signed["axes"])
     return Finding(
-        verdict=verdict(error, signed["canonical"], signed["axes"]),
-        summary=_summary(error, base, found),
+        verdict=decided,
+        summary=_summary(decided, error, base, found),
         protocol=_protocol(*sizes),
         numbers=[error, base, *(one for kind in found.values() for one in kind.values())],
         figure=_figure(by_share, plain, found),
@@ -239,8 +240,8 @@ def _figure(
             x=("share of the table shown (%)", "给出的评分比例（%）"),
             y=("RMSE on the ratings not shown", "未给出评分上的 RMSE"),
             curves=[
-                curve(("dot products", "点积"), percent, list(by_share.values()), bounds=(0.0, None)),
-                curve(("means only", "仅均值"), percent, list(plain.values()), bounds=(0.0, None)),
+                curve(("dot products", "点积"), percent, np.array(list(by_share.values())), bounds=(0.0, None)),
+                curve(("means only", "仅均值"), percent, np.array(list(plain.values())), bounds=(0.0, None)),
             ],
             ticks=percent,
             levels=[Level(("noise", "噪声"), NOISE)],
@@ -254,7 +255,12 @@ def _figure(
     ]
 
 
-def _summary(error: Measured, base: Measured, found: dict[str, dict[str, Measured]]) -> Pair:
+def _summary(decided: Verdict, error: Measured, base: Measured, found: dict[str, dict[str, Measured]]) -> Pair:
+    where = (
+        " So, for traits of either sign, their space is found, but not each by itself.",
+        "因此，对有正有负的特征，找到的是它们所张成的空间，而不是各个特征本身。",
+    )
+    where = where if decided == "conditions" else ("", "")
     fit = short(error.value, 3), short(base.value, 3)
     signed, positive = ({name: short(one.value, 3) for name, one in found[kind].items()} for kind in KINDS)
     return (
@@ -263,11 +269,11 @@ def _summary(error: Measured, base: Measured, found: dict[str, dict[str, Measure
         f"{signed['canonical']}, and {signed['procrustes']} of the variance agrees after a rotation. A trait "
         f"correlates with its own dimension by {signed['axes']} (planted traits turned at random: "
         f"{signed['rotated']}); if traits are non-negative and mostly 0, and learned as such, by {positive['axes']} "
-        f"(turned at random: {positive['rotated']}).",
+        f"(turned at random: {positive['rotated']}).{where[0]}",
         f"给出 {SHARE} 的评分时，点积对其余评分的误差为噪声的 {fit[0]} 倍（仅用均值：{fit[1]} 倍）。学到的向量与植入的"
         f"特征之间，最小典型相关系数为 {signed['canonical']}，旋转之后一致的方差为 {signed['procrustes']}。特征与其对"
         f"应维度的相关为 {signed['axes']}（随机旋转的原特征：{signed['rotated']}）；若特征非负且多为 0，并按此学习，则"
-        f"为 {positive['axes']}（随机旋转：{positive['rotated']}）。",
+        f"为 {positive['axes']}（随机旋转：{positive['rotated']}）。{where[1]}",
     )
 
 

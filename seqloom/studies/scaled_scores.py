@@ -14,7 +14,7 @@ import torch
 
 from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
-from seqloom.pages.plots import Level, Lines
+from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
 
@@ -48,7 +48,7 @@ def _scores(width: int, seed: int, queries: int, divided: bool) -> dict[str, flo
     scores = query @ keys.T / (math.sqrt(width) if divided else 1.0)  # (queries, KEYS)
     scores.retain_grad()
     weights = scores.softmax(1)
-    (weights * torch.randn(KEYS, generator=draw, dtype=torch.float64)).sum().backward()  # type: ignore[no-untyped-call]
+    (weights * torch.randn(KEYS, generator=draw, dtype=torch.float64)).sum().backward()
     assert scores.grad is not None and query.grad is not None
     norms = scores.grad.norm(dim=1)
     return {
@@ -125,7 +125,7 @@ def _numbers(table: Table) -> list[Measured]:
     return numbers
 
 
-def _figure(table: Table) -> list[Lines]:
+def _figure(table: Table) -> list[Panel]:
     x = ("k, the width of queries and keys", "k，即查询与键的宽度")
     ticks = [float(width) for width in WIDTHS]
     entropy = Lines(
@@ -208,9 +208,8 @@ STUDY = Study(
             "这种增长来自方差为 1 的分量。若查询和键经过归一化（QK norm）或初始值很小，分数不一定随 k 增大。",
         ),
         (
-            "The division also divides the gradient that reaches the query. At small k, where nothing is saturated, "
-            "the undivided one is larger.",
-            "除法也会缩小传到查询的梯度。k 较小、尚未饱和时，不除的梯度反而更大。",
+            "The division also divides the gradient that reaches the query: at small k the undivided one is larger.",
+            "除法也会缩小传到查询的梯度：k 较小时，不除的梯度反而更大。",
         ),
     ),
     measure=measure,

@@ -116,7 +116,7 @@ def _linear(count: int, rng: np.random.Generator) -> np.ndarray:
 def _conditional(given: np.ndarray, target: np.ndarray) -> np.ndarray:
     """P(target | given), counted, with half a count added to each pair."""
     counts = np.bincount(given * SYMBOLS + target, minlength=SYMBOLS**2).reshape(SYMBOLS, SYMBOLS) + 0.5
-    return counts / counts.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    return counts / counts.sum(axis=1, keepdims=True)
 
 
 def _loss(model: np.ndarray, given: np.ndarray, target: np.ndarray) -> float:
