@@ -38,7 +38,8 @@ SHORT = 8  # the same in training on recall
 FAR = 16  # tokens of a sequence of recall: the symbol is the first of them, the question the last
 BATCHES = 16  # over which the full gradient varies
 MODELS = {"rnn": ("RNN", "RNN"), "lstm": ("LSTM", "LSTM")}
-CUT = ("regular", "random", "reweighted")
+RANDOM = ("random", "reweighted")
+CUT = ("regular", *RANDOM)
 WORSE, LESS = 0.05, 0.1  # nats per character, share of symbols: a difference that matters
 
 
@@ -137,9 +138,10 @@ def _compare(found: Results, name: str, model: Network, ids: Tensor, size: Sizes
         found.enumerated.setdefault(scheme, []).append(float((mean - full).norm() / full.norm()))
 
 
-def superior(loss: list[Measured], accuracy: list[Measured]) -> list[bool]:
-    """Whether some random scheme is better than regular truncation, by the whole interval: on text, in recall."""
-    return [any((one.high or 0.0) < 0 for one in loss), any((one.low or 0.0) > 0 for one in accuracy)]
+def superior(loss: list[Measured], accuracy: list[Measured]) -> tuple[list[str], list[str]]:
+    """The random schemes that are better than regular truncation, by the whole interval: on text, and in recall."""
+    on_text = [scheme for scheme, one in zip(RANDOM, loss, strict=True) if (one.high or 0.0) < 0]
+    return on_text, [scheme for scheme, one in zip(RANDOM, accuracy, strict=True) if (one.low or 0.0) > 0]
 
 
 def verdict(loss: list[Measured], accuracy: list[Measured]) -> Verdict:
@@ -220,7 +222,7 @@ def _differences(english: str, chinese: str, found: dict[str, list[float]]) -> l
             np.array(found[s]) - regular,
             no,
         )
-        for s in ("random", "reweighted")
+        for s in RANDOM
     ]
 
 
@@ -252,16 +254,14 @@ def recall_bars(found: list[Measured]) -> Bars:
     return Bars(share, list(SCHEMES.values()), [series], title=title, levels=[Level(("chance", "随机"), 1 / SYMBOLS)])
 
 
-def ending(better: list[bool]) -> tuple[str, str]:
+def ending(better: tuple[list[str], list[str]]) -> tuple[str, str]:
     """Where random truncation was better, in words."""
-    english, chinese = ("on text", "in recall"), ("文本", "记忆任务")
-    where = [n for n, yes in enumerate(better) if yes]
-    if not where:
-        return "Random truncation was better on neither task.", "随机截断在两个任务上都不更好。"
-    told = " and ".join(english[n] for n in where), "和".join(chinese[n] for n in where)
-    rest = [n for n in range(2) if n not in where]
-    but = (f", not {english[rest[0]]}", f"，在{chinese[rest[0]]}上则没有") if rest else ("", "")
-    return f"Random truncation was better {told[0]}{but[0]}.", f"随机截断在{told[1]}上更好{but[1]}。"
+    names = [[", ".join(SCHEMES[scheme][n] for scheme in found) for found in better] for n in (0, 1)]
+    english, chinese = ([name or none for name in row] for row, none in zip(names, ("neither", "无"), strict=True))
+    return (
+        f"Better than regular by the whole interval: on text {english[0]}; in recall {english[1]}.",
+        f"整个置信区间都优于常规截断的：文本上{chinese[0]}；记忆任务上{chinese[1]}。",
+    )
 
 
 def _errors(size: Sizes, tables: dict[tuple[str, str], np.ndarray]) -> Rows:
