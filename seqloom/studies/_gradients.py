@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from seqloom.core.backbone import Backbone
 from seqloom.core.state import State, flatten_state, map_state
+from seqloom.pages.plots import Curve
+from seqloom.pages.words import Pair
+from seqloom.studies._study import curve
 
 
 def recurrent_matrix(model: nn.Module) -> nn.Parameter:
@@ -38,3 +43,10 @@ def norms_by_lag(model: Backbone, x: Tensor, draw: torch.Generator) -> np.ndarra
     direction = nn.functional.normalize(torch.randn(states[-1].shape, generator=draw, dtype=x.dtype), dim=-1)
     found = torch.autograd.grad((states[-1] * direction).sum(), states)
     return torch.stack(found).flip(0).norm(dim=-1).log().mean(dim=1).exp().numpy()
+
+
+def geometric(name: Pair, x: Sequence[float], logs: np.ndarray) -> Curve:
+    """A curve of geometric means, with the band of their intervals, from logarithms: for each x those of all seeds."""
+    found = curve(name, x, logs)
+    y, low, high = (np.exp(values).tolist() for values in (found.y, found.low, found.high))
+    return Curve(name, found.x, y, low, high)

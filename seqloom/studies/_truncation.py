@@ -9,8 +9,11 @@ T steps, B rows, N draws, P parameters.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from itertools import pairwise, product
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
@@ -18,7 +21,9 @@ from torch.nn.functional import cross_entropy
 
 from seqloom.core.network import Network
 from seqloom.core.state import detach_state, map_state, scale_gradient
+from seqloom.studies._training import clipped
 
+RATE, CLIP = 1e-2, 1.0  # of Adam, and of the norm of the whole gradient
 PARTS = 4  # chunks that a random piece has on average
 KEEP = 1 - 1 / PARTS  # probability that the gradient flows on
 SCHEMES = {
@@ -27,6 +32,8 @@ SCHEMES = {
     "random": ("random", "随机截断"),
     "reweighted": ("random, re-weighted", "随机截断，重新加权"),
 }
+
+Batches = Callable[[torch.Generator], tuple[Tensor, Tensor]]  # inputs, targets
 
 
 def factors(scheme: str, steps: int, length: int, draw: torch.Generator) -> Tensor:
@@ -87,6 +94,16 @@ def full_gradient(model: Network, inputs: Tensor, targets: Tensor) -> Tensor:
     return torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.backbone.parameters()))])
 
 
+def against(full: Tensor, drawn: Tensor) -> tuple[float, float, float, float]:
+    """Drawn gradients (N, P) relative to the full one: the mean along it (1: all of it), the squared bias (without the
+    variance that the mean of few draws still has; it may come out negative), the variance, the mean squared error."""
+    off = (drawn - full) / full.norm()
+    mean, count = off.mean(dim=0), len(off)
+    variance = float((off - mean).square().sum()) / (count - 1) if count > 1 else 0.0
+    along = 1 + float(mean @ full / full.norm())
+    return along, float(mean.square().sum()) - variance / count, variance, float(off.square().sum()) / count
+
+
 def descend(model: Network, inputs: Tensor, targets: Tensor, given: Tensor) -> list[int]:
     """Gradients of the mean loss, piece by piece as in training: whatever lies before a cut is released. Returns the
     bytes of activations that each piece held. Targets of -100 are ignored in the loss."""
@@ -105,6 +122,22 @@ def descend(model: Network, inputs: Tensor, targets: Tensor, given: Tensor) -> l
             loss = loss + lost / count
     held.release(loss)
     return held.pieces
+
+
+def train(model: Network, batch: Batches, scheme: str, length: int, updates: int, seed: int) -> tuple[float, float]:
+    """One update per sequence, whatever the cuts; returns CPU seconds per update, and the bytes that the largest piece
+    of an update held, on average."""
+    data, cuts = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 1)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=RATE)
+    held, started = [], time.process_time()
+    for _ in range(updates):
+        inputs, targets = batch(data)
+        optimizer.zero_grad()
+        held.append(max(descend(model, inputs, targets, factors(scheme, inputs.size(1), length, cuts))))
+        clipped(parameters, CLIP)
+        optimizer.step()
+    return (time.process_time() - started) / updates, float(np.mean(held))
 
 
 class Held:

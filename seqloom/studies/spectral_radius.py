@@ -7,8 +7,6 @@ shrink or grow, against the radius.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 
@@ -16,7 +14,7 @@ from seqloom.core.progress import Reporter
 from seqloom.explain.views.gradients import slope
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Curve, Level, Lines
-from seqloom.studies._gradients import norms_by_lag, recurrent_matrix, set_radius
+from seqloom.studies._gradients import geometric, norms_by_lag, recurrent_matrix, set_radius
 from seqloom.studies._models import backbone
 from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
 
@@ -107,7 +105,9 @@ def _finding(seeds: int, norms: np.ndarray, peaks: list[float]) -> Finding:
     below = float((rates[1:] <= rates[0] + 1e-9).mean())
     return Finding(
         verdict=verdict(signs(found[0]), [signs(one) for one in found[1:]]),
-        summary=_summary(rates, numbers[-1], below),
+        summary=_summary(
+            rates, numbers[-1], below, [name for name, one in zip(INPUTS.values(), found, strict=True) if signs(one)]
+        ),
         protocol=_protocol(seeds, norms.shape[-1] - 1),
         numbers=numbers,
         figure=[_rates(rates), _by_lag(norms[list(INPUTS).index(STRONG)])],
@@ -136,26 +136,26 @@ def _by_lag(norms: np.ndarray) -> Lines:
     curves = []
     for radius in SHOWN:
         rows = np.log(norms[RADII.index(radius)][:, lags]).T  # (lags, seeds)
-        band = curve((f"{radius:g}", f"{radius:g}"), lags, rows)
-        powers = ([math.exp(value) for value in values] for values in (band.y, band.low, band.high))
-        curves.append(Curve(band.name, band.x, *powers))
+        curves.append(geometric((f"{radius:g}", f"{radius:g}"), lags, rows))
     return Lines(
         x=("lag", "间隔"), y=("gradient norm", "梯度范数"), curves=curves, log_y=True,
         title=("By spectral radius, strong inputs", "不同谱半径，强输入"),
     )  # fmt: skip
 
 
-def _summary(rates: np.ndarray, peak: Measured, below: float) -> tuple[str, str]:
+def _summary(rates: np.ndarray, peak: Measured, below: float, agreeing: list[tuple[str, str]]) -> tuple[str, str]:
+    """`agreeing`: where gradients shrink at every radius below 1 and grow at every radius above 1."""
+    english, chinese = ("; ".join(name[n] for name in agreeing) or ("none", "无")[n] for n in (0, 1))
     ends = [RADII.index(radius) for radius in (0.5, 0.9, 1.1, 1.5)]
     linear, weak, strong = (" / ".join(short(float(np.exp(table[n].mean())), 3) for n in ends) for table in rates)
     return (
         f"At radius 0.5 / 0.9 / 1.1 / 1.5 a gradient is multiplied per step by {linear} in the linear RNN, by {weak} "
-        f"with weak inputs and by {strong} with strong ones. The "
-        f"tanh RNN is at or below the linear one in {below:.0%} of cases. At radius {TRANSIENT:g} powers of the "
-        f"matrix still have a spectral norm of up to {short(peak.value, 3)} before they decay.",
+        f"with weak inputs and by {strong} with strong ones. As claimed at every radius, by whole intervals: "
+        f"{english}. The tanh RNN is at or below the linear one in {below:.0%} of cases. At radius {TRANSIENT:g} "
+        f"powers of the matrix still have a spectral norm of up to {short(peak.value, 3)} before they decay.",
         f"半径为 0.5 / 0.9 / 1.1 / 1.5 时，梯度每步的倍数在线性 RNN 中为 {linear}，弱输入时为 {weak}，强输入时为 "
-        f"{strong}。tanh RNN 在 {below:.0%} 的情形中不超过线性 RNN。半径为 "
-        f"{TRANSIENT:g} 时，矩阵的幂在衰减之前谱范数仍可达 {short(peak.value, 3)}。",
+        f"{strong}。在每个半径上都如论断所言（以整个置信区间为准）：{chinese}。tanh RNN 在 {below:.0%} 的情形中不超过"
+        f"线性 RNN。半径为 {TRANSIENT:g} 时，矩阵的幂在衰减之前谱范数仍可达 {short(peak.value, 3)}。",
     )
 
 

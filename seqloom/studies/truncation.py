@@ -7,8 +7,6 @@ gradient unbiased (Tallec & Ollivier 2017). Measured: bias and variance of the g
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,20 +16,31 @@ from torch import Tensor
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
-from seqloom.pages.plots import Level, Lines
+from seqloom.pages.plots import Bars, BarSeries, Level, Lines
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
-from seqloom.studies._training import RECALL_TOKENS, SYMBOLS, clipped, network, recall, stretches, text
-from seqloom.studies._truncation import KEEP, SCHEMES, descend, every_pattern, factors, full_gradient, gradients
+from seqloom.studies._training import RECALL_TOKENS, SYMBOLS, network, recall, stretches, text
+from seqloom.studies._truncation import (
+    CLIP,
+    KEEP,
+    RATE,
+    SCHEMES,
+    against,
+    every_pattern,
+    factors,
+    full_gradient,
+    gradients,
+    train,
+)
 
-WIDTH, ROWS, RATE, CLIP = 32, 8, 1e-2, 1.0
+WIDTH, ROWS = 32, 8
 MIDDLE = 16  # mean length of a piece in training on text, and of the numbers that are quoted
 SHORT = 8  # the same in training on recall
 FAR = 16  # tokens of a sequence of recall: the symbol is the first of them, the question the last
 BATCHES = 16  # over which the full gradient varies
 MODELS = {"rnn": ("RNN", "RNN"), "lstm": ("LSTM", "LSTM")}
-CUT = ("regular", "random", "reweighted")
+RANDOM = ("random", "reweighted")
+CUT = ("regular", *RANDOM)
 WORSE, LESS = 0.05, 0.1  # nats per character, share of symbols: a difference that matters
-Rule = Callable[[torch.Generator], tuple[Tensor, Tensor]]  # a batch: inputs, targets
 
 
 @dataclass
@@ -72,7 +81,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
             progress.update((seed + n / 3) / size.seeds, {"doing": f"seed {seed}, {name} on text"})
             for scheme in SCHEMES if name == "lstm" else ["full"]:
                 model = network(name, tokens, seed, width=WIDTH)
-                costs = _train(model, batch, scheme, MIDDLE, size.updates, seed)
+                costs = train(model, batch, scheme, MIDDLE, size.updates, seed)
                 if name == "lstm":
                     found.loss.setdefault(scheme, []).append(_loss(model, unknown, size.steps))
                     found.seconds.setdefault(scheme, []).append(costs[0])
@@ -83,22 +92,6 @@ def measure(quick: bool, progress: Reporter) -> Finding:
         for scheme in SCHEMES:
             found.recalled.setdefault(scheme, []).append(_recalled(scheme, size.recalls, seed))
     return _finding(size, found, digest)
-
-
-def _train(model: Network, batch: Rule, scheme: str, length: int, updates: int, seed: int) -> tuple[float, float]:
-    """One update per sequence, whatever the cuts; returns CPU seconds per update, and the bytes that the largest piece
-    of an update held, on average."""
-    data, cuts = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 1)
-    parameters = list(model.parameters())
-    optimizer = torch.optim.Adam(parameters, lr=RATE)
-    held, started = [], time.process_time()
-    for _ in range(updates):
-        inputs, targets = batch(data)
-        optimizer.zero_grad()
-        held.append(max(descend(model, inputs, targets, factors(scheme, inputs.size(1), length, cuts))))
-        clipped(parameters, CLIP)
-        optimizer.step()
-    return (time.process_time() - started) / updates, float(np.mean(held))
 
 
 @torch.inference_mode()
@@ -117,7 +110,7 @@ def _recalled(scheme: str, updates: int, seed: int) -> float:
         return inputs, targets
 
     model = network("lstm", RECALL_TOKENS, seed, outputs=SYMBOLS, width=WIDTH)
-    _train(model, batch, scheme, SHORT, updates, seed)
+    train(model, batch, scheme, SHORT, updates, seed)
     with torch.inference_mode():
         inputs, symbols = recall(1024, FAR, FAR - 1, torch.Generator().manual_seed(10**6))
         return float((model(inputs)[0][:, -1].argmax(-1) == symbols).double().mean())
@@ -145,19 +138,15 @@ def _compare(found: Results, name: str, model: Network, ids: Tensor, size: Sizes
         found.enumerated.setdefault(scheme, []).append(float((mean - full).norm() / full.norm()))
 
 
-def against(full: Tensor, drawn: Tensor) -> tuple[float, float, float, float]:
-    """Drawn gradients (N, P) relative to the full one: the mean along it (1: all of it), the squared bias (without the
-    variance that the mean of few draws still has; it may come out negative), the variance, the mean squared error."""
-    off = (drawn - full) / full.norm()
-    mean, count = off.mean(dim=0), len(off)
-    variance = float((off - mean).square().sum()) / (count - 1) if count > 1 else 0.0
-    along = 1 + float(mean @ full / full.norm())
-    return along, float(mean.square().sum()) - variance / count, variance, float(off.square().sum()) / count
+def superior(loss: list[Measured], accuracy: list[Measured]) -> tuple[list[str], list[str]]:
+    """The random schemes that are better than regular truncation, by the whole interval: on text, and in recall."""
+    on_text = [scheme for scheme, one in zip(RANDOM, loss, strict=True) if (one.high or 0.0) < 0]
+    return on_text, [scheme for scheme, one in zip(RANDOM, accuracy, strict=True) if (one.low or 0.0) > 0]
 
 
 def verdict(loss: list[Measured], accuracy: list[Measured]) -> Verdict:
     """From the differences to regular truncation, of the random schemes: loss on text, accuracy of recall."""
-    better = [any((one.high or 0.0) < 0 for one in loss), any((one.low or 0.0) > 0 for one in accuracy)]
+    better = superior(loss, accuracy)
     if any(better):
         return "fails" if all(better) else "conditions"
     unsure = any((one.low or 0.0) < -WORSE for one in loss) or any((one.high or 0.0) > LESS for one in accuracy)
@@ -182,10 +171,11 @@ def _finding(size: Sizes, found: Results, digest: str) -> Finding:
             f"枚举 {size.patterns} 步的所有截断方式得到的最大偏差，{SCHEMES[scheme][1]}",
         )
         numbers.append(exact(said, max(found.enumerated[scheme]), claimed, seeds=len(found.enumerated[scheme])))
+    recalled = []
     for scheme, title in SCHEMES.items():
         numbers.append(measured((f"loss on text, {title[0]}", f"文本上的损失，{title[1]}"), found.loss[scheme]))
         said = (f"symbols recalled, {title[0]}", f"记住的符号比例，{title[1]}")
-        numbers.append(measured(said, found.recalled[scheme], bounds=(0.0, 1.0)))
+        recalled.append(measured(said, found.recalled[scheme], bounds=(0.0, 1.0)))
     loss, accuracy = (
         _differences("loss on text", "文本上的损失", found.loss),
         _differences("symbols recalled", "记住的符号比例", found.recalled),
@@ -193,13 +183,14 @@ def _finding(size: Sizes, found: Results, digest: str) -> Finding:
     unbiased = [measured(SCHEMES["reweighted"], row) for name in MODELS for row in tables[name, "reweighted"][:, 0]]
     return Finding(
         verdict=verdict(loss, accuracy),
-        summary=_summary(tables, middle, unbiased, loss, found),
+        summary=_summary(tables, middle, unbiased, loss, found, ending(superior(loss, accuracy))),
         protocol=_protocol(size),
-        numbers=[*numbers, *loss, *accuracy],
-        figure=_figure(size, tables, float(np.mean(found.batches["lstm"]))),
+        numbers=[*numbers, *recalled, *loss, *accuracy],
+        figure=[*_figure(size, tables, float(np.mean(found.batches["lstm"]))), recall_bars(recalled)],
         caption=(
-            "Gradients of an LSTM on text under three truncations; bands are 95 % intervals over seeds",
-            "文本上 LSTM 在三种截断方式下的梯度；色带为各种子的 95 % 置信区间",
+            "Gradients of an LSTM on text under three truncations, and what it recalls after training with them; 95 % "
+            "intervals over seeds",
+            "文本上 LSTM 在三种截断方式下的梯度，以及用它们训练之后的记忆准确率；各种子的 95 % 置信区间",
         ),
         tables=[_errors(size, tables), _costs(found)],
         data={"sample:python-docs": digest},
@@ -231,7 +222,7 @@ def _differences(english: str, chinese: str, found: dict[str, list[float]]) -> l
             np.array(found[s]) - regular,
             no,
         )
-        for s in ("random", "reweighted")
+        for s in RANDOM
     ]
 
 
@@ -252,6 +243,25 @@ def _figure(size: Sizes, tables: dict[tuple[str, str], np.ndarray], batches: flo
             log_x=True, log_y=True, ticks=ticks, levels=[between],
         ),
     ]  # fmt: skip
+
+
+def recall_bars(found: list[Measured]) -> Bars:
+    """Symbols recalled after training, full BPTT and the three truncations."""
+    low, high = [one.low or 0.0 for one in found], [one.high or 1.0 for one in found]
+    share = ("share of symbols recalled", "记住的符号比例")
+    title = (f"Recall over {FAR - 1} tokens, pieces of {SHORT}", f"相隔 {FAR - 1} 个词元的记忆，每段平均 {SHORT} 个")
+    series = BarSeries(("LSTM", "LSTM"), [one.value for one in found], low, high)
+    return Bars(share, list(SCHEMES.values()), [series], title=title, levels=[Level(("chance", "随机"), 1 / SYMBOLS)])
+
+
+def ending(better: tuple[list[str], list[str]]) -> tuple[str, str]:
+    """Where random truncation was better, in words."""
+    names = [[", ".join(SCHEMES[scheme][n] for scheme in found) for found in better] for n in (0, 1)]
+    english, chinese = ([name or none for name in row] for row, none in zip(names, ("neither", "无"), strict=True))
+    return (
+        f"Better than regular by the whole interval: on text {english[0]}; in recall {english[1]}.",
+        f"整个置信区间都优于常规截断的：文本上{chinese[0]}；记忆任务上{chinese[1]}。",
+    )
 
 
 def _errors(size: Sizes, tables: dict[tuple[str, str], np.ndarray]) -> Rows:
@@ -290,6 +300,7 @@ def _summary(
     unbiased: list[Measured],
     loss: list[Measured],
     found: Results,
+    end: tuple[str, str],
 ) -> tuple[str, str]:
     inside = sum((one.low or 0.0) <= 1 <= (one.high or 0.0) for one in unbiased)
     along = " / ".join(short(tables["lstm", s][middle, 0].mean(), 3) for s in CUT)
@@ -308,7 +319,7 @@ def _summary(
         f"LSTM，每段平均 {MIDDLE} 个词元，常规 / 随机 / 随机重新加权：平均梯度占完整梯度的 {along}，均方误差为 "
         f"{error}。重新加权后，均值的 {len(unbiased)} 个置信区间中有 {inside} 个包含 1，枚举所有截断方式时偏差为 "
         f"{bias}。文本上的损失（首个为完整 BPTT）：{text_loss}（随机减常规，不加权与加权："
-        f"{gaps.replace(' and ', '，')}）。相隔 {FAR - 1} 个词元（超过一段）时记住的符号比例：{right}。",
+        f"{gaps.replace(' and ', '，')}）。相隔 {FAR - 1} 个词元（超过一段）时记住的符号比例：{right}。{end[1]}",
     )
 
 

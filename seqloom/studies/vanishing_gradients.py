@@ -19,9 +19,9 @@ from seqloom.core.network import Network, SequenceModel
 from seqloom.core.progress import Reporter
 from seqloom.explain.views.gradients import microscope, slope
 from seqloom.pages.formats import short
-from seqloom.pages.plots import Curve, Lines
-from seqloom.studies._gradients import recurrent_matrix, set_radius, spectral_radius
-from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
+from seqloom.pages.plots import Curve, Lines, Panel
+from seqloom.studies._gradients import geometric, recurrent_matrix, set_radius, spectral_radius
+from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, measured
 from seqloom.studies._training import clipped, network, stretches, text
 
 WIDTH, STEPS, ROWS, RATE, CLIP = 32, 64, 8, 1e-2, 1.0
@@ -175,13 +175,12 @@ def _lines(name: tuple[str, str], found: list[np.ndarray], shift: list[float] | 
     """Relative to lag 1, on the logarithmic scale; every third lag."""
     lags = list(range(1, len(found[0]) + 1, 3))
     table = np.array([np.log(one / one[0])[::3] for one in found]).T + (np.log(shift) if shift else 0.0)
-    band = curve(name, lags, table)
-    return Curve(name, band.x, *([math.exp(v) for v in values] for values in (band.y, band.low, band.high)))
+    return geometric(name, lags, table)
 
 
-def _figure(norms: Norms, factors: list[float]) -> list[Lines]:
+def _figure(norms: Norms, factors: list[float]) -> list[Panel]:
     x, y = ("lag in tokens", "间隔（词元）"), ("gradient norm, lag 1 = 1", "梯度范数，间隔 1 处为 1")
-    panels = []
+    panels: list[Panel] = []
     for stage, title in STAGES.items():
         curves = [_lines(MODELS[name][0], norms[name, stage]) for name in MODELS]
         panels.append(Lines(x, y, curves, title=(title[0].capitalize(), title[1]), log_y=True))
