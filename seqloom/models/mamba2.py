@@ -62,7 +62,11 @@ class Config(ResidualConfig):
         return self.feed
 
     def build(self) -> Backbone:
-        return ResidualStack(self, partial(StateSpace, self))
+        stack = ResidualStack(self, partial(StateSpace, self))
+        mixers: list[Any] = [part for part in stack.modules() if isinstance(part, StateSpace)]
+        for mixer in mixers:  # products of three small numbers, x, B and C, learn slowly
+            nn.init.normal_(mixer.into.weight, std=self.width**-0.5)
+        return stack
 
 
 class StateSpace(Mixer):
