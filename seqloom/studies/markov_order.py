@@ -205,9 +205,10 @@ STUDY = Study(
             "n-gram 必须见过某个上下文才能利用它；更长的上下文对 n-gram 没有帮助，并不说明文本没有更长的依赖。",
         ),
         (
-            "Kneser-Ney smoothing falls back on shorter contexts, so a tau that is too large costs little; by plain "
-            "frequencies, every unseen window would have probability 0.",
-            "Kneser-Ney 平滑会退回到较短的上下文，所以 tau 过大损失不多；若只按频率计算，每个未见过的窗口概率都为 0。",
+            "Kneser-Ney smoothing falls back on shorter contexts; by plain frequencies, every unseen window would have "
+            "probability 0. Even so, the loss on the chain rises beyond its tau: counts are spread over more contexts.",
+            "Kneser-Ney 平滑会退回到较短的上下文；若只按频率计算，每个未见过的窗口概率都为 0。即便如此，链上的损失在超"
+            "过其 tau 之后仍会上升：计数分散到了更多的上下文中。",
         ),
     ),
     measure=measure,
