@@ -150,7 +150,7 @@ def _needed(sizes: list[int], taus: list[int], text: Losses, seen: np.ndarray) -
     counts: list[Pair] = [(f"seen in {size:,}", f"{size:,} 个字节中见过") for size in sizes]
     return Rows(
         (
-            f"Characters of text from which tau is better than tau - 1 by more than {GAIN:g} nats (of those tried), "
+            f"Bytes of text from which tau is better than tau - 1 by more than {GAIN:g} nats (of those tried), "
             "and share of the held-out windows of tau + 1 bytes that occur in the training text (first seed)",
             f"tau 比 tau - 1 好 {GAIN:g} 奈特以上所需的文本字节数（在所试的范围内），以及留出文本中 tau + 1 个字节的窗"
             "口在训练文本中出现的比例（第一个种子）",
