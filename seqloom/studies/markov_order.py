@@ -27,7 +27,7 @@ Losses = dict[int, np.ndarray]  # bytes of training text: (orders, seeds)
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
-    sizes, taus, seeds, held = [16_000, 64_000, 256_000, 1_024_000], list(range(9)), 3, 20_000
+    sizes, taus, seeds, held = [8_000, 32_000, 128_000, 512_000], list(range(9)), 5, 20_000
     if quick:
         sizes, taus, seeds, held = [2_000, 16_000], list(range(4)), 2, 2_000
     source = documents(SAMPLE, 100_000 if quick else None)
@@ -84,7 +84,7 @@ def verdict(orders: list[int], control: int, furthest: int) -> Verdict:
     """The useful order for each amount of text, that of the chain at the largest amount, and the largest tried."""
     if control != CHAIN:
         return "untold"
-    return "conditions" if orders[-1] > orders[0] or orders[-1] == furthest else "holds"
+    return "holds" if orders[0] == orders[-1] < furthest else "conditions"
 
 
 def _finding(
@@ -150,7 +150,7 @@ def _needed(sizes: list[int], taus: list[int], text: Losses, seen: np.ndarray) -
     counts: list[Pair] = [(f"seen in {size:,}", f"{size:,} 个字节中见过") for size in sizes]
     return Rows(
         (
-            f"Characters of text from which tau is better than tau - 1 by more than {GAIN:g} nats (of those tried), "
+            f"Bytes of text from which tau is better than tau - 1 by more than {GAIN:g} nats (of those tried), "
             "and share of the held-out windows of tau + 1 bytes that occur in the training text (first seed)",
             f"tau 比 tau - 1 好 {GAIN:g} 奈特以上所需的文本字节数（在所试的范围内），以及留出文本中 tau + 1 个字节的窗"
             "口在训练文本中出现的比例（第一个种子）",
@@ -164,7 +164,7 @@ def _summary(sizes: list[int], orders: list[int], control: int) -> Pair:
     listed = " / ".join(map(str, orders))
     amounts = " / ".join(f"{size:,}" for size in sizes)
     grows = (
-        (" It grows with the amount of text counted.", "它随所计数的文本量增大。")
+        (" It is larger for the largest amount than for the smallest.", "最大文本量下的 tau 大于最小文本量下的。")
         if orders[-1] > orders[0]
         else ("", "")
     )
@@ -191,10 +191,11 @@ STUDY = Study(
     rule=(
         f"A tau is useful if it lowers the loss of tau - 1 by more than {GAIN:g} nats, by the whole interval. The "
         "claim holds of this text if the largest useful tau is the same for the smallest and the largest amount of "
-        "text and smaller than the largest tried; under conditions, if it grows with the amount, so that tau is what "
-        f"the data allow; it cannot be told if a sampled chain with tau = {CHAIN} is not recognised as such.",
+        "text and smaller than the largest tried; otherwise under conditions, "
+        f"namely for a tau that suits the data at hand; it cannot be told if a sampled chain with tau = {CHAIN} is "
+        "not recognised as such.",
         f"若 tau 比 tau - 1 的损失低 {GAIN:g} 奈特以上（按整个置信区间），则称其有用。若最大的有用 tau 在最小和最大文"
-        "本量下相同，且小于所试的最大值，则该假设对此文本成立；若它随文本量增大，即 tau 由数据量决定，则为有条件成立；"
+        "本量下相同，且小于所试的最大值，则该假设对此文本成立；否则为有条件成立，即 tau 要适合现有的数据；"
         f"若 tau = {CHAIN} 的采样链未被识别出来，则无法判断。",
     ),
     remarks=(
@@ -204,9 +205,10 @@ STUDY = Study(
             "n-gram 必须见过某个上下文才能利用它；更长的上下文对 n-gram 没有帮助，并不说明文本没有更长的依赖。",
         ),
         (
-            "Kneser-Ney smoothing falls back on shorter contexts, so a tau that is too large costs little; by plain "
-            "frequencies, every unseen window would have probability 0.",
-            "Kneser-Ney 平滑会退回到较短的上下文，所以 tau 过大损失不多；若只按频率计算，每个未见过的窗口概率都为 0。",
+            "Kneser-Ney smoothing falls back on shorter contexts; by plain frequencies, every unseen window would have "
+            "probability 0. Even so, the loss on the chain rises beyond its tau: counts are spread over more contexts.",
+            "Kneser-Ney 平滑会退回到较短的上下文；若只按频率计算，每个未见过的窗口概率都为 0。即便如此，链上的损失在超"
+            "过其 tau 之后仍会上升：计数分散到了更多的上下文中。",
         ),
     ),
     measure=measure,

@@ -164,6 +164,8 @@ def _finding(
         )
         for key, (context, stride) in where.items()
     }  # fmt: skip
+    names = (f"GPT, context {MIDDLE}: side by side / overlapping", f"GPT，上下文 {MIDDLE}：首尾相接 / 重叠")
+    overlap = measured(names, by_context[:, 0, middle] / by_context[:, 1, middle], bounds=(0.0, None))
     per_token = {
         name: measured(
             (f"{ORDER}-gram, {UNITS[name][0][0]}: per token", f"{ORDER}-gram，{UNITS[name][0][1]}：每词元"),
@@ -175,7 +177,7 @@ def _finding(
         verdict=verdict(uniform, best, infinite),
         summary=_summary(uniform, best, infinite, list(by_protocol.values()), list(per_token.values()), by_unit),
         protocol=_protocol(sizes, vocabularies),
-        numbers=[*numbers, *by_protocol.values(), *per_token.values()],
+        numbers=[*numbers, *by_protocol.values(), overlap, *per_token.values()],
         figure=_figure(sizes, vocabularies, limits, by_context, by_unit),
         caption=(
             "Perplexity against the lead of the correct token; of one GPT against context and overlap; of one kind of "
@@ -259,13 +261,13 @@ def _summary(
     return (
         f"A uniform guess has the vocabulary size as its perplexity up to {errors[0]}, a certain and correct one 1 up "
         f"to {errors[1]}, and a token of probability 0 makes it {never[0]}. In between, the number belongs to its "
-        f"protocol: one GPT on one text has {contexts} (context {CONTEXTS[-1]}; {MIDDLE}, windows side by side; "
-        f"{MIDDLE}, overlapping), and {ORDER}-grams on one text have {tokens} per token in three units, at {bits} "
-        "bits per byte.",
+        f"protocol (means over seeds): the same GPT on the same text has {contexts} (context {CONTEXTS[-1]}; "
+        f"{MIDDLE}, windows side by side; {MIDDLE}, overlapping), and {ORDER}-grams on the same text have {tokens} "
+        f"per token in three units, at {bits} bits per byte.",
         f"均匀猜测的困惑度等于词表大小（误差 {errors[0]} 以内），完全确定且正确的猜测为 1（误差 {errors[1]} 以内），概"
-        f"率为 0 的词元使它成为{never[1]}。在两端之间，这个数取决于协议：同一个 GPT 在同一文本上为 {contexts}（上下文 "
-        f"{CONTEXTS[-1]}；{MIDDLE}，窗口首尾相接；{MIDDLE}，窗口重叠），同一文本上的 {ORDER}-gram 以三种单位计为每词元"
-        f" {tokens}，对应每字节 {bits} 比特。",
+        f"率为 0 的词元使它成为{never[1]}。在两端之间，这个数取决于协议（各种子的均值）：同一个 GPT 在同一文本上为 "
+        f"{contexts}（上下文 {CONTEXTS[-1]}；{MIDDLE}，窗口首尾相接；{MIDDLE}，窗口重叠），同一文本上的 {ORDER}-gram "
+        f"以三种单位计为每词元 {tokens}，对应每字节 {bits} 比特。",
     )
 
 
