@@ -26,7 +26,7 @@ from seqloom.studies._training import clipped, network, stretches, text
 
 WIDTH, STEPS, ROWS, RATE, CLIP = 32, 64, 8, 1e-2, 1.0
 LARGE = 3.0  # spectral radius of the RNN whose gradients explode
-EVERY = 5  # of the lags that is drawn
+EVERY = 5  # one in so many lags is drawn
 STRAIGHT = 0.9  # least share of variance (R squared) that a line must explain
 MODELS: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {
     "rnn": (("RNN", "RNN"), {}),
