@@ -30,7 +30,7 @@ SCHEMES = {
     "full": ("full", "完整"),
     "regular": ("regular", "常规截断"),
     "random": ("random", "随机截断"),
-    "reweighted": ("random, re-weighted", "随机截断，重新加权"),
+    "reweighted": ("re-weighted random", "加权随机截断"),
 }
 
 Batches = Callable[[torch.Generator], tuple[Tensor, Tensor]]  # inputs, targets

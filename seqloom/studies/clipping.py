@@ -219,8 +219,10 @@ def _summary(
     shares: dict[float, list[float]],
 ) -> tuple[str, str]:
     pairs = [" → ".join(short(float(np.mean(losses[case, clip])), 3) for clip in HOW) for case in CASES]
-    told = [", ".join(f"{title[n]} {pair}" for title, pair in zip(CASES.values(), pairs, strict=True)) for n in (0, 1)]
-    helped = sum((one.high or 0.0) < 0 for one in explosion)
+    told = ["; ".join(f"{title[n]} {pair}" for title, pair in zip(CASES.values(), pairs, strict=True)) for n in (0, 1)]
+    helped = [title for title, one in zip(CASES.values(), explosion, strict=True) if (one.high or 0.0) < 0]
+    english = "; ".join(title[0] for title in helped) or "none"
+    chinese = "；".join(title[1] for title in helped) or "无"
     largest = f"{max(max(norms[case, 0.0]) for case in CASES):.1e}"
     lost = sum(value == LOST for case in CASES for value in losses[case, 0.0])
     kept = sum(value == LOST for case in CASES for value in losses[case, CLIP])
@@ -229,12 +231,12 @@ def _summary(
     )
     share = " → ".join(short(float(np.mean(shares[clip])), 2) for clip in HOW)
     return (
-        f"Without clipping, updates used gradients of norm up to {largest}. Loss without → with clipping: {told[0]}; "
-        f"it is lower by the whole interval in {helped} of {len(CASES)} cases, and {lost} → {kept} runs diverged. "
+        f"Without clipping, updates used gradients of norm up to {largest}. Loss without → with clipping: {told[0]}. "
+        f"It is lower by the whole interval for: {english}. {lost} → {kept} runs diverged. "
         f"Where gradients vanish, recall over {FAR} tokens is {far} (over {NEAR}: {near}), and the far gradient "
         f"relative to the near one {share}.",
-        f"不裁剪时，更新所用梯度的范数最大达 {largest}。不裁剪 → 裁剪的损失：{told[1].replace(', ', '；')}；在 "
-        f"{len(CASES)} 种情形中有 {helped} 种整个置信区间都更低，发散的训练有 {lost} → {kept} 次。在梯度消失时，相隔 "
+        f"不裁剪时，更新所用梯度的范数最大达 {largest}。不裁剪 → 裁剪的损失：{told[1].replace('; ', '；')}。整个"
+        f"置信区间都更低的情形：{chinese}。发散的训练有 {lost} → {kept} 次。在梯度消失时，相隔 "
         f"{FAR} 个词元的记忆准确率为 {far}（相隔 {NEAR} 个：{near}），远处与近处梯度之比为 {share}。",
     )
 

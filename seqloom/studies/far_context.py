@@ -1,7 +1,7 @@
 """An RNN cannot use far context, an LSTM can, and attention reaches it in one step
 
-One symbol in a sequence of noise has to be recalled at the end. The distance between symbol and question is drawn anew
-for every sequence; accuracy is measured by distance. All models have the same number of parameters.
+One symbol in a sequence of noise has to be recalled at the end. Models are trained in two ways: on all distances from
+symbol to question mixed, or on one distance alone. All models have the same number of parameters.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from seqloom.studies._models import parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
 from seqloom.studies._training import NOISE, RECALL_TOKENS, SYMBOLS, clipped, network, recall
 
-LENGTH, ROWS, CLIP, SIZE = 66, 32, 1.0, 12_000
+ROWS, CLIP, SIZE = 32, 1.0, 12_000
 DISTANCES = (1, 2, 4, 8, 16, 32, 64)
+ALONE = (2, 16, 64)  # distances that models of their own are trained on
 NEAR, FAR = 2, 64
 GOOD, POOR = 0.9, 0.5  # accuracies that count as recalled, and as not
 RATES = (1e-2, 3e-3)
@@ -33,29 +34,35 @@ MODELS: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {
     "lstm": (("LSTM", "LSTM"), {}),
     "gpt": (
         ("attention, one layer", "注意力，一层"),
-        {"width": 32, "depth": 1, "heads": 2, "context": LENGTH, "preset": "llama"},
+        {"width": 32, "depth": 1, "heads": 2, "context": FAR + 2, "preset": "llama"},
     ),
 }
+WAYS = {"mixed": ("all distances mixed", "各种距离混合"), "alone": ("one distance alone", "只用一种距离")}
+Tables = dict[tuple[str, str], np.ndarray]  # by model and way: (distances, seeds)
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
     seeds, updates, rows = (2, 2, 32) if quick else (4, 300, 256)
     sizes = {name: _matched(name) for name in MODELS}
-    found: dict[str, np.ndarray] = {}  # by model: (distances, seeds)
+    found: Tables = {}
     pilots: dict[
-        str, dict[float, float]
-    ] = {}  # by model and rate: mean accuracy of the first seed, which is not reported
+        str, list[float]
+    ] = {}  # mean accuracy of the first seed at each rate; it is not counted among the others
     for n, name in enumerate(MODELS):
 
-        def run(seed: int, rate: float, name: str = name, n: int = n) -> list[float]:
+        def run(seed: int, rate: float, trained: tuple[int, ...], name: str = name, n: int = n) -> list[float]:
             progress.update((n + seed / (seeds + 1)) / len(MODELS), {"doing": f"{name}, rate {rate:g}, seed {seed}"})
             model = network(name, RECALL_TOKENS, seed, outputs=SYMBOLS, **sizes[name])
-            _train(model, rate, updates, seed)
-            return [_accuracy(model, distance, rows) for distance in DISTANCES]
+            _train(model, rate, updates, seed, trained)
+            return [_accuracy(model, max(trained) + 2, distance, rows) for distance in trained]
 
-        pilots[name] = {rate: float(np.mean(run(0, rate))) for rate in RATES}
-        rate = max(pilots[name], key=pilots[name].__getitem__)
-        found[name] = np.array([run(seed, rate) for seed in range(1, seeds + 1)]).T
+        pilots[name] = [float(np.mean(run(0, rate, DISTANCES))) for rate in RATES]
+        rate = RATES[int(np.argmax(pilots[name]))]
+        mixed, alone = [], []
+        for seed in range(1, seeds + 1):
+            mixed.append(run(seed, rate, DISTANCES))
+            alone.append([run(seed, rate, (distance,))[0] for distance in ALONE])
+        found[name, "mixed"], found[name, "alone"] = np.array(mixed).T, np.array(alone).T
     counts = {name: parameters(network(name, RECALL_TOKENS, 0, outputs=SYMBOLS, **sizes[name])) for name in MODELS}
     return _finding((seeds, updates, rows), found, pilots, counts)
 
@@ -73,12 +80,12 @@ def _options(config: ModelConfig) -> dict[str, Any]:
     return config.model_dump(exclude={"dropout"})
 
 
-def _train(model: Network, rate: float, updates: int, seed: int) -> None:
+def _train(model: Network, rate: float, updates: int, seed: int, trained: tuple[int, ...]) -> None:
     draw, weights = torch.Generator().manual_seed(seed), list(model.parameters())
     optimizer = torch.optim.Adam(weights, lr=rate)
     for _ in range(updates):
-        distances = torch.tensor(DISTANCES)[torch.randint(len(DISTANCES), (ROWS,), generator=draw)]
-        inputs, symbols = recall(ROWS, LENGTH, distances, draw)
+        distances = torch.tensor(trained)[torch.randint(len(trained), (ROWS,), generator=draw)]
+        inputs, symbols = recall(ROWS, max(trained) + 2, distances, draw)
         optimizer.zero_grad()
         cross_entropy(model.final(inputs), symbols).backward()
         clipped(weights, CLIP)
@@ -86,13 +93,13 @@ def _train(model: Network, rate: float, updates: int, seed: int) -> None:
 
 
 @torch.inference_mode()
-def _accuracy(model: Network, distance: int, rows: int) -> float:
-    inputs, symbols = recall(rows, LENGTH, distance, torch.Generator().manual_seed(10**6 + distance))
+def _accuracy(model: Network, length: int, distance: int, rows: int) -> float:
+    inputs, symbols = recall(rows, length, distance, torch.Generator().manual_seed(10**6 + distance))
     return float((model.final(inputs).argmax(-1) == symbols).double().mean())
 
 
-def verdict(near: dict[str, Measured], far: dict[str, Measured]) -> Verdict:
-    """By model, the accuracy at a small and at the largest distance."""
+def judged(near: dict[str, Measured], far: dict[str, Measured]) -> Verdict:
+    """One way of training: by model, the accuracy at a small and at the largest distance."""
     if (far["rnn"].low or 0.0) > GOOD:
         return "fails"
     if (near["rnn"].low or 0.0) < GOOD or (far["rnn"].high or 1.0) > POOR:
@@ -101,44 +108,40 @@ def verdict(near: dict[str, Measured], far: dict[str, Measured]) -> Verdict:
     return "holds" if all(others) else "conditions"
 
 
+def verdict(mixed: Verdict, alone: Verdict) -> Verdict:
+    if mixed == alone:
+        return mixed
+    return "conditions" if {mixed, alone} & {"holds", "conditions"} else "untold"
+
+
 def _finding(
-    sizes: tuple[int, int, int],
-    found: dict[str, np.ndarray],
-    pilots: dict[str, dict[float, float]],
-    counts: dict[str, int],
+    sizes: tuple[int, int, int], found: Tables, pilots: dict[str, list[float]], counts: dict[str, int]
 ) -> Finding:
     numbers: list[Measured] = []
-    near, far = {}, {}
-    for name, (title, _) in MODELS.items():
-        said = {distance: ("recalled", "能记住") for distance in DISTANCES if name != "rnn" or distance <= NEAR}
-        table = {}
-        for distance, row in zip(DISTANCES, found[name], strict=True):
-            label = (f"recalled over {distance} tokens, {title[0]}", f"相隔 {distance} 个词元的准确率，{title[1]}")
-            claimed = said.get(distance, ("not recalled", "记不住") if distance == FAR else ("", ""))
-            table[distance] = measured(label, row, claimed, bounds=(0.0, 1.0))
-        near[name], far[name] = table[NEAR], table[FAR]
-        numbers += table.values()
+    ends: dict[str, tuple[dict[str, Measured], dict[str, Measured]]] = {way: ({}, {}) for way in WAYS}
+    for (name, way), values in found.items():
+        title = MODELS[name][0]
+        for distance, row in zip(DISTANCES if way == "mixed" else ALONE, values, strict=True):
+            label = (
+                f"recalled over {distance} tokens, {title[0]}, {WAYS[way][0]}",
+                f"相隔 {distance} 个词元的准确率，{title[1]}，{WAYS[way][1]}",
+            )
+            able = ("not recalled", "记不住") if name == "rnn" else ("recalled", "能记住")
+            one = measured(label, row, able if distance == FAR else ("", ""), bounds=(0.0, 1.0))
+            numbers.append(one)
+            for place, table in zip((NEAR, FAR), ends[way], strict=True):
+                table |= {name: one} if distance == place else {}
     rows: list[list[tuple[str, str] | float | str]] = [
-        [title, counts[name], *pilots[name].values()] for name, (title, _) in MODELS.items()
+        [title, counts[name], *pilots[name]] for name, (title, _) in MODELS.items()
     ]
     heads = [("model", "模型"), ("parameters", "参数量")]
     heads += [(f"accuracy at rate {rate:g}", f"学习率 {rate:g} 时的准确率") for rate in RATES]
     return Finding(
-        verdict=verdict(near, far),
-        summary=_summary(near, far, sizes[1]),
+        verdict=verdict(judged(*ends["mixed"]), judged(*ends["alone"])),
+        summary=_summary(found, sizes[1]),
         protocol=_protocol(*sizes, counts),
         numbers=numbers,
-        figure=[
-            Lines(
-                x=("tokens between symbol and question", "符号与问题之间的词元数"),
-                y=("share recalled", "记住的比例"),
-                curves=[curve(title, DISTANCES, found[name], bounds=(0, 1)) for name, (title, _) in MODELS.items()],
-                log_x=True,
-                ticks=[float(distance) for distance in DISTANCES],
-                levels=[Level(("chance", "随机"), 1 / SYMBOLS)],
-                from_zero=True,
-            )
-        ],
+        figure=[_figure(found, way) for way in WAYS],
         caption=(
             "Symbols recalled against distance, equal numbers of parameters; bands are 95 % intervals over seeds",
             "记住的符号比例随距离的变化，参数量相同；色带为各种子的 95 % 置信区间",
@@ -147,28 +150,52 @@ def _finding(
     )
 
 
-def _summary(near: dict[str, Measured], far: dict[str, Measured], updates: int) -> tuple[str, str]:
-    close, distant = (" / ".join(short(table[name].value, 3) for name in MODELS) for table in (near, far))
+def _figure(found: Tables, way: str) -> Lines:
+    places = DISTANCES if way == "mixed" else ALONE
+    return Lines(
+        x=("tokens between symbol and question", "符号与问题之间的词元数"),
+        y=("share recalled", "记住的比例"),
+        curves=[curve(title, places, found[name, way], bounds=(0, 1)) for name, (title, _) in MODELS.items()],
+        title=(f"Trained on {WAYS[way][0]}", f"训练时{WAYS[way][1]}"),
+        log_x=True,
+        ticks=[float(distance) for distance in places],
+        levels=[Level(("chance", "随机"), 1 / SYMBOLS)],
+        from_zero=True,
+    )
+
+
+def _summary(found: Tables, updates: int) -> tuple[str, str]:
+    def told(way: str, distance: int) -> str:
+        row = (DISTANCES if way == "mixed" else ALONE).index(distance)
+        return " / ".join(short(float(found[name, way][row].mean()), 3) for name in MODELS)
+
     english, chinese = (" / ".join(title[n] for title, _ in MODELS.values()) for n in (0, 1))
     return (
-        f"After {updates} updates, {english} recall {close} of symbols over {NEAR} tokens and {distant} over {FAR} "
+        f"Share of symbols that {english} recall after {updates} updates: trained on one distance alone, "
+        f"{told('alone', NEAR)} over {NEAR} tokens, {told('alone', 16)} over 16 and {told('alone', FAR)} over {FAR}; "
+        f"trained on all distances mixed, {told('mixed', NEAR)} over {NEAR} and {told('mixed', FAR)} over {FAR} "
         f"(chance: {1 / SYMBOLS:g}).",
-        f"{updates} 次更新之后，{chinese} 相隔 {NEAR} 个词元的准确率为 {close}，相隔 {FAR} 个为 {distant}（随机："
+        f"{updates} 次更新之后，{chinese} 记住的符号比例：只用一种距离训练时，相隔 {NEAR} 个词元为 "
+        f"{told('alone', NEAR)}，相隔 16 个为 {told('alone', 16)}，相隔 {FAR} 个为 {told('alone', FAR)}；各种距离混合"
+        f"训练时，相隔 {NEAR} 个为 {told('mixed', NEAR)}，相隔 {FAR} 个为 {told('mixed', FAR)}（随机："
         f"{1 / SYMBOLS:g}）。",
     )
 
 
 def _protocol(seeds: int, updates: int, rows: int, counts: dict[str, int]) -> tuple[str, str]:
     english, chinese = (", ".join(f"{MODELS[name][0][n]} {count:,}" for name, count in counts.items()) for n in (0, 1))
-    distances, rates = (", ".join(f"{value:g}" for value in values) for values in (DISTANCES, RATES))
+    distances, alone, rates = (", ".join(f"{value:g}" for value in values) for values in (DISTANCES, ALONE, RATES))
     return (
-        f"Sequences of {LENGTH} tokens: one of {SYMBOLS} symbols, {NOISE} kinds of noise, a question at the end; "
-        f"distances drawn from {distances}. Parameters: {english}, one layer each, attention with rotary positions. "
-        f"{updates} updates of {ROWS} sequences, Adam, norm clipped at {CLIP:g}, {seeds} seeds. The learning rate of "
-        f"each model is the better of {rates} on one more seed. Accuracy on {rows} new sequences per distance.",
-        f"长 {LENGTH} 个词元的序列：{SYMBOLS} 个符号之一，{NOISE} 种噪声，末尾提问；距离从 {distances} 中抽取。参数量："
+        f"One of {SYMBOLS} symbols, {NOISE} kinds of noise, a question at the end; sequences of the largest distance "
+        f"and two tokens. Distances {distances}, mixed; or {alone} alone, a model for each. Parameters: {english}, "
+        f"one layer each, attention with rotary positions. {updates} updates of {ROWS} sequences, Adam, norm clipped "
+        f"at {CLIP:g}, {seeds} seeds. The learning rate of each model is the better of {rates} on one more seed, "
+        f"distances mixed. Accuracy on {rows} new sequences per distance.",
+        f"{SYMBOLS} 个符号之一，{NOISE} 种噪声，末尾提问；序列长度为最大距离加 2。距离为 {distances}，混合；或只用 "
+        f"{alone} 之一，各训练一个模型。参数量："
         f"{chinese}，各为一层，注意力用旋转位置编码。{updates} 次更新，每次 {ROWS} 条序列，Adam，范数裁剪到 {CLIP:g}，"
-        f"{seeds} 个种子。每个模型的学习率取 {rates} 中在另一个种子上较好者。每种距离用 {rows} 条新序列测准确率。",
+        f"{seeds} 个种子。每个模型的学习率取 {rates} 中在另一个种子上（距离混合）较好者。每种距离用 {rows} 条新序列测"
+        "准确率。",
     )
 
 
@@ -186,12 +213,15 @@ STUDY = Study(
     ),
     sources=(("000", "什么是 RNN 和 LSTM？"), ("001", "梯度消失 / 梯度爆炸")),
     rule=(
-        f"It holds if, by whole intervals, the RNN recalls at least {GOOD:.0%} over {NEAR} tokens but at most "
-        f"{POOR:.0%} over {FAR}, and LSTM and attention at least {GOOD:.0%} over {FAR}; under conditions, if these "
-        f"two do not both do so; it fails if the RNN recalls {GOOD:.0%} over {FAR}. Otherwise it cannot be told.",
-        f"若以整个置信区间计，RNN 相隔 {NEAR} 个词元的准确率至少为 {GOOD:.0%}，相隔 {FAR} 个至多为 {POOR:.0%}，而 "
-        f"LSTM 和注意力相隔 {FAR} 个至少为 {GOOD:.0%}，则成立；若后两者并非都如此，则为有条件成立；若 RNN 相隔 {FAR} "
-        f"个也达到 {GOOD:.0%}，则不成立。其余情形无法判断。",
+        f"For each way of training: it holds if, by whole intervals, the RNN recalls at least {GOOD:.0%} over {NEAR} "
+        f"tokens but at most {POOR:.0%} over {FAR}, and LSTM and attention at least {GOOD:.0%} over {FAR}; under "
+        f"conditions, if these two do not both do so; it fails if the RNN recalls {GOOD:.0%} over {FAR}; otherwise it "
+        "cannot be told. Where the two ways differ, it holds under conditions if it does so for one of them, at least "
+        "under conditions.",
+        f"对每种训练方式：若以整个置信区间计，RNN 相隔 {NEAR} 个词元的准确率至少为 {GOOD:.0%}，相隔 {FAR} 个至多为 "
+        f"{POOR:.0%}，而 LSTM 和注意力相隔 {FAR} 个至少为 {GOOD:.0%}，则成立；若后两者并非都如此，则为有条件成立；若 "
+        f"RNN 相隔 {FAR} 个也达到 {GOOD:.0%}，则不成立；其余无法判断。两种方式结论不同时，只要其一成立或有条件成立，即"
+        "为有条件成立。",
     ),
     remarks=(
         (
@@ -200,9 +230,9 @@ STUDY = Study(
             "测量的是模型在给定预算内学到的，而不是它能表示的：权重合适的 RNN 可以一直记住一个符号。",
         ),
         (
-            "Small and large distances are mixed in training. What a model learns from the largest distance alone is "
-            "not measured here.",
-            "训练时大小距离混合。只用最大距离训练时模型能学到什么，此处没有测量。",
+            "With mixed distances, easy cases accompany the hard ones. One distance alone shows what can be learned "
+            "from the gradient over that distance.",
+            "距离混合时，困难的样本有容易的样本相伴。只用一种距离则显示仅凭该距离上的梯度能学到什么。",
         ),
     ),
     measure=measure,

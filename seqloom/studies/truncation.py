@@ -311,12 +311,12 @@ def _summary(
     bias = short(max(found.enumerated["reweighted"]), 2)
     gaps = " and ".join(f"{short(one.value, 2)} [{short(one.low, 2)}, {short(one.high, 2)}]" for one in loss)
     return (
-        f"LSTM, pieces of {MIDDLE} tokens, regular / random / random re-weighted: the mean gradient has {along} of the "
+        f"LSTM, pieces of {MIDDLE} tokens, regular / random / re-weighted random: the mean gradient has {along} of the "
         f"full one, the mean squared error is {error}. Re-weighted, {inside} of {len(unbiased)} intervals of "
         f"the mean contain 1, and with all cuts enumerated the bias is {bias}. Loss on text, full BPTT first: "
         f"{text_loss} (random less regular, without and with weights: {gaps}). Symbols recalled over {FAR - 1} "
         f"tokens, further than a piece: {right}.",
-        f"LSTM，每段平均 {MIDDLE} 个词元，常规 / 随机 / 随机重新加权：平均梯度占完整梯度的 {along}，均方误差为 "
+        f"LSTM，每段平均 {MIDDLE} 个词元，常规 / 随机 / 加权随机：平均梯度占完整梯度的 {along}，均方误差为 "
         f"{error}。重新加权后，均值的 {len(unbiased)} 个置信区间中有 {inside} 个包含 1，枚举所有截断方式时偏差为 "
         f"{bias}。文本上的损失（首个为完整 BPTT）：{text_loss}（随机减常规，不加权与加权："
         f"{gaps.replace(' and ', '，')}）。相隔 {FAR - 1} 个词元（超过一段）时记住的符号比例：{right}。{end[1]}",

@@ -26,6 +26,7 @@ from seqloom.studies._training import clipped, network, stretches, text
 
 WIDTH, STEPS, ROWS, RATE, CLIP = 32, 64, 8, 1e-2, 1.0
 LARGE = 3.0  # spectral radius of the RNN whose gradients explode
+EVERY = 5  # one in so many lags is drawn
 STRAIGHT = 0.9  # least share of variance (R squared) that a line must explain
 MODELS: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {
     "rnn": (("RNN", "RNN"), {}),
@@ -172,9 +173,9 @@ def _finding(
 
 
 def _lines(name: tuple[str, str], found: list[np.ndarray], shift: list[float] | None = None) -> Curve:
-    """Relative to lag 1, on the logarithmic scale; every third lag."""
-    lags = list(range(1, len(found[0]) + 1, 3))
-    table = np.array([np.log(one / one[0])[::3] for one in found]).T + (np.log(shift) if shift else 0.0)
+    """Relative to lag 1, on the logarithmic scale."""
+    lags = list(range(1, len(found[0]) + 1, EVERY))
+    table = np.array([np.log(one / one[0])[::EVERY] for one in found]).T + (np.log(shift) if shift else 0.0)
     return geometric(name, lags, table)
 
 
