@@ -49,6 +49,24 @@ def test_a_quotation_says_that_its_file_has_changed(folder: Path, made: Path) ->
     assert "terms.txt, line 1 (the file is no longer there)" in str(ask(made, QUESTION))
 
 
+def test_documents_of_a_folder_that_cannot_be_read_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "away").mkdir()
+    (folder / "away" / "more.txt").write_text("The museum opens at nine.\n")
+    out, listed = folder.parent / "index", os.scandir
+    with index(folder, out) as made:
+        count = made.counts()
+
+    def failing(path: str | Path) -> object:
+        if Path(path).name == "away":
+            raise OSError(5, "Input/output error")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    with index(folder, out) as made:
+        assert made.counts() == count
+        assert made.changes.ignored == {"folders that cannot be read": 1}
+
+
 def test_a_refused_command_leaves_nothing_behind(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.exe").write_bytes(b"MZ")

@@ -25,6 +25,7 @@ from seqloom.retrieve.catalogue import DOOMED, Catalogue, Entry, File, Kept, Sta
 from seqloom.retrieve.chunking import chunks
 from seqloom.retrieve.document import Chunk, Document
 from seqloom.retrieve.reading import files, largest, read
+from seqloom.retrieve.reading.folder import UNREADABLE
 from seqloom.retrieve.reading.limits import too_large
 from seqloom.retrieve.settings import Settings
 from seqloom.retrieve.stored import document_hash
@@ -94,6 +95,8 @@ class Writer:
                 self.report.update(number / total, {"doing": f"reading {number:,} of {total:,} files"})
                 self._read_file(path, name, known.get(name))
         gone = known.keys() - {name for _, name in present}
+        if ignored[UNREADABLE]:  # what is in there may be back next time
+            gone = set()
         with self.catalogue.transaction():
             for name in sorted(gone):
                 self.catalogue.forget_file(name)

@@ -20,6 +20,7 @@ BUILDS = {
     "pyproject.toml", "setup.py", "package.json", "cargo.toml", "pom.xml", "build.gradle", "build.gradle.kts",
     "makefile", "cmakelists.txt", "go.mod", "composer.json",
 }  # fmt: skip
+UNREADABLE = "folders that cannot be read"
 AN_INDEX = {"index.json", "catalogue.sqlite"}  # the files of one
 
 
@@ -39,7 +40,7 @@ def files(folder: Path, known: set[str], names: set[str], skipped: Counter[str])
         except OSError as error:
             if parent == folder:
                 raise UserError(f"{folder}: {error.strerror or error}") from None
-            skipped["folders that cannot be read"] += 1
+            skipped[UNREADABLE] += 1
             continue
         if AN_INDEX.issubset(entry.name for entry in entries):
             skipped["indexes"] += 1
