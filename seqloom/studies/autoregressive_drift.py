@@ -220,6 +220,11 @@ STUDY = Study(
     ),
     remarks=(
         (
+            'A first network, which was wrong by 2.27 times the noise one step ahead, gave "cannot be told" and '
+            "was replaced by the plain one that the document describes.",
+            "最初使用的网络提前一步也不够好，规则给出“无法判断”；之后换成了文档所描述的普通网络。",
+        ),
+        (
             "The wave moves less in twenty steps than the noise does in one, so one step ahead is mostly a matter of "
             "averaging; what is lost further ahead is the phase.",
             "正弦波二十步的变化还不如噪声一步的变化大，所以提前一步预测主要靠平均；预测得更远时丢失的是相位。",

@@ -275,6 +275,10 @@ STUDY = Study(
     ),
     remarks=(
         (
+            "Activation and spectral radius were chosen with a trial on the first seed, so that gradients do explode.",
+            "激活函数和谱半径是在第一个种子上试验后选定的，使梯度确实爆炸。",
+        ),
+        (
             "Clipping multiplies the whole gradient by one number. It bounds an update, but does not change its "
             "direction: what vanished relative to the rest stays so, and so does a direction that is mostly noise.",
             "裁剪把整个梯度乘以同一个数。它限制更新的大小，但不改变方向：相对于其余部分已经消失的仍然消失，大部分是噪"

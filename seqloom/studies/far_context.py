@@ -225,6 +225,11 @@ STUDY = Study(
     ),
     remarks=(
         (
+            'With mixed distances alone the rule gave "cannot be told"; training on one distance alone was added '
+            "after that was seen.",
+            "只用混合距离训练时，规则给出的是“无法判断”；只在一个距离上训练的部分，是看到这一结果之后加上的。",
+        ),
+        (
             "What is measured is what a model learns within a budget, not what it could represent: an RNN with "
             "suitable weights can keep a symbol for ever.",
             "测量的是模型在给定预算内学到的，而不是它能表示的：权重合适的 RNN 可以一直记住一个符号。",

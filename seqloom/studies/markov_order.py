@@ -200,6 +200,11 @@ STUDY = Study(
     ),
     remarks=(
         (
+            "A first run with three seeds and longer texts gave an order that did not grow steadily; seeds and "
+            "sizes were then changed, the rule was not.",
+            "最初的一次运行用三个种子和更长的文本，得到的阶数并不稳步增长；之后改变了种子数和文本大小，规则没有变。",
+        ),
+        (
             "An n-gram has to see a context to use it; that a longer one does not help an n-gram does not mean that "
             "the text has no longer dependencies.",
             "n-gram 必须见过某个上下文才能利用它；更长的上下文对 n-gram 没有帮助，并不说明文本没有更长的依赖。",

@@ -319,6 +319,11 @@ STUDY = Study(
     ),
     remarks=(
         (
+            "Penalties, steps and the projection of non-negative traits were chosen with quick runs; the limits "
+            "of the rule were not changed.",
+            "惩罚项、步数和非负特征的投影是用快速运行选定的；规则的界限没有改动。",
+        ),
+        (
             "Turning all vectors of films and viewers in the same way changes no dot product, so nothing in the "
             "ratings can make one dimension one trait. What is found is the space of the traits.",
             "把电影和观众的所有向量同样旋转，点积不变，因此评分无法使某个维度恰好是某个特征。能找到的是特征所张成的空"

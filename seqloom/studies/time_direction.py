@@ -274,6 +274,11 @@ STUDY = Study(
     ),
     remarks=(
         (
+            'The text sample was changed and the verdict "cannot be told" was added to the rule after quick runs '
+            "with two seeds.",
+            "在用两个种子快速运行之后，更换了文本样本，并在规则中加入了“无法判断”。",
+        ),
+        (
             "The total probability of a text is the same in both directions, so models that knew the true distribution "
             "would have equal losses; what differs is how easily it is learned.",
             "文本的总概率在两个方向上相同，因此知道真实分布的模型损失相等；不同的只是学习的难易。",
