@@ -199,7 +199,7 @@ def test_the_memory_of_an_slstm_can_be_seen_and_replaced() -> None:
     for tap, part in (("state", h), ("carry", average), ("mass", mass)):
         close(trace[f"cell.{tap}"][-1], part)
     averages = torch.stack([torch.zeros_like(average), *trace["cell.carry"]])
-    share = torch.stack(trace["cell.input_gate"])
+    share = torch.stack(trace["cell.write"])
     candidates = (averages[1:] - (1 - share) * averages[:-1]) / share
     assert candidates.abs().max() < 1, "an average of tanh"
     with replace(own, {"cell.carry": torch.zeros_like}):

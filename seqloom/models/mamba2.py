@@ -42,7 +42,9 @@ class Config(ResidualConfig):
         0, ge=0, description="hidden size of a gated feed-forward after each mixer; 0: none, as published"
     )
     expand: int = Field(2, ge=1, description="size of the mixer's inner vectors, in multiples of the width")
-    state: int = Field(64, ge=1, description="size of B and C: each head's memory has state x size numbers")
+    state: int = Field(
+        0, ge=0, description="size of B and C: each head's memory has state x size numbers; 0: 64, at most the width"
+    )
     chunk: int = Field(64, ge=1, description="tokens per chunk of the parallel form; affects speed only")
 
     per_head: ClassVar[int] = 1
@@ -74,7 +76,7 @@ class StateSpace(Mixer):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.heads, self.states, self.chunk = config.heads, config.state, config.chunk
+        self.heads, self.states, self.chunk = config.heads, config.state or min(64, config.width), config.chunk
         self.inner = config.expand * config.width
         self.sizes = [self.inner, self.inner + 2 * self.states, self.heads]  # z; x, B and C; dt
         self.into = Linear(config.width, sum(self.sizes), bias=False)

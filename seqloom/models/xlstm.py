@@ -147,7 +147,7 @@ class SLSTMCell(Cell):
     gates = 4  # i, f, z, o
     memories = 3
     blocks = ("input", "forget", "candidate", "output")
-    flow = {"input_gate": "writes"}
+    flow = {"write": "writes"}
     carries = ("carry", "carry")
 
     def __init__(self, width: int, heads: int) -> None:
@@ -156,14 +156,14 @@ class SLSTMCell(Cell):
         stack_of(self.gates * heads, self.weight_h)
         steps = torch.logspace(math.log10(2.0), math.log10(512.0), width // heads).repeat(heads)
         self.bias.data[width : 2 * width] = (1 - 1 / steps).logit()  # forget gates start at many paces
-        self.input_gate, self.forget_gate, self.output_gate = Tap(), Tap(), Tap()  # w, f, o
+        self.write, self.forget_gate, self.output_gate = Tap(), Tap(), Tap()  # w (1 at the first token), f, o
         self.carry, self.mass = Tap(), Tap()  # c / n, log n
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         h, average, mass = memory
         i, f, z, o = (x + self._recall(h)).chunk(4, dim=-1)
         kept = decay_tapped(self.forget_gate, F.logsigmoid(f))
-        w = self.input_gate((i - kept - mass).sigmoid())
+        w = self.write((i - kept - mass).sigmoid())
         average, mass = self.carry(torch.lerp(average, z.tanh(), w)), self.mass(torch.logaddexp(kept + mass, i))
         return self.output_gate(o.sigmoid()) * average, average, mass
 
