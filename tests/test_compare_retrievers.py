@@ -168,8 +168,8 @@ def test_more_retrievers_need_wider_intervals_and_so_do_fewer_queries() -> None:
         ("bm25,", "--models with an empty name: not a retriever"),
         ("dense", "--models dense: needs an encoder; write for example dense:weights:minilm"),
         ("weights:minilm", "say how to search with it: dense:weights:minilm or hybrid:weights:minilm"),
-        ("bm25,bm25", "--models: bm25 is there twice"),
-        ("dense:toy, dense:toy", "--models: dense:toy is there twice"),
+        ("bm25,bm25", "--models: bm25 is given more than once"),
+        ("dense:toy, dense:toy", "--models: dense:toy is given more than once"),
         ("dense:missing", "missing: no such run"),
     ],
 )

@@ -41,7 +41,7 @@ def parse_retrievers(names: str | Sequence[str] | None) -> list[Retriever]:
     found = [_parse(name) for name in given]
     for one in found:
         if found.count(one) > 1:
-            raise UserError(f"--models: {one.name} is there twice; name every retriever once")
+            raise UserError(f"--models: {one.name} is given more than once; name each retriever once")
     return found if BM25 in found else [BM25, *found]
 
 

@@ -57,7 +57,7 @@ def _losses(task: AnyTask, train: TokenStream, test: TokenStream, taus: list[int
 
 @torch.inference_mode()
 def _sampled(model: SequenceModel, count: int, seed: int) -> np.ndarray:
-    """A chain of so many tokens: many rows side by side, each started from nothing, joined end to end."""
+    """`count` tokens sampled from the chain: 256 rows in parallel, each from an empty state, joined end to end."""
     rows = 256
     draw, token, state, found = torch.Generator().manual_seed(seed), torch.zeros(rows, 1, dtype=torch.long), None, []
     for _ in range(-(-count // rows)):

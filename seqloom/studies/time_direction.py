@@ -2,7 +2,7 @@
 
 Text is modelled from left to right and from right to left, by the same models. Then two simulated series in which each
 value causes the next: a chain of symbols and a linear process. Both directions are learned from observation; then x_t
-is set from outside, and both are tested on what came before and what comes after.
+is set by intervention, and both are tested on the values before and after it.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _titular(run: Sequence[Token], document: Document) -> bool:
 
 
 def _leads(run: Sequence[Token], tokens: Sequence[Token], most: int) -> bool:
-    """At most so many tokens stand before the run, and none that ends as it does: 青石岛, and not a second 岛."""
+    """Whether at most `most` tokens precede the run and none of them ends like it: 青石岛, without a second 岛."""
     kind = [n + 1 for n, t in enumerate(tokens) if t.form == run[-1].form][:1]
     return bool(kind) and _places(run, tokens)[:1] == kind and kind[0] - len(run) <= most
 
