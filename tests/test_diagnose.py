@@ -72,6 +72,20 @@ def test_every_answer_is_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
+def test_every_size_has_its_turn_before_one_comes_again(name: str) -> None:
+    """Otherwise some easy sizes in a row could end training while the others are unsolved."""
+    problem = PROBLEMS[name]
+    task, count = ProblemTask(problem), len(problem.sizes)
+    lengths = sorted(problem.draw(1, size, generator(0, 0)).inputs.size(1) for size in problem.sizes)
+    orders = []
+    for start in (0, count):
+        found = [task.draw_batch(2, 7, start + n).inputs.size(1) for n in range(count)]
+        assert sorted(found) == lengths
+        orders.append(found)
+    assert count < 8 or orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_tokens_and_answers_are_within_their_vocabularies(name: str) -> None:
     problem = PROBLEMS[name]
     rows = drawn(name, problem.tested[-1], 200)
@@ -270,3 +284,11 @@ def test_wrong_input_is_one_line(
 def test_wrong_arguments_in_python_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"must be at least 1|did you mean"):
         seqloom.diagnose("rnn", **wrong)
+
+
+def test_a_model_without_weights_of_its_own_is_not_as_wide_as_its_parameters_allow(tmp_path: Path) -> None:
+    found = seqloom.diagnose("self_attention", problems="parity", out=tmp_path, **(TINY | {"params": 10_000}))
+    parameters = found.result["models"][0]["problems"]["parity"]["parameters"]
+    assert parameters < 5_000
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert f"self_attention ({parameters:,} to {parameters:,}, by problem)" in page

@@ -95,6 +95,8 @@ def test_every_option_is_understood(book, out, options):
 def test_training_ends_when_the_loss_has_been_low_enough_for_five_steps(book, out, tmp_path):
     assert small_fit(book, out, "lstm", ["train.steps=30", "train.enough=100"]).summary["steps"] == 5
     assert small_fit(book, tmp_path / "never", "lstm", ["train.steps=8", "train.enough=1e-9"]).summary["steps"] == 8
+    options = ["train.steps=30", "train.enough=100", "train.enough_steps=7"]
+    assert small_fit(book, tmp_path / "seven", "lstm", options).summary["steps"] == 7
 
 
 def test_tensorboard_events_are_written_when_asked(book, out):

@@ -41,9 +41,9 @@ def field(models: str | Sequence[str] | None, rules: Rules) -> tuple[list[Entry]
 
 
 def check(entry: Entry, rules: Rules) -> None:
-    """Raise, in one line, if this model cannot take part; its size is matched on the problem with the most tokens."""
+    """Raise, in one line, if this model cannot take part; the problem with the most tokens is the hardest to match."""
     problem = max((PROBLEMS[name] for name in rules.problems), key=lambda found: found.vocabulary)
-    task, config = ProblemTask(problem), configured(entry, rules.depth, problem)
+    task, config = ProblemTask(problem), _configured(entry, rules.depth, problem)
     try:
         with torch.device("meta"):
             descends = config.assemble(task).descends
@@ -51,10 +51,18 @@ def check(entry: Entry, rules: Rules) -> None:
         raise UserError(f"{entry.name}: {error}") from None
     if not descends:
         raise UserError(f"{entry.name}: it is not trained by gradient descent; diagnose takes models that are")
-    resized(config, task, rules.parameters, entry.name)
+    sized(entry, rules, problem)
 
 
-def configured(entry: Entry, depth: int, problem: Problem) -> ModelConfig:
+def sized(entry: Entry, rules: Rules, problem: Problem) -> ModelConfig:
+    """With as many parameters as every other model, unless it would have to be wider than is allowed."""
+    config = resized(
+        _configured(entry, rules.depth, problem), ProblemTask(problem, rules.tested), rules.parameters, entry.name
+    )
+    return config.model_copy(update={"width": rules.widest}) if config.width > rules.widest else config
+
+
+def _configured(entry: Entry, depth: int, problem: Problem) -> ModelConfig:
     """Its defaults and what the user set, with at most `depth` layers; dropout would only slow down what cannot
     overfit."""
     given = merge(parse_overrides(entry.options))

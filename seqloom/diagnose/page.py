@@ -13,6 +13,7 @@ from seqloom.pages.words import LANGUAGES, Speaker
 
 _TONES = {"solved": "right", "trained": "right", "guess": "wrong"}
 _SHADES = {"solved": 1.0, "trained": 0.35, "guess": 0.6}
+_MATCHED = 0.9  # of the common number of parameters: matched, if not exactly
 _CHARTS = {"parity": ("chart parity", "length", "chart remark")}
 _CHARTS |= {"many_pairs": ("chart many_pairs", "number of pairs", "pairs remark")}
 
@@ -150,12 +151,28 @@ def _method(result: Json, say: Speaker) -> list[str]:
     rules = result["rules"]
     shown = {name: formats.count(rules[name]) for name in ("parameters", "steps", "batch", "seeds", "depth", "tested")}
     rates = say("list").join(formats.short(rate) for rate in rules["rates"])
-    left = say("semicolon").join(f"{name} ({reason})" for name, reason in result["left_out"].items())
+    reasons: dict[str, list[str]] = {}
+    for name, reason in result["left_out"].items():
+        reasons.setdefault(reason, []).append(name)
+    left = say("semicolon").join(f"{say('list').join(names)} ({reason})" for reason, names in reasons.items())
+    smaller = say("list").join(_smaller(result, say))
     return [
         *(say(f"how.{problem['name']}") for problem in result["problems"]),
         say("how.fair", enough=rules["enough"], **shown),
+        *([say("how.smaller", widest=formats.count(rules["widest"]), names=smaller)] if smaller else []),
         say("how.rates", rates=rates, **shown),
         say("how.tested", tested=shown["tested"]),
         *([say("how.left out", names=left)] if left else []),
         say("how.time", time=formats.duration(result["seconds"]), system=result["versions"]["system"]),
     ]
+
+
+def _smaller(result: Json, say: Speaker) -> list[str]:
+    """Models that are less than the common size on some problem, each with its smallest and largest size."""
+    told = []
+    for model in result["models"]:
+        sizes = [found["parameters"] for found in model["problems"].values() if "parameters" in found]
+        if sizes and min(sizes) < _MATCHED * result["rules"]["parameters"]:
+            low, high = formats.count(min(sizes)), formats.count(max(sizes))
+            told.append(say("how.size", name=model["name"], low=low, high=high))
+    return told

@@ -11,7 +11,7 @@ from seqloom.diagnose.problems import PROBLEMS
 SOLVED = 0.99  # accuracy from which a problem counts as solved
 NEAR = 0.1  # share of the way from guessing to perfect, up to which an accuracy counts as near guessing
 CLOSE = 0.1  # accuracies that differ by at most this agree, whatever they count as
-_OF_A_RUN = ("parameters", "depth", "steps", "batch", "tested", "enough")
+_OF_A_RUN = ("parameters", "depth", "widest", "steps", "batch", "tested", "enough")
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Rules:
     problems: tuple[str, ...] = tuple(PROBLEMS)
     parameters: int = 40_000
     depth: int = 2  # most layers; an architecture with fewer by default keeps them
+    widest: int = 512  # a model without weights of its own would otherwise put all parameters into its embedding
     steps: int = 1000  # at most: training ends when the loss shows that nothing is left to learn
     batch: int = 32
     rates: tuple[float, ...] = (2e-3, 6e-3)  # each tried with the first seed; the best is used for the others

@@ -11,28 +11,27 @@ import torch
 
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
-from seqloom.diagnose.field import configured
+from seqloom.diagnose.field import sized
 from seqloom.diagnose.problems import PROBLEMS
 from seqloom.diagnose.rules import Rules
 from seqloom.diagnose.task import ProblemTask
 from seqloom.lab.drawn import Drawn
 from seqloom.lab.entries import Entry
 from seqloom.lab.job import Job
-from seqloom.lab.measure import resized
 from seqloom.runs.build import count_parameters
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Trainer
 from seqloom.train.settings import TrainConfig
 
-_RECENT = 20  # steps whose mean loss judges a learning rate: their rows were not seen before, as no row ever was
+_ROUND = 20  # steps, at least, whose losses judge a learning rate, and end training when all are low enough
 _NEVER = 2**62
 
 
 class _Recent:
-    """Keeps the last losses; a run takes seconds, so there are no checkpoints."""
+    """Keeps the last losses, of rows that were never seen before; a run takes seconds, so there are no checkpoints."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.losses = path, deque[float](maxlen=_RECENT)
+    def __init__(self, path: Path, most: int) -> None:
+        self.path, self.losses = path, deque[float](maxlen=most)
 
     def log(self, entry: Json) -> None:
         if "train" in entry:
@@ -48,14 +47,17 @@ def work(job: Job) -> Json:
     rules = Rules(**job["rules"])
     problem, (name, model, options) = PROBLEMS[job["problem"]], job["model"]
     task = ProblemTask(problem, rules.tested)
-    config = resized(configured(Entry(name, model, tuple(options)), rules.depth, problem), task, rules.parameters, name)
+    config = sized(Entry(name, model, tuple(options)), rules, problem)
+    one_round = max(_ROUND, len(problem.sizes))  # so that every size is among the last steps
     settings = TrainConfig.model_validate(
         {"steps": rules.steps, "batch": rules.batch, "optimizer": "adamw", "rate": job["rate"], "seed": job["seed"]}
-        | {"enough": rules.enough, "threads": job["threads"], "device": "cpu", "evaluate_every": _NEVER, "log_every": 1}
+        | {"enough": rules.enough, "enough_steps": one_round, "evaluate_every": _NEVER, "log_every": 1}
+        | {"threads": job["threads"], "device": "cpu"}
     )
     torch.manual_seed(job["seed"])
     network = config.assemble(task)
-    rows, recent = Drawn(job["seed"], rules.steps, rules.batch, max(problem.lengths)), _Recent(Path(job["folder"]))
+    rows = Drawn(job["seed"], rules.steps, rules.batch, max(problem.lengths))
+    recent = _Recent(Path(job["folder"]), one_round)
     progress = Trainer(network, task, settings, Engine(settings), recent, Silent()).fit(rows, None)
     found = task.evaluate(network, rows)
     facts = {"parameters": count_parameters(network), "width": config.width, "steps": progress.step}

@@ -11,6 +11,8 @@ from seqloom.core.rows import Facts, Json
 from seqloom.diagnose.problems import Problem, Rows
 from seqloom.lab.drawn import FRESH, Drawn, DrawnTask, generator
 
+_ROUNDS = FRESH + 1  # steps beyond those of the rows, whose draws order the sizes
+
 
 class ProblemTask(DrawnTask):
     def __init__(self, problem: Problem, tested: int = 512) -> None:
@@ -19,10 +21,13 @@ class ProblemTask(DrawnTask):
         self.name, self.title = problem.name, problem.title  # type: ignore[misc]
         self.vocabulary, self.outputs = problem.vocabulary, problem.answers
 
-    def draw_batch(self, rows: int, generator: torch.Generator) -> Batch:
+    def draw_batch(self, rows: int, seed: int, step: int) -> Batch:
+        """All rows of a step have the same size; in each round of steps, every size has its turn."""
         sizes = self.problem.sizes
-        size = sizes[int(torch.randint(len(sizes), (), generator=generator))]
-        found = self.problem.draw(rows, size, generator)
+        turn, place = divmod(step, len(sizes))
+        drawn = generator(seed, step)
+        size = sizes[int(torch.randperm(len(sizes), generator=generator(seed, _ROUNDS + turn))[place])]
+        found = self.problem.draw(rows, size, drawn)
         return Batch(found.inputs, None, found.targets, origin=self.name)
 
     @torch.inference_mode()

@@ -130,11 +130,17 @@ WORDS: dict[str, Pair] = {
     "how.fair": (
         "Every model has {parameters} parameters within 2 % (its default number of layers, at most {depth}; its width "
         "is solved for), no dropout, and sees the same rows for the same seed: at most {steps} steps of {batch} rows, "
-        "drawn anew each time. Training ends early only when the loss stays below {enough} nats per answer.",
+        "drawn anew each time. Training ends early only when the loss has been at most {enough} nats per answer at "
+        "every trained size in turn.",
         "每个模型都有 {parameters} 个参数（误差 2 % 以内；层数取默认值，但至多 {depth} 层；宽度由此解出），"
         "不用 dropout；同一种子下所有模型读相同的数据：至多 {steps} 步，每步 {batch} 行，每次重新生成。"
-        "只有损失持续低于每个答案 {enough} 奈特时才提前结束。",
+        "只有当每种训练大小上的损失依次都不超过每个答案 {enough} 奈特时才提前结束。",
     ),
+    "how.smaller": (
+        "No model is wider than {widest}; for this reason it has fewer parameters: {names}.",
+        "宽度不超过 {widest}；因此参数较少的有：{names}。",
+    ),
+    "how.size": ("{name} ({low} to {high}, by problem)", "{name}（因问题而异，{low} 至 {high} 个）"),
     "how.rates": (
         "AdamW. Learning rates: {rates}; each is tried with the first seed, and the one with the lowest training loss "
         "at the end is used for all {seeds} seeds. Lengths beyond the trained ones play no part in that choice.",

@@ -47,7 +47,7 @@ class DrawnTask(Task[Drawn]):
     outputs: int
 
     @abstractmethod
-    def draw_batch(self, rows: int, generator: torch.Generator) -> Batch:
+    def draw_batch(self, rows: int, seed: int, step: int) -> Batch:
         """Rows for one step of training."""
 
     def embed(self, width: int) -> nn.Module:
@@ -58,7 +58,7 @@ class DrawnTask(Task[Drawn]):
 
     def batches(self, rows: Drawn, order: Order, carry: bool) -> Iterator[list[Batch]]:
         for step in range(order.start, FRESH):
-            whole = self.draw_batch(order.batch, generator(order.seed, step))
+            whole = self.draw_batch(order.batch, order.seed, step)
             yield [Batch(whole.inputs[mine], None, whole.targets[mine], origin=self.name) for mine in order.rows()]
 
     def loss(self, model: SequenceModel, batch: Batch, state: State = None) -> Step:

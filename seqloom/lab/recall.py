@@ -80,8 +80,9 @@ class RecallTask(DrawnTask):
     vocabulary = outputs = ITEMS + 2
     binned = None
 
-    def draw_batch(self, rows: int, generator: torch.Generator) -> Batch:
-        return draw(torch.rand(rows, len(ASKED), generator=generator) < 0.5, generator)
+    def draw_batch(self, rows: int, seed: int, step: int) -> Batch:
+        drawn = generator(seed, step)
+        return draw(torch.rand(rows, len(ASKED), generator=drawn) < 0.5, drawn)
 
     def drawn(self, rows: Drawn) -> Iterator[Batch]:
         """All batches in order."""

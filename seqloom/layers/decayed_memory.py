@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from seqloom.core.taps import Tap
+from seqloom.layers.chunks import even_chunk
 from seqloom.layers.scan import scan
 
 _LEAST = 1e-30  # of a decay that was put in from outside: its logarithm must be a number
@@ -34,7 +35,7 @@ def remember(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, past: Tensor, chunk
     if steps == 1:
         past = _scaled(past, decay.exp()) + k.mT * v
         return q @ past, past
-    chunk = min(chunk, steps)
+    chunk = even_chunk(steps, chunk)
     if rest := -steps % chunk:  # padding by nothing would copy
         q, k, v, decay = (F.pad(x, (0, 0, 0, rest)) for x in (q, k, v, decay))
     q, k, v, decay = (x.unflatten(2, (-1, chunk)) for x in (q, k, v, decay))
@@ -53,7 +54,7 @@ def remember_flops(length: int, chunk: int, groups: int, heads: int, keys: int, 
 
     `heads`: per group; `keys` and `values`: their sizes per head.
     """
-    chunk = min(length, chunk)
+    chunk = even_chunk(length, chunk)
     each = 2 * chunk * (keys + heads * values) + 4 * keys * heads * values
     return groups * each * chunk * -(-length // chunk) / length
 

@@ -21,6 +21,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from seqloom.layers.chunks import even_chunk
+
 _EPS = 1e-6
 
 
@@ -46,7 +48,7 @@ def step(inputs: Inputs, past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def chunked(inputs: Inputs, past: Tensor, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
     """All tokens: y and u (B, H, T, D), and the matrix after the last one (B, H, D, D)."""
     steps = inputs.q.size(2)
-    chunk = min(chunk, steps)
+    chunk = even_chunk(steps, chunk)
     q, k, v, write, keep = (_split(x, chunk) for x in inputs)  # (B, H, M, C, D) each; (B, H, M, C)
     within, since = _Decays.apply(keep), keep.cumsum(-1).exp()
     solved = _Inverse.apply((k @ k.mT) * within * write[..., None]) * write[..., None, :]

@@ -23,6 +23,7 @@ from seqloom.core.backbone import Backbone, stack_of
 from seqloom.core.rows import Json
 from seqloom.core.state import State, keep_last
 from seqloom.core.taps import Tap
+from seqloom.layers.chunks import even_chunk
 from seqloom.layers.convolution import convolve
 from seqloom.layers.delta_rule import Inputs, chunked, step, unit
 from seqloom.layers.linear import Linear
@@ -109,7 +110,7 @@ class DeltaMemory(Mixer):
     def flops(self, length: int) -> float:
         """Products within a chunk, including the masked half, and with the matrix; triangular solves are not counted,
         as torch does not count them either."""
-        chunk, size = min(length, self.chunk), self.size
+        chunk, size = even_chunk(length, self.chunk), self.size
         each = 10 * chunk * size + 8 * size**2 + 2 * size**3 / chunk
         return self.heads * each * chunk * -(-length // chunk) / length
 

@@ -21,6 +21,7 @@ from seqloom.core.backbone import Backbone, stack_of
 from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
+from seqloom.layers.chunks import even_chunk
 from seqloom.layers.linear import Linear
 from seqloom.layers.norms import RMSNorm
 from seqloom.layers.residual import Mixer, ResidualConfig, ResidualStack
@@ -74,7 +75,7 @@ class MatrixMemory(Mixer):
 
     def flops(self, length: int) -> float:
         """Scores and weighted sums within a chunk, including the masked half; reading and updating the matrix."""
-        chunk, values = min(length, self.chunk), self.size + self.average
+        chunk, values = even_chunk(length, self.chunk), self.size + self.average
         each = 2 * chunk * (self.size + values) + 4 * self.size * values
         return self.heads * each * chunk * -(-length // chunk) / length
 
@@ -85,7 +86,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, past: Tensor, chunk: int) -> tuple[T
     if steps == 1:
         past = past + k.mT * v
         return q @ past, past
-    chunk = min(chunk, steps)
+    chunk = even_chunk(steps, chunk)
     q, k, v = (F.pad(x, (0, 0, 0, -steps % chunk)).unflatten(2, (-1, chunk)) for x in (q, k, v))  # (B, H, M, chunk, D)
     after = (k.mT @ v).cumsum(2) + past[:, :, None]
     before = torch.cat((past[:, :, None], after[:, :, :-1]), dim=2)

@@ -30,7 +30,6 @@ from seqloom.train.optimizers import Optimizers
 from seqloom.train.settings import TrainConfig
 
 EVALUATIONS = 10  # per run, unless train.evaluate_every is set
-LOW_STEPS = 5  # in a row, for `train.enough`
 
 Judge = Callable[[float, Json], bool]  # (fraction of the budget, validation scores) -> continue?
 
@@ -207,7 +206,7 @@ class Trainer:
 
     def finished(self) -> bool:
         patient = not self.config.patience or self.progress.stale < self.config.patience
-        enough = self.config.enough > 0 and self.progress.low >= LOW_STEPS
+        enough = self.config.enough > 0 and self.progress.low >= self.config.enough_steps
         return self.share() >= 1 or not patient or enough
 
     def save(self) -> None:

@@ -53,9 +53,8 @@ class TrainConfig(Strict):
     save_every: int = Field(0, ge=0, description="steps between checkpoints; 0: only at validations")
     log_every: int = Field(10, ge=1, description="steps between log entries in metrics.jsonl")
     patience: int = Field(0, ge=0, description="stop after N validations without improvement; 0: never")
-    enough: float = Field(
-        0.0, ge=0, description="stop when the training loss has been this low for five steps in a row; 0: never"
-    )
+    enough: float = Field(0.0, ge=0, description="stop when the training loss stays this low; 0: never")
+    enough_steps: int = Field(5, ge=1, description="consecutive steps that the loss has to stay at train.enough")
     keep: int = Field(2, ge=1, description="latest checkpoints to keep, in addition to the best")
     keep_at: tuple[int, ...] = Field((), description="training tokens after which a checkpoint is kept for good")
     seed: int = Field(0, ge=0, lt=2**63, description="random seed")
