@@ -79,31 +79,52 @@ def diagnose(
 
 
 def _work(crew: Crew, entries: list[Entry], rules: Rules, folder: Path, watch: Watch) -> list[results.Course]:
-    """First every learning rate with the first seed, then the other seeds with the rate that had the lowest loss."""
+    """First the learning rates with the first seed, then the other seeds with the rate that had the lowest loss."""
     pairs = [(entry, problem) for entry in entries for problem in rules.problems]
     runs = len(rules.rates) + rules.seeds - 1
     watch.plan([entry.name for entry in entries], runs * len(pairs), float(runs * len(pairs)), crew.parallel)
-    trials = [[_job(e, p, rate, _FIRST, rules, folder) for rate in rules.rates] for e, p in pairs]
-    tried = [crew.submit(jobs) for jobs in trials]
-    rates = [_best(rules.rates, crew.wait(futures)) for futures in tried]
+    trials = _trials(crew, pairs, rules, folder, watch)
     seeds = range(_FIRST + 1, _FIRST + rules.seeds)
+    rates = [_best(tried) for tried in trials]
     others = [
         crew.submit([_job(e, p, rate, seed, rules, folder) for seed in seeds])
         for (e, p), rate in zip(pairs, rates, strict=True)
     ]
-    courses = []
-    for (entry, problem), rate, first, rest in zip(pairs, rates, tried, others, strict=True):
-        made = dict(zip(rules.rates, crew.wait(first), strict=True))
-        courses.append(results.Course(entry, problem, rate, made, [made[rate], *crew.wait(rest)]))
+    courses = [
+        results.Course(entry, problem, rate, tried, [tried[rate], *crew.wait(rest)])
+        for (entry, problem), rate, tried, rest in zip(pairs, rates, trials, others, strict=True)
+    ]
     if all(run["state"] != "done" for course in courses for run in course.runs):
         raise RunError(f"every run failed; the first: {courses[0].runs[0].get('error')}")
     return courses
 
 
-def _best(rates: Sequence[float], runs: Sequence[Result]) -> float:
+Trials = dict[float, Result]  # by learning rate, with the first seed
+
+
+def _trials(crew: Crew, pairs: list[tuple[Entry, str]], rules: Rules, folder: Path, watch: Watch) -> list[Trials]:
+    """One rate after another; when nothing is left to learn with one, the next is not tried."""
+    found: list[Trials] = [{} for _ in pairs]
+    for rate in rules.rates:
+        waiting = {}
+        for n, (entry, problem) in enumerate(pairs):
+            if any(_learned(run, rules) for run in found[n].values()):
+                watch.skip(1)
+            else:
+                waiting[n] = crew.submit([_job(entry, problem, rate, _FIRST, rules, folder)])
+        for n, futures in waiting.items():
+            (found[n][rate],) = crew.wait(futures)
+    return found
+
+
+def _learned(run: Result, rules: Rules) -> bool:
+    return run["state"] == "done" and run["steps"] < rules.steps
+
+
+def _best(tried: Trials) -> float:
     """The rate with the lowest loss at the end; if none got there, the first."""
-    losses = {rate: run["loss"] for rate, run in zip(rates, runs, strict=True) if run["state"] == "done"}
-    return min(losses, key=losses.__getitem__) if losses else rates[0]
+    losses = {rate: run["loss"] for rate, run in tried.items() if run["state"] == "done"}
+    return min(losses, key=losses.__getitem__) if losses else next(iter(tried))
 
 
 def _job(entry: Entry, problem: str, rate: float, seed: int, rules: Rules, folder: Path) -> Job:

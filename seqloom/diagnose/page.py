@@ -58,14 +58,18 @@ def document(result: Json, language: str) -> blocks.Document:
 def _table(result: Json, say: Speaker, beyond: bool) -> blocks.Table:
     """Models by problems; `beyond`: at the scored sizes, otherwise at the trained lengths, where these differ."""
     problems = [problem for problem in result["problems"] if beyond or problem["beyond"]]
+    read = max(problems, key=lambda problem: problem["counts"] == "pairs")  # many pairs, if it is among them
     columns = [blocks.Column(say("model"), number=False)]
+    columns += [blocks.Column(say("memory"), say("memory of", tokens=read["longest"]))] if beyond else []
     columns += [blocks.Column(say.pick(p["title"]), _sizes(p, say) if beyond else "") for p in problems]
     rows = []
     for number, model in enumerate(result["models"]):
         cells = [_cell(model["problems"][problem["name"]], say, beyond) for problem in problems]
+        kept = model["problems"][read["name"]].get("memory")
+        cells = [*([blocks.Cell(formats.NONE if kept is None else formats.count(kept))] if beyond else []), *cells]
         rows.append(blocks.Row([blocks.Cell(model["name"], entry=number), *cells]))
     if beyond:
-        guesses = [blocks.Cell(percent(_guess(result, problem["name"]))) for problem in problems]
+        guesses = [blocks.Cell("")] + [blocks.Cell(percent(_guess(result, problem["name"]))) for problem in problems]
         rows.append(blocks.Row([blocks.Cell(say("guessing")), *guesses], "muted"))
     return blocks.Table(say("caption" if beyond else "caption trained"), columns, rows)
 

@@ -48,6 +48,7 @@ def outcome(course: Course) -> Json:
         "guess": best["guess"],
         "ranges": best["ranges"],
         "parameters": best["parameters"],
+        "memory": best["memory"],
         "rate": course.rate,
         "losses": {f"{rate:g}": run.get("loss") for rate, run in course.trials.items()},
         "runs": [{name: run[name] for name in ("accuracy", "trained", "steps", "seconds")} for run in done],
@@ -91,4 +92,5 @@ def _described(problem: Problem) -> Json:
         "scored": list(problem.scored),
         "beyond": problem.beyond,
         "counts": problem.counts,
+        "longest": max(problem.lengths),
     }

@@ -9,8 +9,10 @@ from statistics import fmean
 
 import torch
 
+from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Silent
 from seqloom.core.rows import Json
+from seqloom.core.state import flatten_state
 from seqloom.diagnose.field import sized
 from seqloom.diagnose.problems import PROBLEMS
 from seqloom.diagnose.rules import Rules
@@ -61,4 +63,12 @@ def work(job: Job) -> Json:
     progress = Trainer(network, task, settings, Engine(settings), recent, Silent()).fit(rows, None)
     found = task.evaluate(network, rows)
     facts = {"parameters": count_parameters(network), "width": config.width, "steps": progress.step}
+    facts["memory"] = _memory(network, max(problem.lengths))
     return facts | {"loss": fmean(recent.losses), "seconds": round(progress.wall, 2)} | found
+
+
+@torch.inference_mode()
+def _memory(network: SequenceModel, length: int) -> int:
+    """How many numbers it keeps after reading a row of this length."""
+    read = torch.zeros(1, min(length, network.reach or length), dtype=torch.long)
+    return sum(part.numel() for part in flatten_state(network.begin(read)).values())

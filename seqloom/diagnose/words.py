@@ -49,6 +49,8 @@ WORDS: dict[str, Pair] = {
         "训练过的长度上的准确率：最好的种子（下方为中位数）",
     ),
     "model": ("Model", "模型"),
+    "memory": ("Memory", "记忆"),
+    "memory of": ("numbers kept after {tokens} tokens", "读 {tokens} 个词元之后保存的数的个数"),
     "median": ("median {share}", "中位数 {share}"),
     "beyond": ("{low}–{high}, trained to {trained}", "长度 {low}–{high}，训练到 {trained}"),
     "size.pairs": ("{high} pairs", "{high} 对"),
@@ -142,9 +144,11 @@ WORDS: dict[str, Pair] = {
     ),
     "how.size": ("{name} ({low} to {high}, by problem)", "{name}（因问题而异，{low} 至 {high} 个）"),
     "how.rates": (
-        "AdamW. Learning rates: {rates}; each is tried with the first seed, and the one with the lowest training loss "
-        "at the end is used for all {seeds} seeds. Lengths beyond the trained ones play no part in that choice.",
-        "优化器为 AdamW。学习率 {rates} 各用第一个种子试一次，取训练末尾损失最低者用于全部 {seeds} 个种子。"
+        "AdamW. Learning rates: {rates}, tried in turn with the first seed until training ends early with one of "
+        "them; the one with the lowest training loss at the end is used for all {seeds} seeds. Lengths beyond the "
+        "trained ones play no part in that choice.",
+        "优化器为 AdamW。学习率 {rates} 依次用第一个种子试验，若其中之一使训练提前结束，则不再试其余的；"
+        "取训练末尾损失最低者用于全部 {seeds} 个种子。"
         "超出训练长度的结果不参与这一选择。",
     ),
     "how.tested": (

@@ -32,6 +32,10 @@ class Watch:
         self.planned, self.amount, self.jobs = planned, amount, jobs
         self.notes = {name: {"stage": "waiting", "best": None} for name in names}
 
+    def skip(self, runs: int) -> None:
+        """Planned runs that turned out not to be needed."""
+        self.planned, self.amount = self.planned - runs, self.amount - runs
+
     def begin(self, job: Job) -> None:
         with self.lock:
             self.running[job["folder"]] = (job, time.perf_counter())
