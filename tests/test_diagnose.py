@@ -142,7 +142,15 @@ def test_a_model_that_cannot_read_the_longer_rows_has_no_score_there() -> None:
 
 
 def run(accuracy: float, trained: float = 1.0, **more: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"state": "done", "guess": 0.5, "ranges": [], "parameters": 1, "memory": 1, "steps": 1, "seconds": 1.0}
+    facts: dict[str, Any] = {
+        "state": "done",
+        "guess": 0.5,
+        "ranges": [],
+        "parameters": 1,
+        "memory": 1,
+        "steps": 1,
+        "seconds": 1.0,
+    }
     return facts | {"accuracy": accuracy, "trained": trained, "loss": 0.1} | more
 
 
