@@ -46,6 +46,7 @@ class Problem:
     scored: tuple[int, int]  # measures that the score is the mean over, from and to
     edges: tuple[int, ...]  # upper ends of the ranges of measures that are shown apart
     counts: str = "length"  # what the measure is: length, pairs, or pairs so far
+    batches: int = 1  # of rows in a step; more where a row has a single answer
 
     @property
     def lengths(self) -> list[int]:
@@ -158,7 +159,8 @@ PROBLEMS = {
                 (2, 4, 6, 8, 10), "pairs so far"),
         Problem("many_pairs", ("Recall of many pairs", "多对联想回忆"), many_pairs, 2 * MANY_KEYS, MANY_KEYS,
                 (4, 8, 16, 32), (4, 8, 16, 32), 32, (32, 32), (4, 8, 16, 32), "pairs"),
-        Problem("induction", ("Induction", "归纳"), induction, SYMBOLS + 1, SYMBOLS, (40,), (40,), 40, (40, 40), (40,)),
+        Problem("induction", ("Induction", "归纳"), induction, SYMBOLS + 1, SYMBOLS, (40,), (40,), 40, (40, 40), (40,),
+                batches=2),
         Problem("duplicate", ("Copying", "复制"), duplicate, 4, 2, _SHORT, _STRINGS, 20, (21, 64), _STRINGS),
         Problem("reverse", ("Reversal", "反转"), reverse, 4, 2, _SHORT, _STRINGS, 20, (21, 64), _STRINGS),
     )

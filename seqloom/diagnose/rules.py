@@ -21,10 +21,10 @@ class Rules:
     depth: int = 2  # most layers; an architecture with fewer by default keeps them
     widest: int = 512  # a model without weights of its own would otherwise put all parameters into its embedding
     steps: int = 1000  # at most: training ends when the loss shows that nothing is left to learn
-    batch: int = 32
+    batch: int = 16
     rates: tuple[float, ...] = (2e-3, 6e-3)  # each tried with the first seed; the best is used for the others
     seeds: int = 3
-    tested: int = 256  # test rows of each size
+    tested: int = 128  # test rows of each size
     enough: float = 0.002  # loss at which nothing is left to learn, in nats per answer
 
     @classmethod

@@ -51,14 +51,15 @@ def work(job: Job) -> Json:
     task = ProblemTask(problem, rules.tested)
     config = sized(Entry(name, model, tuple(options)), rules, problem)
     one_round = max(_ROUND, len(problem.sizes))  # so that every size is among the last steps
+    batch = rules.batch * problem.batches
     settings = TrainConfig.model_validate(
-        {"steps": rules.steps, "batch": rules.batch, "optimizer": "adamw", "rate": job["rate"], "seed": job["seed"]}
+        {"steps": rules.steps, "batch": batch, "optimizer": "adamw", "rate": job["rate"], "seed": job["seed"]}
         | {"enough": rules.enough, "enough_steps": one_round, "evaluate_every": _NEVER, "log_every": 1}
         | {"threads": job["threads"], "device": "cpu"}
     )
     torch.manual_seed(job["seed"])
     network = config.assemble(task)
-    rows = Drawn(job["seed"], rules.steps, rules.batch, max(problem.lengths))
+    rows = Drawn(job["seed"], rules.steps, batch, max(problem.lengths))
     recent = _Recent(Path(job["folder"]), one_round)
     progress = Trainer(network, task, settings, Engine(settings), recent, Silent()).fit(rows, None)
     found = task.evaluate(network, rows)
