@@ -118,7 +118,8 @@ WORDS: dict[str, Pair] = {
     "how.induction": (
         "Induction: one mark among random symbols (20 kinds, 40 tokens); at the mark at the end, the symbol that "
         "followed the first one. A row has one answer, so a step has twice as many rows.",
-        "归纳：随机符号（20 种，共 40 个词元）中有一个标记；末尾再次出现标记时，答出第一个标记之后的符号。每行只有一个答案，因此每步的行数加倍。",
+        "归纳：随机符号（20 种，共 40 个词元）中有一个标记；末尾再次出现标记时，答出第一个标记之后的符号。"
+        "每行只有一个答案，因此每步的行数加倍。",
     ),
     "how.duplicate": (
         "Copying: a string of bits and a mark, then the same string, without reading back what was answered. Trained "
