@@ -57,9 +57,7 @@ MODELS: dict[str, Kind] = {
     "ascent": Kind(
         ("TTT, steps turned round", "TTT，内层步反向"), ("weights", "权重"), "ttt", {**SMALL, "kernel": 1}, ascends=True
     ),
-    "linear": Kind(
-        ("linear attention", "线性注意力"), ("matrix", "矩阵"), "linear_attention", {**SMALL, "kernel": 1}
-    ),
+    "linear": Kind(("linear attention", "线性注意力"), ("matrix", "矩阵"), "linear_attention", {**SMALL, "kernel": 1}),
     "gpt": Kind(("attention", "注意力"), ("list", "列表"), "gpt", {**SMALL, "context": 2 * MOST, "preset": "llama"}),
 }
 VECTORS = ("rnn", "lstm")
@@ -207,10 +205,13 @@ def _finding(sizes: tuple[int, int, int], found: dict[str, Result]) -> Finding:
     states = [_state(name, result) for name, result in found.items()]
     inner = [_step(name, found[name].inner) for name in ("ttt", "ascent")]
     same = exact(
-        ("TTT without norm, from zero: largest difference from linear attention", "无归一化、从零开始的 TTT：与线性注意力的最大差"),
+        (
+            "TTT without norm, from zero: largest difference from linear attention",
+            "无归一化、从零开始的 TTT：与线性注意力的最大差",
+        ),
         max(map(as_linear_attention, range(10))),
         seeds=10,
-    )  # fmt: skip
+    )
     grows = {name: result.bytes[-1] > result.bytes[0] for name, result in found.items()}
     decided = verdict(all(one == (name == "gpt") for name, one in grows.items()), above, by_name["gpt"])
     return Finding(
@@ -248,12 +249,17 @@ def _difference(names: tuple[str, str], found: dict[str, Result]) -> Measured:
 def _state(name: str, result: Result) -> Measured:
     title = MODELS[name].title
     label = (f"state after {MOST} pairs, {title[0]}", f"{MOST} 对之后的状态，{title[1]}")
-    return exact(label, result.bytes[-1], ("grows", "增长") if name == "gpt" else ("fixed", "固定"), unit=("bytes", "字节"))
+    return exact(
+        label, result.bytes[-1], ("grows", "增长") if name == "gpt" else ("fixed", "固定"), unit=("bytes", "字节")
+    )
 
 
 def _step(name: str, values: list[float]) -> Measured:
     title = MODELS[name].title
-    label = (f"{title[0]}: inner loss after / before a token's own step", f"{title[1]}：自身一步之后与之前的内层损失之比")
+    label = (
+        f"{title[0]}: inner loss after / before a token's own step",
+        f"{title[1]}：自身一步之后与之前的内层损失之比",
+    )
     return measured(label, values, bounds=(0.0, None))
 
 
@@ -284,9 +290,7 @@ def _figure(found: dict[str, Result]) -> list[Panel]:
         Lines(
             x=x,
             y=("state of one sequence (bytes)", "一条序列的状态（字节）"),
-            curves=[
-                curve(MODELS[name].title, PAIRS, [[size] for size in one.bytes]) for name, one in found.items()
-            ],
+            curves=[curve(MODELS[name].title, PAIRS, [[size] for size in one.bytes]) for name, one in found.items()],
             log_x=True,
             log_y=True,
             ticks=ticks,
@@ -317,7 +321,8 @@ def _summary(by_name: dict[str, list[Measured]], found: dict[str, Result], inner
 
 def _protocol(seeds: int, updates: int, rows: int, found: dict[str, Result]) -> Pair:
     english, chinese = (
-        (", ", "，")[n].join(f"{MODELS[name].title[n]} {one.parameters:,}" for name, one in found.items()) for n in (0, 1)
+        (", ", "，")[n].join(f"{MODELS[name].title[n]} {one.parameters:,}" for name, one in found.items())
+        for n in (0, 1)
     )
     pairs, rates = ", ".join(map(str, PAIRS)), ", ".join(f"{rate:g}" for rate in RATES)
     return (
@@ -329,10 +334,10 @@ def _protocol(seeds: int, updates: int, rows: int, found: dict[str, Result]) -> 
         "State: all tensors that are handed on after the pairs, one sequence, 4 bytes per number. Steps turned round: "
         "TTT with inner learning rates of the opposite sign, in training as well.",
         f"{KEYS} 个键，{VALUES} 个值；一个键值对是一个词元，一次提问也是；{pairs} 对，键不重复，然后按另一顺序问每个键。"
-        f"参数量：{chinese}；各为一层，注意力用旋转位置编码，无短卷积，TTT 的内层模型为线性，小批次为 16。{updates:,} 次"
-        f"更新，每次 {ROWS} 行，各种对数轮流；Adam，学习率降至 0，范数裁剪到 {CLIP:g}；{seeds} 个种子。每个模型的学习率"
-        f"取 {rates} 中在另一个种子上较好者。每种对数用 {rows} 行新数据测回忆率。状态：读完键值对之后传递的全部张量，一"
-        "条序列，每个数 4 字节。内层步反向：TTT 的内层学习率取相反符号，训练时也如此。",
+        f"参数量：{chinese}；各为一层，注意力用旋转位置编码，无短卷积，TTT 的内层模型为线性，小批次为 16。{updates:,} "
+        f"次更新，每次 {ROWS} 行，各种对数轮流；Adam，学习率降至 0，范数裁剪到 {CLIP:g}；{seeds} 个种子。每个模型的学"
+        f"习率取 {rates} 中在另一个种子上较好者。每种对数用 {rows} 行新数据测回忆率。状态：读完键值对之后传递的全部张"
+        "量，一条序列，每个数 4 字节。内层步反向：TTT 的内层学习率取相反符号，训练时也如此。",
     )
 
 
@@ -362,10 +367,10 @@ STUDY = Study(
     remarks=(
         (
             "With equal parameters the states are not equal: d vectors of d weights each serve a vector of d numbers "
-            "or a matrix of about d times d. That is part of the claim, not a flaw of the comparison; but it means that "
-            "weights and vector are not compared at the same number of bytes.",
-            "参数量相同时状态大小并不相同：d 行、每行 d 个权重，可以服务于 d 个数的向量，也可以服务于约 d 乘 d 的矩阵。这"
-            "是论断的一部分，不是比较的缺陷；但也意味着权重与向量并不是在相同字节数下比较的。",
+            "or a matrix of about d times d. That is part of the claim, not a flaw of the comparison; but it means "
+            "that weights and vector are not compared at the same number of bytes.",
+            "参数量相同时状态大小并不相同：d 行、每行 d 个权重，可以服务于 d 个数的向量，也可以服务于约 d 乘 d 的矩阵。"
+            "这是论断的一部分，不是比较的缺陷；但也意味着权重与向量并不是在相同字节数下比较的。",
         ),
         (
             "What is measured is what is learned within the budget. A vector that recalls little may hold more than "
@@ -378,10 +383,10 @@ STUDY = Study(
             "linear attention, in which the inner loss need not be minimised at all. Without the norm, from zero and "
             "within one mini-batch the two are the same function (last number). Where steps that raise the inner loss "
             "serve as well after training, falling inner loss is not what recall rests on.",
-            "对 TTT 的一种解读（Sun et al. 2024）：它是边读边学的记忆，因为每个词元都是一步梯度下降，由键重建值。另一种解"
-            "读（arXiv 2602.21204）：它是学到的线性注意力，内层损失根本不必被最小化。没有归一化、从零开始、在一个小批次之"
-            "内，两者是同一个函数（最后一个数）。若经过训练之后，让内层损失上升的步同样好用，则回忆所依赖的并不是内层损失"
-            "的下降。",
+            "对 TTT 的一种解读（Sun et al. 2024）：它是边读边学的记忆，因为每个词元都是一步梯度下降，由键重建值。另一"
+            "种解读（arXiv 2602.21204）：它是学到的线性注意力，内层损失根本不必被最小化。没有归一化、从零开始、在一个"
+            "小批次之内，两者是同一个函数（最后一个数）。若经过训练之后，让内层损失上升的步同样好用，则回忆所依赖的并"
+            "不是内层损失的下降。",
         ),
         (
             "A pair is one token here, so that no model has to learn to join neighbouring tokens first; with key and "
