@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, pad
 
 from seqloom.core.network import Network
 from seqloom.core.taps import record
-from seqloom.layers.least_squares import Moments
 
-RIDGE = 1e-4  # relative to the mean square of a feature
+RIDGE = 1e-4  # relative to the square of each feature, and as much for features that never occur
 
 
 class Probe:
@@ -21,13 +20,17 @@ class Probe:
     its two kinds of examples."""
 
     def __init__(self, features: Tensor, targets: Tensor) -> None:
-        moments = Moments(features.size(1), targets.size(1))
-        moments.add(features, targets)
-        self.solution = moments.solve(RIDGE * moments.input_square)
+        x = self._with_one(features)
+        gram = x.T @ x
+        gram.diagonal()[:-1].mul_(1 + RIDGE).add_(RIDGE)  # the intercept has no penalty
+        self.solution = torch.linalg.solve(gram, x.T @ targets.double())
 
     def read(self, features: Tensor) -> Tensor:
-        features = features.double()
-        return torch.cat((features, features.new_ones(len(features), 1)), dim=1) @ self.solution
+        return self._with_one(features) @ self.solution
+
+    @staticmethod
+    def _with_one(features: Tensor) -> Tensor:
+        return pad(features.double(), (0, 1), value=1.0)
 
 
 def threshold(scores: Tensor, truth: Tensor) -> float:
@@ -92,3 +95,21 @@ def rank_correlation(one: Tensor, other: Tensor) -> float:
 def same_top(one: Tensor, other: Tensor) -> float:
     """Share of rows with the largest value at the same place."""
     return float((one.argmax(1) == other.argmax(1)).double().mean())
+
+
+def agreement(weights: Tensor, truth: Tensor) -> dict[str, tuple[float, float]]:
+    """Rank correlation and share of equal largest values with the influence (N, T - 1) on the last position, of several
+    readings of its attention. The best head is chosen on half of the rows; all are judged on the other half."""
+    heads = weights[..., -1, :-1].flatten(0, 1)  # (layers * heads, N, T - 1)
+    chosen, others = slice(0, None, 2), slice(1, None, 2)
+    readings = {
+        "mean": heads.mean(0),
+        "last": weights[-1].mean(0)[:, -1, :-1],
+        "rollout": rollout(weights)[:, -1, :-1],
+        "head": max(heads, key=lambda head: rank_correlation(head[chosen], truth[chosen])),
+        "near": torch.arange(truth.size(1)).expand(len(truth), -1),
+    }
+    return {
+        name: (rank_correlation(one[others], truth[others]), same_top(one[others], truth[others]))
+        for name, one in readings.items()
+    }

@@ -15,21 +15,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
 from seqloom.core.taps import record
 from seqloom.lab.cost import state_bytes
-from seqloom.lab.matching import match_size
 from seqloom.layers.fast_weights import Descent
 from seqloom.models.ttt import Learner
 from seqloom.pages.formats import scaled, short
 from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
-from seqloom.runs.registry import section
 from seqloom.studies._models import parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
-from seqloom.studies._training import clipped, network
+from seqloom.studies._training import descend, matched, network
 
 KEYS, VALUES = 64, 8
 TOKENS = KEYS * VALUES + KEYS  # a pair is one token, and so is a question
@@ -78,7 +75,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
     seeds, updates, rows = (2, 2, 8) if quick else (4, 1500, 128)
     found: dict[str, Result] = {}
     for n, (name, kind) in enumerate(MODELS.items()):
-        options = _matched(kind)
+        options = matched(kind.name, SIZE, TOKENS, outputs=VALUES, **kind.options)
 
         def run(seed: int, rate: float, n: int = n, kind: Kind = kind, given: dict[str, Any] = options) -> Network:
             progress.update((n + seed / (seeds + 1)) / len(MODELS), {"doing": f"{kind.title[0]}, seed {seed}"})
@@ -109,18 +106,6 @@ def draw(rows: int, pairs: int, generator: torch.Generator) -> tuple[Tensor, Ten
     return inputs, values.gather(1, asked)
 
 
-def _matched(kind: Kind) -> dict[str, Any]:
-    """Options with which a model has SIZE parameters, embedding and output layer included."""
-
-    def options(config: ModelConfig) -> dict[str, Any]:
-        return config.model_dump(exclude={"dropout"})
-
-    def count(config: ModelConfig) -> int:
-        return parameters(_network(kind, 0, options(config)))
-
-    return options(match_size(section("models", {"name": kind.name, **kind.options}), SIZE, count, kind.name))
-
-
 def _network(kind: Kind, seed: int, options: dict[str, Any]) -> Network:
     model = network(kind.name, TOKENS, seed, outputs=VALUES, **options)
     for part in model.modules():
@@ -130,17 +115,14 @@ def _network(kind: Kind, seed: int, options: dict[str, Any]) -> Network:
 
 
 def _train(model: Network, rate: float, updates: int, seed: int) -> None:
-    generator, weights = torch.Generator().manual_seed(seed), list(model.parameters())
-    optimizer = torch.optim.Adam(weights, lr=rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / updates)
-    for step in range(updates):
+    generator = torch.Generator().manual_seed(seed)
+
+    def loss(step: int) -> Tensor:
         pairs = PAIRS[step % len(PAIRS)]
         inputs, values = draw(ROWS, pairs, generator)
-        optimizer.zero_grad()
-        cross_entropy(model(inputs)[0][:, pairs:].flatten(0, 1), values.flatten()).backward()
-        clipped(weights, CLIP)
-        optimizer.step()
-        schedule.step()
+        return cross_entropy(model(inputs)[0][:, pairs:].flatten(0, 1), values.flatten())
+
+    descend(model, loss, rate, updates, CLIP)
 
 
 @torch.inference_mode()
@@ -304,18 +286,21 @@ def _summary(by_name: dict[str, list[Measured]], found: dict[str, Result], inner
         return (", ", "，")[n].join(listed)
 
     state = {name: scaled(one.bytes[-1], "B") for name, one in found.items()}
-    growth = short(found["gpt"].bytes[-1] / found["gpt"].bytes[0], 3)
+    growth = [(name, one.bytes[-1] / one.bytes[0]) for name, one in found.items() if one.bytes[-1] > one.bytes[0]]
+    grown = [
+        (", ", "，")[n].join(f"{MODELS[name].title[n]} {short(times, 3)}" for name, times in growth) for n in (0, 1)
+    ]
     steps = [short(one.value, 3) for one in inner]
     return (
         f"Share recalled of {MOST} pairs: {told(0, -1)} (chance {1 / VALUES:g}); of {PAIRS[0]} pairs: {told(0, 0)}. "
         f"State after {MOST} pairs: RNN {state['rnn']}, LSTM {state['lstm']}, TTT {state['ttt']}, linear attention "
-        f"{state['linear']}, attention {state['gpt']}; only that of attention grows, {growth} times from {PAIRS[0]} to "
-        f"{MOST} pairs. TTT's own step changes the inner loss of a pair by a factor of {steps[0]}, turned round of "
-        f"{steps[1]}.",
-        f"{MOST} 对中回忆出的比例：{told(1, -1)}（随机 {1 / VALUES:g}）；{PAIRS[0]} 对时：{told(1, 0)}。{MOST} 对之后的"
-        f"状态：RNN {state['rnn']}，LSTM {state['lstm']}，TTT {state['ttt']}，线性注意力 {state['linear']}，注意力 "
-        f"{state['gpt']}；只有注意力的状态增长，从 {PAIRS[0]} 对到 {MOST} 对为 {growth} 倍。TTT 自身的一步使该对的内层"
-        f"损失变为 {steps[0]} 倍，反向时为 {steps[1]} 倍。",
+        f"{state['linear']}, attention {state['gpt']}; those that grow, and how many times from {PAIRS[0]} to {MOST} "
+        f"pairs: {grown[0]}. TTT's own step changes the inner loss of a pair by a factor of {steps[0]}, turned round "
+        f"of {steps[1]}.",
+        f"{MOST} 对中回忆出的比例：{told(1, -1)}（随机 {1 / VALUES:g}）；{PAIRS[0]} 对时：{told(1, 0)}。{MOST} 对之后"
+        f"的状态：RNN {state['rnn']}，LSTM {state['lstm']}，TTT {state['ttt']}，线性注意力 {state['linear']}，注意力 "
+        f"{state['gpt']}；随对数增长的状态，以及从 {PAIRS[0]} 对到 {MOST} 对的倍数：{grown[1]}。TTT 自身的一步使该对的"
+        f"内层损失变为 {steps[0]} 倍，反向时为 {steps[1]} 倍。",
     )
 
 
@@ -333,11 +318,11 @@ def _protocol(seeds: int, updates: int, rows: int, found: dict[str, Result]) -> 
         f"rate of each model is the better of {rates} on one more seed. Recall on {rows} new rows per number of pairs. "
         "State: all tensors that are handed on after the pairs, one sequence, 4 bytes per number. Steps turned round: "
         "TTT with inner learning rates of the opposite sign, in training as well.",
-        f"{KEYS} 个键，{VALUES} 个值；一个键值对是一个词元，一次提问也是；{pairs} 对，键不重复，然后按另一顺序问每个键。"
-        f"参数量：{chinese}；各为一层，注意力用旋转位置编码，无短卷积，TTT 的内层模型为线性，小批次为 16。{updates:,} "
-        f"次更新，每次 {ROWS} 行，各种对数轮流；Adam，学习率降至 0，范数裁剪到 {CLIP:g}；{seeds} 个种子。每个模型的学"
-        f"习率取 {rates} 中在另一个种子上较好者。每种对数用 {rows} 行新数据测回忆率。状态：读完键值对之后传递的全部张"
-        "量，一条序列，每个数 4 字节。内层步反向：TTT 的内层学习率取相反符号，训练时也如此。",
+        f"{KEYS} 个键，{VALUES} 个值；一个键值对是一个词元，一次提问也是；{pairs} 对，键不重复，然后按另一顺序问每个"
+        f"键。参数量：{chinese}；各为一层，注意力用旋转位置编码，无短卷积，TTT 的内层模型为线性，小批次为 16。"
+        f"{updates:,} 次更新，每次 {ROWS} 行，各种对数轮流；Adam，学习率降至 0，范数裁剪到 {CLIP:g}；{seeds} 个种子。"
+        f"每个模型的学习率取 {rates} 中在另一个种子上较好者。每种对数用 {rows} 行新数据测回忆率。状态：读完键值对之后"
+        "传递的全部张量，一条序列，每个数 4 字节。内层步反向：TTT 的内层学习率取相反符号，训练时也如此。",
     )
 
 

@@ -16,30 +16,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
-from seqloom.data.samples import find_sample
-from seqloom.lab.matching import match_size
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Bars, BarSeries, Heat, Level, Lines, Panel
 from seqloom.pages.words import Pair
-from seqloom.runs.registry import section
 from seqloom.studies._models import parameters
-from seqloom.studies._reading import (
-    Probe,
-    attended,
-    balanced,
-    fit_of,
-    influence,
-    rank_correlation,
-    rollout,
-    same_top,
-    threshold,
-    window,
-)
+from seqloom.studies._paragraphs import Rows, Texts, paragraphs, read
+from seqloom.studies._reading import Probe, agreement, attended, balanced, fit_of, influence, threshold, window
 from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
-from seqloom.studies._training import clipped, network, stretches, text
+from seqloom.studies._training import descend, matched, network, stretches
 
 SAMPLE, HELD = "python-docs", 0.25  # share of the text, at its end, that models are not trained on
 SIZE, ROWS, LENGTH, CLIP = 60_000, 16, 128, 1.0
@@ -73,6 +59,7 @@ READINGS: dict[str, Pair] = {
     "near": ("nearness alone", "仅按远近"),
 }
 Scores = dict[str, float]
+Tables = dict[str, dict[str, list[float]]]  # by features and quantity: of all seeds
 
 
 @dataclass(frozen=True)
@@ -84,45 +71,15 @@ class Sizes:
     draws: int
 
 
-@dataclass(frozen=True)
-class Texts:
-    train: Tensor
-    held: Tensor
-    tokens: int
-    characters: str  # by id
-    digest: str
-
-    @property
-    def unigrams(self) -> Tensor:
-        return torch.bincount(self.train, minlength=self.tokens).double()
-
-    def ids(self, written: str) -> Tensor:
-        return torch.tensor([self.characters.index(letter) for letter in written])
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Beginnings of paragraphs, and what stands open after each character."""
-
-    ids: Tensor  # (N, T)
-    facts: Tensor  # (N, T, 3): in a quotation, in brackets, column of the line
-
-    def targets(self, tokens: int) -> Tensor:
-        """(n, K) at the probed positions: the character so many steps ago, for each lag; then the facts."""
-        width = self.ids.size(1)
-        past = [one_hot(self.ids[:, FIRST - lag : width - lag], tokens) for lag in LAGS]
-        return torch.cat([*past, self.facts[:, FIRST:]], dim=2).flatten(0, 1)
-
-
 def measure(quick: bool, progress: Reporter) -> Finding:
-    sizes = Sizes(2, 2, 8, 3, 1) if quick else Sizes(4, 1000, 400, 120, 2)
-    texts = _texts()
-    fitted, tested = _paragraphs(texts, sizes.probed)
-    options = {name: _matched(name, texts.tokens) for name in MODELS}
+    sizes = Sizes(2, 2, 60, 4, 1) if quick else Sizes(4, 1000, 400, 120, 2)
+    texts = read(SAMPLE, HELD)
+    fitted, tested = paragraphs(texts, sizes.probed, LENGTH)
+    options = {name: matched(name, SIZE, texts.tokens, **given) for name, (_, given) in MODELS.items()}
     probed: dict[str, list[Scores]] = {name: [] for name in FEATURES}
     for name, length in (("window", WINDOW), ("input", 1)):
         parts = [window(rows.ids, length, texts.tokens) for rows in (fitted, tested)]
-        probed[name].append(_scores(parts, (fitted, tested), texts.tokens)[0])
+        probed[name].append(_scores(parts, (fitted, tested), texts.tokens))
     pilots: dict[str, list[float]] = {}
     losses: dict[str, list[float]] = {name: [] for name in MODELS}
     agreed: list[dict[str, tuple[float, float]]] = []
@@ -148,61 +105,14 @@ def measure(quick: bool, progress: Reporter) -> Finding:
     return _finding(sizes, texts, probed, agreed, losses, counts, sentence)
 
 
-def _texts() -> Texts:
-    ids, tokens, digest = text(SAMPLE)
-    cut = round(len(ids) * (1 - HELD))
-    characters = "".join(sorted(set("".join(find_sample(f"sample:{SAMPLE}", "text").read()))))
-    return Texts(ids[:cut], ids[cut:], tokens, characters, digest)
-
-
-def _paragraphs(texts: Texts, most: int) -> tuple[Rows, Rows]:
-    """From held-out text, the first half of it to fit probes on and the second to test them."""
-    blank, found = texts.characters.index("\n"), []
-    for part in texts.held.chunk(2):
-        starts = ((part[1:-LENGTH] == blank) & (part[: -LENGTH - 1] == blank)).nonzero()[:, 0] + 2
-        ids = part[starts[: most // 2, None] + torch.arange(LENGTH)]
-        found.append(Rows(ids, torch.stack([_facts(row, texts.characters) for row in ids.tolist()])))
-    return found[0], found[1]
-
-
-def _facts(ids: list[int], characters: str) -> Tensor:
-    """(T, 3); a blank line closes everything."""
-    quoted, depth, column, before, found = False, 0, 0, "", []
-    for letter in (characters[one] for one in ids):
-        column = 0 if before == "\n" else column + 1
-        if letter == before == "\n":
-            quoted, depth = False, 0
-        quoted ^= letter == '"'
-        depth = max(0, depth + (letter in "([{") - (letter in ")]}"))
-        found.append([float(quoted), float(depth > 0), float(column)])
-        before = letter
-    return torch.tensor(found)
-
-
-def _matched(name: str, tokens: int) -> dict[str, Any]:
-    """Options with which a model has SIZE parameters, embedding and output layer included."""
-
-    def options(config: ModelConfig) -> dict[str, Any]:
-        return config.model_dump(exclude={"dropout"})
-
-    def count(config: ModelConfig) -> int:
-        return parameters(network(name, tokens, 0, **options(config)))
-
-    return options(match_size(section("models", {"name": name, **MODELS[name][1]}), SIZE, count, name))
-
-
 def _trained(name: str, seed: int, texts: Texts, updates: int, rate: float, options: dict[str, Any]) -> Network:
     model, generator = network(name, texts.tokens, seed, **options), torch.Generator().manual_seed(seed)
-    weights = list(model.parameters())
-    optimizer = torch.optim.Adam(weights, lr=rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / updates)
-    for _ in range(updates):
+
+    def loss(_: int) -> Tensor:
         inputs, targets = stretches(texts.train, ROWS, LENGTH, generator)
-        optimizer.zero_grad()
-        cross_entropy(model(inputs)[0].flatten(0, 1), targets.flatten()).backward()
-        clipped(weights, CLIP)
-        optimizer.step()
-        schedule.step()
+        return cross_entropy(model(inputs)[0].flatten(0, 1), targets.flatten())
+
+    descend(model, loss, rate, updates, CLIP)
     return model.eval()
 
 
@@ -219,7 +129,7 @@ def _probed(model: Network, rows: tuple[Rows, Rows], tokens: int) -> Scores:
 def _scores(features: list[Tensor], rows: tuple[Rows, Rows], tokens: int) -> Scores:
     """Of probes on (N, T, F) features of the rows to fit on and of those to test on."""
     known, asked = (each[:, FIRST:].flatten(0, 1) for each in features)
-    fitted, truth = (part.targets(tokens) for part in rows)
+    fitted, truth = (_targets(part, tokens) for part in rows)
     probe = Probe(known, fitted)
     before, found = probe.read(known), probe.read(asked)
     scores = {}
@@ -232,27 +142,17 @@ def _scores(features: list[Tensor], rows: tuple[Rows, Rows], tokens: int) -> Sco
     return scores | {"column": fit_of(found[:, -1], truth[:, -1])}
 
 
+def _targets(rows: Rows, tokens: int) -> Tensor:
+    """(n, K) at the probed positions: the character so many steps ago, for each lag; then the facts."""
+    width = rows.ids.size(1)
+    past = [one_hot(rows.ids[:, FIRST - lag : width - lag], tokens) for lag in LAGS]
+    return torch.cat([*past, rows.facts[:, FIRST:]], dim=2).flatten(0, 1)
+
+
 def _agreement(model: Network, texts: Texts, sizes: Sizes, seed: int) -> dict[str, tuple[float, float]]:
-    """Rank correlation and share of equal largest values, of each reading of the attention with the influence of the
-    characters before the last one."""
     generator = torch.Generator().manual_seed(seed)
     ids, _ = stretches(texts.held, sizes.occluded, CONTEXT, generator)
-    truth = influence(model, ids, texts.unigrams, sizes.draws, generator)
-    weights = attended(model, ids)
-    heads = weights[..., -1, :-1].flatten(0, 1)  # (layers * heads, N, T - 1)
-    chosen, others = slice(0, None, 2), slice(1, None, 2)
-    best = max(heads, key=lambda head: rank_correlation(head[chosen], truth[chosen]))
-    readings = {
-        "mean": heads.mean(0),
-        "last": weights[-1].mean(0)[:, -1, :-1],
-        "rollout": rollout(weights)[:, -1, :-1],
-        "head": best,
-        "near": torch.arange(CONTEXT - 1).expand(len(ids), -1),
-    }
-    return {
-        name: (rank_correlation(one[others], truth[others]), same_top(one[others], truth[others]))
-        for name, one in readings.items()
-    }
+    return agreement(attended(model, ids), influence(model, ids, texts.unigrams, sizes.draws, generator))
 
 
 @torch.inference_mode()
@@ -285,10 +185,10 @@ def _sentence(models: dict[str, Network], texts: Texts, fitted: Rows) -> Heat:
     )
 
 
-def verdict(gains: list[Measured]) -> Verdict:
-    """Gains over the naive reading, less what is asked of them; each is met, or not, by its whole interval."""
-    met = [(one.low or 0.0) > 0 for one in gains]
-    missed = [(one.high or 0.0) <= 0 for one in gains]
+def verdict(gains: list[tuple[Measured, float]]) -> Verdict:
+    """Gains over the naive reading and what is asked of each, which it meets, or misses, by its whole interval."""
+    met = [(one.low or 0.0) > least for one, least in gains]
+    missed = [(one.high or 0.0) <= least for one, least in gains]
     if all(met) or all(missed):
         return "holds" if all(met) else "fails"
     return "conditions" if any(met) else "untold"
@@ -303,27 +203,19 @@ def _finding(
     counts: dict[str, int],
     sentence: Heat,
 ) -> Finding:
-    read = {name: {key: [one[key] for one in scores] for key in scores[0]} for name, scores in probed.items()}
-    numbers = [_number(name, key, values) for name, table in read.items() for key, values in table.items()]
-    gains = [
-        _gain(name, key, read[name][key], read["input"][key][0])
-        for name in RECURRENT
-        for key in (f"lag {LAG}", "quoted")
-    ]
-    learned = [
-        _learned(name, key, read[name][key], read[f"{name} untrained"][key])
-        for name in RECURRENT
-        for key in (f"lag {LAG}", "quoted")
-    ]
+    tables = {name: {key: [one[key] for one in scores] for key in scores[0]} for name, scores in probed.items()}
+    numbers = [_number(name, key, values) for name, table in tables.items() for key, values in table.items()]
+    asked = [(name, key) for name in RECURRENT for key in (f"lag {LAG}", "quoted")]
+    gains = [_less(name, key, "input", tables) for name, key in asked]
+    learned = [_less(name, key, f"{name} untrained", tables) for name, key in asked]
     attention = [_agreed(name, n, [one[name][n] for one in agreed]) for n in (0, 1) for name in READINGS]
     beyond = [_beyond(n, [one["mean"][n] - one["near"][n] for one in agreed]) for n in (0, 1)]
-    asked = [measured(one.name, [v - CLEAR for v in values]) for one, values in gains]
     return Finding(
-        verdict=verdict([*asked, *beyond]),
-        summary=_summary(read, agreed),
+        verdict=verdict([*((one, CLEAR) for one in gains), *((one, 0.0) for one in beyond)]),
+        summary=_summary(tables, agreed),
         protocol=_protocol(sizes, texts, counts, losses),
-        numbers=[*numbers, *(one for one, _ in gains), *learned, *attention, *beyond],
-        figure=_figure(read, agreed, sentence),
+        numbers=[*numbers, *gains, *learned, *attention, *beyond],
+        figure=_figure(tables, agreed, sentence),
         caption=(
             "What linear probes read from the state, how well attention agrees with influence (95 % intervals over "
             "seeds), and both on one sentence",
@@ -339,7 +231,7 @@ def _quantity(key: str) -> Pair:
     if key in OPEN:
         return (f"{OPEN[key][0]} (balanced accuracy)", f"{OPEN[key][1]}（平衡准确率）")
     lag = key.split()[1]
-    return (f"character {lag} steps ago (accuracy)", f"{lag} 步之前的字符（准确率）")
+    return (f"character at lag {lag} (accuracy)", f"滞后 {lag} 步的字符（准确率）")
 
 
 def _number(name: str, key: str, values: list[float]) -> Measured:
@@ -349,17 +241,12 @@ def _number(name: str, key: str, values: list[float]) -> Measured:
     return measured((f"{quantity[0]}, {title[0]}", f"{quantity[1]}，{title[1]}"), values, claimed, bounds=bounds)
 
 
-def _gain(name: str, key: str, values: list[float], plain: float) -> tuple[Measured, list[float]]:
-    title, quantity = FEATURES[name], _quantity(key)
-    label = (f"{quantity[0]}, {title[0]} less input alone", f"{quantity[1]}，{title[1]}减仅输入")
-    gained = [value - plain for value in values]
-    return measured(label, gained, (f"above {CLEAR:g}", f"大于 {CLEAR:g}")), gained
-
-
-def _learned(name: str, key: str, values: list[float], blank: list[float]) -> Measured:
-    title, quantity = FEATURES[name], _quantity(key)
-    label = (f"{quantity[0]}, {title[0]} less untrained", f"{quantity[1]}，{title[1]}减未训练")
-    return measured(label, np.subtract(values, blank))
+def _less(name: str, key: str, other: str, tables: Tables) -> Measured:
+    """What one probe reads less what another reads; that of the input alone has no seed."""
+    quantity, (one, two) = _quantity(key), (FEATURES[name], FEATURES[other])
+    values = np.subtract(tables[name][key], tables[other][key])
+    claimed = (f"above {CLEAR:g}", f"大于 {CLEAR:g}") if other == "input" else ("", "")
+    return measured((f"{quantity[0]}, {one[0]} less {two[0]}", f"{quantity[1]}，{one[1]}减{two[1]}"), values, claimed)
 
 
 MEASURES: tuple[Pair, Pair] = (("rank correlation", "秩相关"), ("same largest", "最大处相同"))
@@ -378,10 +265,8 @@ def _beyond(n: int, values: list[float]) -> Measured:
     return measured(label, values, ("above 0", "大于 0"))
 
 
-def _figure(
-    read: dict[str, dict[str, list[float]]], agreed: list[dict[str, tuple[float, float]]], sentence: Heat
-) -> list[Panel]:
-    lagged = {name: [table[f"lag {lag}"] for lag in LAGS] for name, table in read.items() if name != "window"}
+def _figure(tables: Tables, agreed: list[dict[str, tuple[float, float]]], sentence: Heat) -> list[Panel]:
+    lagged = {name: [table[f"lag {lag}"] for lag in LAGS] for name, table in tables.items() if name != "window"}
     return [
         sentence,
         Lines(
@@ -395,7 +280,7 @@ def _figure(
         Bars(
             x=("balanced accuracy of a linear probe", "线性探针的平衡准确率"),
             groups=list(FEATURES.values()),
-            series=[_bars(title, [table[key] for table in read.values()]) for key, title in OPEN.items()],
+            series=[_bars(title, [table[key] for table in tables.values()]) for key, title in OPEN.items()],
             levels=[Level(("chance", "随机"), 0.5)],
         ),
         Bars(
@@ -417,10 +302,10 @@ def _bars(name: Pair, table: list[list[float]]) -> BarSeries:
     return BarSeries(name, [one.value for one in found], low, high)
 
 
-def _summary(read: dict[str, dict[str, list[float]]], agreed: list[dict[str, tuple[float, float]]]) -> Pair:
+def _summary(tables: Tables, agreed: list[dict[str, tuple[float, float]]]) -> Pair:
     def told(key: str) -> str:
         names = ("rnn", "lstm", "rnn untrained", "lstm untrained", "input")
-        return " / ".join(short(float(np.mean(read[name][key])), 3) for name in names)
+        return " / ".join(short(float(np.mean(tables[name][key])), 3) for name in names)
 
     def shares(n: int) -> tuple[str, str]:
         mean, near = (short(float(np.mean([one[name][n] for one in agreed])), 3) for name in ("mean", "near"))
