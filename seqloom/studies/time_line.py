@@ -72,7 +72,7 @@ class Sizes:
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
-    sizes = Sizes(2, 2, 60, 4, 1) if quick else Sizes(4, 1000, 400, 120, 2)
+    sizes = Sizes(2, 2, 60, 4, 1) if quick else Sizes(4, 1200, 400, 120, 2)
     texts = read(SAMPLE, HELD)
     fitted, tested = paragraphs(texts, sizes.probed, LENGTH)
     options = {name: matched(name, SIZE, texts.tokens, **given) for name, (_, given) in MODELS.items()}
