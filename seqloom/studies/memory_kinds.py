@@ -24,7 +24,7 @@ from seqloom.models.ttt import Learner
 from seqloom.pages.formats import scaled, short
 from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
-from seqloom.studies._models import parameters
+from seqloom.studies._models import backbone, parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
 from seqloom.studies._training import descend, matched, network
 
@@ -34,6 +34,7 @@ PAIRS = (4, 8, 16, 32, 64)
 MOST = PAIRS[-1]
 SIZE, ROWS, CLIP = 40_000, 32, 1.0
 RATES = (1e-2, 3e-3)
+WIDTH = 128  # at which the parameters of one layer are counted
 KEPT = 0.9  # share recalled that counts as everything kept
 SMALL: dict[str, Any] = {"width": 32, "depth": 1, "heads": 2}
 
@@ -51,11 +52,11 @@ MODELS: dict[str, Kind] = {
     "rnn": Kind(("RNN", "RNN"), ("vector", "向量"), "rnn"),
     "lstm": Kind(("LSTM", "LSTM"), ("two vectors", "两个向量"), "lstm"),
     "ttt": Kind(("TTT", "TTT"), ("weights", "权重"), "ttt", {**SMALL, "kernel": 1}),
+    "linear": Kind(("linear attention", "线性注意力"), ("matrix", "矩阵"), "linear_attention", {**SMALL, "kernel": 1}),
+    "gpt": Kind(("attention", "注意力"), ("list", "列表"), "gpt", {**SMALL, "context": 2 * MOST, "preset": "llama"}),
     "ascent": Kind(
         ("TTT, steps turned round", "TTT，内层步反向"), ("weights", "权重"), "ttt", {**SMALL, "kernel": 1}, ascends=True
     ),
-    "linear": Kind(("linear attention", "线性注意力"), ("matrix", "矩阵"), "linear_attention", {**SMALL, "kernel": 1}),
-    "gpt": Kind(("attention", "注意力"), ("list", "列表"), "gpt", {**SMALL, "context": 2 * MOST, "preset": "llama"}),
 }
 VECTORS = ("rnn", "lstm")
 
@@ -200,7 +201,7 @@ def _finding(sizes: tuple[int, int, int], found: dict[str, Result]) -> Finding:
         verdict=decided,
         summary=_summary(by_name, found, inner),
         protocol=_protocol(*sizes, found),
-        numbers=[*numbers, *above, *further, *states, *inner, same],
+        numbers=[*numbers, *above, *further, *states, *inner, same, *_layers()],
         figure=_figure(found),
         caption=(
             "Values recalled and bytes of the state against the number of pairs read, equal numbers of parameters; "
@@ -234,6 +235,34 @@ def _state(name: str, result: Result) -> Measured:
     return exact(
         label, result.bytes[-1], ("grows", "增长") if name == "gpt" else ("fixed", "固定"), unit=("bytes", "字节")
     )
+
+
+def _layers() -> list[Measured]:
+    """Parameters of one layer, of WIDTH and relative to half of it."""
+    counts: dict[str, list[int]] = {}
+    for name in ("rnn", "lstm", "ttt", "linear", "gpt"):
+        kind = MODELS[name]
+        counts[name] = []
+        for width in (WIDTH, WIDTH // 2):
+            inputs = {"inputs": width} if name in VECTORS else {}
+            layer = backbone(kind.name, **{**kind.options, **inputs, "width": width})
+            counts[name].append(parameters(layer))
+    titles = {name: MODELS[name].title for name in counts}
+    whole = [
+        exact(
+            (f"parameters of a layer of width {WIDTH}, {title[0]}", f"宽度 {WIDTH} 的一层的参数量，{title[1]}"),
+            count[0],
+        )
+        for title, count in zip(titles.values(), counts.values(), strict=True)
+    ]
+    doubled = [
+        exact(
+            (f"parameters when the width doubles, {title[0]}", f"宽度加倍时的参数量倍数，{title[1]}"),
+            count[0] / count[1],
+        )
+        for title, count in zip(titles.values(), counts.values(), strict=True)
+    ]
+    return [*whole, *doubled]
 
 
 def _step(name: str, values: list[float]) -> Measured:
@@ -272,7 +301,11 @@ def _figure(found: dict[str, Result]) -> list[Panel]:
         Lines(
             x=x,
             y=("state of one sequence (bytes)", "一条序列的状态（字节）"),
-            curves=[curve(MODELS[name].title, PAIRS, [[size] for size in one.bytes]) for name, one in found.items()],
+            curves=[
+                curve(MODELS[name].title, PAIRS, [[size] for size in one.bytes])
+                for name, one in found.items()
+                if not MODELS[name].ascends  # its state is that of TTT
+            ],
             log_x=True,
             log_y=True,
             ticks=ticks,
@@ -312,17 +345,19 @@ def _protocol(seeds: int, updates: int, rows: int, found: dict[str, Result]) -> 
     pairs, rates = ", ".join(map(str, PAIRS)), ", ".join(f"{rate:g}" for rate in RATES)
     return (
         f"{KEYS} keys, {VALUES} values; a pair is one token, and so is a question; {pairs} pairs, no key twice, then "
-        f"every key in another order. Parameters: {english}; one layer each, attention with rotary positions, no short "
-        f"convolution, TTT with a linear inner model and mini-batches of 16. {updates:,} updates of {ROWS} rows, the "
-        f"number of pairs in turn; Adam with a rate that falls to 0, norm clipped at {CLIP:g}; {seeds} seeds. The "
-        f"rate of each model is the better of {rates} on one more seed. Recall on {rows} new rows per number of pairs. "
-        "State: all tensors that are handed on after the pairs, one sequence, 4 bytes per number. Steps turned round: "
-        "TTT with inner learning rates of the opposite sign, in training as well.",
+        f"every key in another order. Parameters: {english}; one layer each, attention with rotary positions, no "
+        f"short convolution, TTT with a linear inner model and mini-batches of 16. {updates:,} updates of {ROWS} "
+        f"rows, the number of pairs in turn; Adam with a rate that falls to 0, norm clipped at {CLIP:g}; {seeds} "
+        f"seeds. The rate of each model is the better of {rates} on one more seed. Recall on {rows} new rows per "
+        "number of pairs. State: all tensors that are handed on after the pairs, one sequence, 4 bytes per number. "
+        "Parameters of a layer: without embedding and output layer, attention and matrices with their feed-forward "
+        "network. Steps turned round: TTT with inner learning rates of the opposite sign, in training as well.",
         f"{KEYS} 个键，{VALUES} 个值；一个键值对是一个词元，一次提问也是；{pairs} 对，键不重复，然后按另一顺序问每个"
         f"键。参数量：{chinese}；各为一层，注意力用旋转位置编码，无短卷积，TTT 的内层模型为线性，小批次为 16。"
         f"{updates:,} 次更新，每次 {ROWS} 行，各种对数轮流；Adam，学习率降至 0，范数裁剪到 {CLIP:g}；{seeds} 个种子。"
         f"每个模型的学习率取 {rates} 中在另一个种子上较好者。每种对数用 {rows} 行新数据测回忆率。状态：读完键值对之后"
-        "传递的全部张量，一条序列，每个数 4 字节。内层步反向：TTT 的内层学习率取相反符号，训练时也如此。",
+        "传递的全部张量，一条序列，每个数 4 字节。一层的参数量不含嵌入和输出层，注意力与各种矩阵记忆含前馈网络。内层"
+        "步反向：TTT 的内层学习率取相反符号，训练时也如此。",
     )
 
 
@@ -363,14 +398,14 @@ STUDY = Study(
             "测量的是在给定预算内学到的。回忆得少的向量，能容纳的可能比训练教会模型保存的更多。",
         ),
         (
-            "One reading of TTT (Sun et al. 2024): a memory that learns while it reads, because every token is a step "
-            "of gradient descent that reconstructs its value from its key. The other (arXiv 2602.21204): learned "
-            "linear attention, in which the inner loss need not be minimised at all. Without the norm, from zero and "
-            "within one mini-batch the two are the same function (last number). Where steps that raise the inner loss "
-            "serve as well after training, falling inner loss is not what recall rests on.",
+            "One reading of TTT (Sun et al. 2024): a memory that learns while it reads, because every token is a "
+            "step of gradient descent that reconstructs its value from its key. The other (arXiv 2602.21204): "
+            "learned linear attention, in which the inner loss need not be minimised at all. Without the norm, from "
+            "zero and within one mini-batch the two are the same function (see the numbers). Where steps that raise "
+            "the inner loss serve as well after training, falling inner loss is not what recall rests on.",
             "对 TTT 的一种解读（Sun et al. 2024）：它是边读边学的记忆，因为每个词元都是一步梯度下降，由键重建值。另一"
             "种解读（arXiv 2602.21204）：它是学到的线性注意力，内层损失根本不必被最小化。没有归一化、从零开始、在一个"
-            "小批次之内，两者是同一个函数（最后一个数）。若经过训练之后，让内层损失上升的步同样好用，则回忆所依赖的并"
+            "小批次之内，两者是同一个函数（见数值表）。若经过训练之后，让内层损失上升的步同样好用，则回忆所依赖的并"
             "不是内层损失的下降。",
         ),
         (

@@ -34,7 +34,7 @@ LAGS = (1, 2, 4, 8, 16, 32)
 FIRST = LAGS[-1]  # position of a row from which on it is probed
 LAG, WINDOW, CONTEXT = 4, 8, 64  # lag of the rule; characters of a baseline; and of a row in which one is replaced
 CLEAR = 0.1  # by which a probe of the state has to be better than one of the input
-SENTENCE = 'See "open(file)" or (rarely) "None'
+SENTENCE = 'Use "f(x)" or (rarely) "None'
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn": ("RNN", {}),
     "lstm": ("LSTM", {}),
@@ -58,6 +58,8 @@ READINGS: dict[str, Pair] = {
     "head": ("best single head", "最好的单个头"),
     "near": ("nearness alone", "仅按远近"),
 }
+MEASURES: tuple[Pair, Pair] = (("rank correlation", "秩相关"), ("same largest", "最大处相同"))
+BOUNDS = ((-1.0, 1.0), (0.0, 1.0))
 Scores = dict[str, float]
 Tables = dict[str, dict[str, list[float]]]  # by features and quantity: of all seeds
 
@@ -72,7 +74,7 @@ class Sizes:
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
-    sizes = Sizes(2, 2, 60, 4, 1) if quick else Sizes(4, 1200, 400, 120, 2)
+    sizes = Sizes(2, 1, 40, 4, 1) if quick else Sizes(4, 1200, 400, 120, 2)
     texts = read(SAMPLE, HELD)
     fitted, tested = paragraphs(texts, sizes.probed, LENGTH)
     options = {name: matched(name, SIZE, texts.tokens, **given) for name, (_, given) in MODELS.items()}
@@ -164,8 +166,8 @@ def _sentence(models: dict[str, Network], texts: Texts, fitted: Rows) -> Heat:
     hidden = models["lstm"].represent(ids)[0]
     rows = dict(zip(('"…"', "(…)"), Probe(known, truth).read(hidden).T, strict=True))
     related = torch.corrcoef(torch.cat((known, truth), dim=1).T)[:-2, -2:].nan_to_num()
-    for fact, (mark, unit) in enumerate(zip('"(', related.abs().argmax(0).tolist(), strict=True)):
-        rows[f"h{unit} {mark}"] = (hidden[:, unit] * related[unit, fact].sign() + 1) / 2
+    unit = int(related[:, 0].abs().argmax())
+    rows[f"h{unit}"] = (hidden[:, unit] * related[unit, 0].sign() + 1) / 2
     weights = attended(models["gpt"], ids)[..., -1, :].mean((0, 1))[0]
     moved = influence(models["gpt"], ids, texts.unigrams, 20, torch.Generator().manual_seed(0))[0]
     for name, values in (("A", weights[:-1]), ("KL", moved)):
@@ -173,9 +175,9 @@ def _sentence(models: dict[str, Network], texts: Texts, fitted: Rows) -> Heat:
     return Heat(
         x=("the sentence, character by character", "句子，逐个字符"),
         y=(
-            '"…", (…): probes of the LSTM; h: its units most related to them; A, KL: attention of GPT and influence on '
+            '"…", (…): probes of the LSTM; h: its unit most related to "…"; A, KL: attention of GPT and influence on '
             "its last prediction (largest: 1)",
-            '"…"、(…)：LSTM 的探针；h：与之最相关的单元；A、KL：GPT 对最后一个预测的注意力与影响（最大为 1）',
+            '"…"、(…)：LSTM 的探针；h：与 "…" 最相关的单元；A、KL：GPT 对最后一个预测的注意力与影响（最大为 1）',
         ),
         columns=list(SENTENCE),
         rows=list(rows),
@@ -249,14 +251,11 @@ def _less(name: str, key: str, other: str, tables: Tables) -> Measured:
     return measured((f"{quantity[0]}, {one[0]} less {two[0]}", f"{quantity[1]}，{one[1]}减{two[1]}"), values, claimed)
 
 
-MEASURES: tuple[Pair, Pair] = (("rank correlation", "秩相关"), ("same largest", "最大处相同"))
-
-
 def _agreed(name: str, n: int, values: list[float]) -> Measured:
     title, kind = READINGS[name], MEASURES[n]
     label = (f"{kind[0]} with influence, {title[0]}", f"与影响的{kind[1]}，{title[1]}")
     claimed = ("shows the focus", "显示关注点") if name == "mean" else ("", "")
-    return measured(label, values, claimed, bounds=((-1.0, 1.0), (0.0, 1.0))[n])
+    return measured(label, values, claimed, bounds=BOUNDS[n])
 
 
 def _beyond(n: int, values: list[float]) -> Measured:
@@ -278,16 +277,16 @@ def _figure(tables: Tables, agreed: list[dict[str, tuple[float, float]]], senten
             from_zero=True,
         ),
         Bars(
-            x=("balanced accuracy of a linear probe", "线性探针的平衡准确率"),
+            x=("inside a quotation: balanced accuracy of the probe", "是否在引号内：探针的平衡准确率"),
             groups=list(FEATURES.values()),
-            series=[_bars(title, [table[key] for table in tables.values()]) for key, title in OPEN.items()],
+            series=[_bars(OPEN["quoted"], [table["quoted"] for table in tables.values()], (0.0, 1.0))],
             levels=[Level(("chance", "随机"), 0.5)],
         ),
         Bars(
             x=("agreement with influence (1: complete)", "与影响的一致程度（1：完全一致）"),
             groups=list(READINGS.values()),
             series=[
-                _bars(title, [[one[name][n] for one in agreed] for name in READINGS])
+                _bars(title, [[one[name][n] for one in agreed] for name in READINGS], BOUNDS[n])
                 for n, title in enumerate(MEASURES)
             ],
             levels=[Level(("chance of the same largest", "最大处相同的随机水平"), 1 / (CONTEXT - 1))],
@@ -295,8 +294,8 @@ def _figure(tables: Tables, agreed: list[dict[str, tuple[float, float]]], senten
     ]
 
 
-def _bars(name: Pair, table: list[list[float]]) -> BarSeries:
-    found = [measured(name, values, bounds=(None, 1.0)) for values in table]
+def _bars(name: Pair, table: list[list[float]], bounds: tuple[float, float]) -> BarSeries:
+    found = [measured(name, values, bounds=bounds) for values in table]
     low, high = ([one.value if end is None else end for one, end in zip(found, ends, strict=True)]
                  for ends in ([one.low for one in found], [one.high for one in found]))  # fmt: skip
     return BarSeries(name, [one.value for one in found], low, high)
@@ -378,7 +377,8 @@ STUDY = Study(
         (
             "What a linear probe can read need not be what the model uses. An untrained network, too, keeps the last "
             "characters in a readable form: reading alone does not show that anything was learned.",
-            "线性探针能读出的，未必是模型所使用的。未训练的网络也以可读的形式保留最近的字符：能读出并不说明学到了什么。",
+            "线性探针能读出的，未必是模型所使用的。未训练的网络也以可读的形式保留最近的字符：能读出并不说明学到了什"
+            "么。",
         ),
         (
             "Attention weights say where values are taken from, not how much they matter: a weight on a small value, "
