@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from seqloom.pages.words import LANGUAGES, Speaker
 from seqloom.studies._aspects import ASPECTS, NAME, aspects, number, overview
-from seqloom.studies._errors import ERRORS
+from seqloom.studies._errors import ERRORS, Error
+from seqloom.studies._models import backbone
 from seqloom.studies._record import Record, load
 from seqloom.studies._words import WORDS
 
@@ -40,7 +43,7 @@ def test_a_missing_study_or_number_is_an_error(language: str, records: list[Reco
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.document)
-def test_the_code_beside_an_error_of_a_document_runs(error: object) -> None:
+def test_the_code_beside_an_error_of_a_document_runs(error: Error) -> None:
     exec(error.code, {})
 
 
@@ -48,3 +51,16 @@ def test_the_code_beside_an_error_of_a_document_runs(error: object) -> None:
 def test_the_page_shows_that_code(page: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert [block.strip() for block in blocks] == [error.code.strip() for error in ERRORS]
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+def test_final_is_the_last_layer_at_the_last_real_step_and_the_state_is_of_every_layer(name: str) -> None:
+    """As docs/models/rnn.md and lstm.md say."""
+    model = backbone(name, width=8, inputs=8, depth=3)
+    x, lengths = torch.randn(4, 7, 8, generator=torch.Generator().manual_seed(0)), torch.tensor([7, 4, 6, 2])
+    mask = torch.arange(7) < lengths[:, None]
+    output, state = model(x, None, mask)
+    assert torch.equal(model.final(x, mask), output[torch.arange(4), lengths - 1])
+    layers: Any = state
+    assert len(layers) == 3 and torch.allclose(layers[-1][0], model.final(x, mask), atol=1e-6)
+    assert not torch.allclose(layers[0][0], model.final(x, mask))

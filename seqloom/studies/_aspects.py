@@ -180,7 +180,7 @@ def overview(records: Sequence[Record], say: Speaker, link: str = "") -> Table:
     found = {record.name: record for record in records}
     rows = []
     for aspect in ASPECTS:
-        told = [f"{_short(name)} {_verdict(found, name, say)}" for name in aspect.quoted]
+        told = [f"{_short(name)}{say('colon')}{_verdict(found, name, say)}" for name in aspect.quoted]
         rows.append(Row([Cell(say.pick(aspect.title), link=link), Cell(say("semicolon").join(told) or "–")]))
     return Table(say("aspects"), [Column(say(head), number=False) for head in ("aspect", "verdicts")], rows)
 
@@ -225,12 +225,8 @@ def _table(aspect: Aspect, records: Mapping[str, Record], say: Speaker) -> Table
 def _errors(say: Speaker) -> list[Block]:
     blocks: list[Block] = [Text(say("errors lead"))]
     for error in ERRORS:
-        blocks.append(
-            Code(
-                [(f"{say('document', name=error.document)}{say('colon')}{say.pick(error.text)}", error.code.strip())],
-                "python",
-            )
-        )
+        text = say("error", name=error.document, text=say.pick(error.text))
+        blocks.append(Code([(text, error.code.strip())], "python"))
     return blocks
 
 

@@ -21,10 +21,10 @@ ERRORS = (
     Error(
         "000",
         (
-            "GPT consists of an encoder and a decoder. It is a decoder only, as document 004 says: one stack, in which "
-            "a token sees those before it.",
-            "GPT 由编码器和解码器组成。实际上它只有解码器（文档 004 的说法正确）：只有一叠块，每个词元只看到它之前的词"
-            "元。",
+            "says that GPT consists of an encoder and a decoder. It is a decoder only, as document 004 says: one "
+            "stack, in which a token sees those before it.",
+            "称 GPT 由编码器和解码器组成。实际上它只有解码器（文档 004 的说法正确）：只有一叠块，每个词元只看到它之前"
+            "的词元。",
         ),
         """
 import torch
@@ -44,10 +44,10 @@ assert not torch.allclose(before[:, 4:], after[:, 4:])
     Error(
         "002",
         (
-            "With batch_first=True, output[-1] is the last output. It is every step of the last example; the last step "
-            "of every example is output[:, -1]. With padding on the right neither is, since rows end at different "
-            "steps.",
-            "batch_first=True 时，output[-1] 取出最后一个输出。实际上它是最后一个样本的所有时间步；每个样本的最后一步"
+            "takes output[-1] with batch_first=True for the last output. It is every step of the last example; the "
+            "last step of every example is output[:, -1]. With padding on the right neither is, since rows end at "
+            "different steps.",
+            "称 batch_first=True 时 output[-1] 取出最后一个输出。实际上它是最后一个样本的所有时间步；每个样本的最后一步"
             "是 output[:, -1]。若右侧有填充，两者都不是，因为各行结束于不同的步。",
         ),
         """
@@ -70,9 +70,9 @@ assert not torch.allclose(output[:, -1], last)  # this has read padding
     Error(
         "004",
         (
-            "h_n is the last layer's hidden state. It is the final state of every layer, (layers, batch, hidden); that "
-            "of the last layer is h_n[-1].",
-            "h_n 是最后一层的隐藏状态。实际上它是每一层的最终状态，形状为 (层数, 批量, 隐藏维度)；最后一层的是 "
+            "calls h_n the hidden state of the last layer. It is the final state of every layer, (layers, batch, "
+            "hidden); that of the last layer is h_n[-1].",
+            "称 h_n 是最后一层的隐藏状态。实际上它是每一层的最终状态，形状为 (层数, 批量, 隐藏维度)；最后一层的是 "
             "h_n[-1]。",
         ),
         """

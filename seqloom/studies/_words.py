@@ -63,6 +63,7 @@ WORDS: dict[str, Pair] = {
         "Measured here: means over seeds with 95 % intervals, and the verdict of the study on its claim",
         "这里测得：各种子的均值及 95 % 置信区间，以及该研究对其论断的结论",
     ),
+    "error": ("Document {name} {text}", "文档 {name} {text}"),
     "errors": ("Errors in the documents", "文档中的错误"),
     "errors lead": (
         "Three statements of the documents are wrong. Each is followed by code that shows what is right; it runs as it "
