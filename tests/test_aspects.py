@@ -60,7 +60,7 @@ def test_final_is_the_last_layer_at_the_last_real_step_and_the_state_is_of_every
     x, lengths = torch.randn(4, 7, 8, generator=torch.Generator().manual_seed(0)), torch.tensor([7, 4, 6, 2])
     mask = torch.arange(7) < lengths[:, None]
     output, state = model(x, None, mask)
-    assert torch.equal(model.final(x, mask), output[torch.arange(4), lengths - 1])
+    torch.testing.assert_close(model.final(x, mask), output[torch.arange(4), lengths - 1])
     layers: Any = state
     assert len(layers) == 3 and torch.allclose(layers[-1][0], model.final(x, mask), atol=1e-6)
     assert not torch.allclose(layers[0][0], model.final(x, mask))

@@ -11,8 +11,16 @@ from torch.nn.functional import one_hot, pad
 
 from seqloom.core.network import Network
 from seqloom.core.taps import record
+from seqloom.pages.words import Pair
 
 RIDGE = 1e-4  # relative to the square of each feature, and as much for features that never occur
+READINGS: dict[str, Pair] = {
+    "mean": ("attention, mean of all heads", "注意力，所有头的平均"),
+    "last": ("attention, last layer", "注意力，最后一层"),
+    "rollout": ("attention rollout", "注意力 rollout"),
+    "head": ("best single head", "最好的单个头"),
+    "near": ("nearness alone", "仅按远近"),
+}
 
 
 class Probe:

@@ -17,13 +17,11 @@ from torch.nn.functional import cross_entropy
 
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
-from seqloom.core.taps import record
 from seqloom.lab.cost import state_bytes
-from seqloom.layers.fast_weights import Descent
-from seqloom.models.ttt import Learner
 from seqloom.pages.formats import scaled, short
 from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
+from seqloom.studies._fast_weights import as_linear_attention, inner_change, turn_round
 from seqloom.studies._models import backbone, parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
 from seqloom.studies._training import descend, matched, network
@@ -109,9 +107,8 @@ def draw(rows: int, pairs: int, generator: torch.Generator) -> tuple[Tensor, Ten
 
 def _network(kind: Kind, seed: int, options: dict[str, Any]) -> Network:
     model = network(kind.name, TOKENS, seed, outputs=VALUES, **options)
-    for part in model.modules():
-        if isinstance(part, Learner) and kind.ascends:
-            part.base_rate *= -1
+    if kind.ascends:
+        turn_round(model)
     return model
 
 
@@ -142,29 +139,9 @@ def _bytes(model: Network, pairs: int) -> int:
     return state_bytes(model.begin(inputs[:, :pairs]))
 
 
-@torch.inference_mode()
 def _inner(model: Network, rows: int) -> float:
     inputs, _ = draw(rows, MOST, torch.Generator().manual_seed(10**6))
-    with record(model, "*.error*") as traces:
-        model.begin(inputs[:, :MOST])
-    before, after = (
-        float(torch.cat([t for path, passed in traces.items() if path.endswith(name) for t in passed]).mean())
-        for name in (".error", ".error_after")
-    )
-    return after / before
-
-
-def as_linear_attention(seed: int, tokens: int = 64, size: int = 16) -> float:
-    """Largest difference of outputs, relative to the largest output: inner steps on a matrix without a norm, from zero,
-    at rate one and with gradients at the initial weights, and causal linear attention."""
-    generator = torch.Generator().manual_seed(seed)
-    q, k, v = torch.randn(3, 1, 1, tokens, size, generator=generator, dtype=torch.double)
-    start = (torch.zeros(1, size, size, dtype=torch.double),)
-    one = torch.ones(tokens, 1, dtype=torch.double)
-    steps = Descent(start, start, None, one[:1])
-    outputs, _ = steps.dual(q, k, [lambda z: -v[0]], one, [[True]])
-    wanted = ((q @ k.mT).tril() @ v)[0]
-    return float((outputs - wanted).abs().max() / wanted.abs().max())
+    return inner_change(model, inputs[:, :MOST])
 
 
 def verdict(grows: bool, above: list[Measured], kept: list[Measured]) -> Verdict:

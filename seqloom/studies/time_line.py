@@ -21,9 +21,9 @@ from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Bars, BarSeries, Heat, Level, Lines, Panel
 from seqloom.pages.words import Pair
+from seqloom.studies import _reading
 from seqloom.studies._models import parameters
 from seqloom.studies._paragraphs import Rows, Texts, paragraphs, read
-from seqloom.studies._reading import Probe, agreement, attended, balanced, fit_of, influence, threshold, window
 from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
 from seqloom.studies._training import descend, matched, network, stretches
 
@@ -51,15 +51,9 @@ FEATURES: dict[str, Pair] = {
     "input": ("input alone", "仅输入"),
 }
 OPEN: dict[str, Pair] = {"quoted": ("inside a quotation", "在引号内"), "bracketed": ("inside brackets", "在括号内")}
-READINGS: dict[str, Pair] = {
-    "mean": ("attention, mean of all heads", "注意力，所有头的平均"),
-    "last": ("attention, last layer", "注意力，最后一层"),
-    "rollout": ("attention rollout", "注意力 rollout"),
-    "head": ("best single head", "最好的单个头"),
-    "near": ("nearness alone", "仅按远近"),
-}
 MEASURES: tuple[Pair, Pair] = (("rank correlation", "秩相关"), ("same largest", "最大处相同"))
 BOUNDS = ((-1.0, 1.0), (0.0, 1.0))
+Halves = tuple[Rows, Rows]  # to fit probes on, and to test them
 Scores = dict[str, float]
 Tables = dict[str, dict[str, list[float]]]  # by features and quantity: of all seeds
 
@@ -76,12 +70,12 @@ class Sizes:
 def measure(quick: bool, progress: Reporter) -> Finding:
     sizes = Sizes(2, 1, 40, 4, 1) if quick else Sizes(4, 1200, 400, 120, 2)
     texts = read(SAMPLE, HELD)
-    fitted, tested = paragraphs(texts, sizes.probed, LENGTH)
+    halves = fitted, tested = paragraphs(texts, sizes.probed, LENGTH)
     options = {name: matched(name, SIZE, texts.tokens, **given) for name, (_, given) in MODELS.items()}
     probed: dict[str, list[Scores]] = {name: [] for name in FEATURES}
     for name, length in (("window", WINDOW), ("input", 1)):
-        parts = [window(rows.ids, length, texts.tokens) for rows in (fitted, tested)]
-        probed[name].append(_scores(parts, (fitted, tested), texts.tokens))
+        parts = [_reading.window(half.ids, length, texts.tokens) for half in halves]
+        probed[name].append(_scores(parts, halves, texts.tokens))
     pilots: dict[str, list[float]] = {}
     losses: dict[str, list[float]] = {name: [] for name in MODELS}
     agreed: list[dict[str, tuple[float, float]]] = []
@@ -96,10 +90,10 @@ def measure(quick: bool, progress: Reporter) -> Finding:
         model = _trained(name, seed, texts, sizes.updates, rate, options[name])
         shown.setdefault(name, model)
         losses[name].append(_loss(model, tested.ids))
-        probed[name].append(_probed(model, (fitted, tested), texts.tokens))
+        probed[name].append(_probed(model, halves, texts.tokens))
         if name in RECURRENT:
             blank = network(name, texts.tokens, seed, **options[name]).eval()
-            probed[f"{name} untrained"].append(_probed(blank, (fitted, tested), texts.tokens))
+            probed[f"{name} untrained"].append(_probed(blank, halves, texts.tokens))
         else:
             agreed.append(_agreement(model, texts, sizes, seed))
     counts = {name: parameters(model) for name, model in shown.items()}
@@ -124,24 +118,26 @@ def _loss(model: Network, ids: Tensor) -> float:
 
 
 @torch.inference_mode()
-def _probed(model: Network, rows: tuple[Rows, Rows], tokens: int) -> Scores:
-    return _scores([model.represent(part.ids) for part in rows], rows, tokens)
+def _probed(model: Network, rows: Halves, tokens: int) -> Scores:
+    return _scores([model.represent(half.ids) for half in rows], rows, tokens)
 
 
-def _scores(features: list[Tensor], rows: tuple[Rows, Rows], tokens: int) -> Scores:
+def _scores(features: list[Tensor], rows: Halves, tokens: int) -> Scores:
     """Of probes on (N, T, F) features of the rows to fit on and of those to test on."""
+    truth, wanted = (_targets(half, tokens) for half in rows)
     known, asked = (each[:, FIRST:].flatten(0, 1) for each in features)
-    fitted, truth = (_targets(part, tokens) for part in rows)
-    probe = Probe(known, fitted)
-    before, found = probe.read(known), probe.read(asked)
-    scores = {}
-    for n, lag in enumerate(LAGS):
-        part = slice(n * tokens, (n + 1) * tokens)
-        scores[f"lag {lag}"] = float((found[:, part].argmax(1) == truth[:, part].argmax(1)).double().mean())
-    for n, name in enumerate(OPEN, start=-3):
-        limit = threshold(before[:, n], fitted[:, n] > 0)
-        scores[name] = balanced(found[:, n], truth[:, n] > 0, limit)
-    return scores | {"column": fit_of(found[:, -1], truth[:, -1])}
+    probe = _reading.Probe(known, truth)
+    found = probe.read(asked)
+    named = [each[:, :-3].unflatten(1, (-1, tokens)).argmax(2) for each in (found, wanted)]
+    scores = {
+        f"lag {lag}": share for lag, share in zip(LAGS, (named[0] == named[1]).double().mean(0).tolist(), strict=True)
+    }
+    limits = [
+        _reading.threshold(*pair) for pair in zip(probe.read(known)[:, -3:-1].T, truth[:, -3:-1].T > 0, strict=True)
+    ]
+    for n, (name, limit) in enumerate(zip(OPEN, limits, strict=True), start=-3):
+        scores[name] = _reading.balanced(found[:, n], wanted[:, n] > 0, limit)
+    return scores | {"column": _reading.fit_of(found[:, -1], wanted[:, -1])}
 
 
 def _targets(rows: Rows, tokens: int) -> Tensor:
@@ -152,9 +148,11 @@ def _targets(rows: Rows, tokens: int) -> Tensor:
 
 
 def _agreement(model: Network, texts: Texts, sizes: Sizes, seed: int) -> dict[str, tuple[float, float]]:
-    generator = torch.Generator().manual_seed(seed)
-    ids, _ = stretches(texts.held, sizes.occluded, CONTEXT, generator)
-    return agreement(attended(model, ids), influence(model, ids, texts.unigrams, sizes.draws, generator))
+    draw = torch.Generator().manual_seed(seed)
+    ids, _ = stretches(texts.held, sizes.occluded, CONTEXT, draw)
+    return _reading.agreement(
+        _reading.attended(model, ids), _reading.influence(model, ids, texts.unigrams, sizes.draws, draw)
+    )
 
 
 @torch.inference_mode()
@@ -164,12 +162,12 @@ def _sentence(models: dict[str, Network], texts: Texts, fitted: Rows) -> Heat:
     known = models["lstm"].represent(fitted.ids)[:, FIRST:].flatten(0, 1)
     truth = fitted.facts[:, FIRST:, :2].flatten(0, 1)
     hidden = models["lstm"].represent(ids)[0]
-    rows = dict(zip(('"…"', "(…)"), Probe(known, truth).read(hidden).T, strict=True))
+    rows = dict(zip(('"…"', "(…)"), _reading.Probe(known, truth).read(hidden).T, strict=True))
     related = torch.corrcoef(torch.cat((known, truth), dim=1).T)[:-2, -2:].nan_to_num()
     unit = int(related[:, 0].abs().argmax())
     rows[f"h{unit}"] = (hidden[:, unit] * related[unit, 0].sign() + 1) / 2
-    weights = attended(models["gpt"], ids)[..., -1, :].mean((0, 1))[0]
-    moved = influence(models["gpt"], ids, texts.unigrams, 20, torch.Generator().manual_seed(0))[0]
+    weights = _reading.attended(models["gpt"], ids)[..., -1, :].mean((0, 1))[0]
+    moved = _reading.influence(models["gpt"], ids, texts.unigrams, 20, torch.Generator().manual_seed(0))[0]
     for name, values in (("A", weights[:-1]), ("KL", moved)):
         rows[name] = torch.cat((values / values.max(), values.new_zeros(1)))
     return Heat(
@@ -210,7 +208,7 @@ def _finding(
     asked = [(name, key) for name in RECURRENT for key in (f"lag {LAG}", "quoted")]
     gains = [_less(name, key, "input", tables) for name, key in asked]
     learned = [_less(name, key, f"{name} untrained", tables) for name, key in asked]
-    attention = [_agreed(name, n, [one[name][n] for one in agreed]) for n in (0, 1) for name in READINGS]
+    attention = [_agreed(name, n, [one[name][n] for one in agreed]) for n in (0, 1) for name in _reading.READINGS]
     beyond = [_beyond(n, [one["mean"][n] - one["near"][n] for one in agreed]) for n in (0, 1)]
     return Finding(
         verdict=verdict([*((one, CLEAR) for one in gains), *((one, 0.0) for one in beyond)]),
@@ -252,15 +250,14 @@ def _less(name: str, key: str, other: str, tables: Tables) -> Measured:
 
 
 def _agreed(name: str, n: int, values: list[float]) -> Measured:
-    title, kind = READINGS[name], MEASURES[n]
+    title, kind = _reading.READINGS[name], MEASURES[n]
     label = (f"{kind[0]} with influence, {title[0]}", f"与影响的{kind[1]}，{title[1]}")
     claimed = ("shows the focus", "显示关注点") if name == "mean" else ("", "")
     return measured(label, values, claimed, bounds=BOUNDS[n])
 
 
 def _beyond(n: int, values: list[float]) -> Measured:
-    kind = MEASURES[n]
-    label = (f"{kind[0]}, attention less nearness alone", f"{kind[1]}，注意力减仅按远近")
+    label = (f"{MEASURES[n][0]}, attention less nearness alone", f"{MEASURES[n][1]}，注意力减仅按远近")
     return measured(label, values, ("above 0", "大于 0"))
 
 
@@ -284,9 +281,9 @@ def _figure(tables: Tables, agreed: list[dict[str, tuple[float, float]]], senten
         ),
         Bars(
             x=("agreement with influence (1: complete)", "与影响的一致程度（1：完全一致）"),
-            groups=list(READINGS.values()),
+            groups=list(_reading.READINGS.values()),
             series=[
-                _bars(title, [[one[name][n] for one in agreed] for name in READINGS], BOUNDS[n])
+                _bars(title, [[one[name][n] for one in agreed] for name in _reading.READINGS], BOUNDS[n])
                 for n, title in enumerate(MEASURES)
             ],
             levels=[Level(("chance of the same largest", "最大处相同的随机水平"), 1 / (CONTEXT - 1))],
