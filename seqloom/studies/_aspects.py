@@ -28,7 +28,7 @@ class Aspect:
     rnn: Pair  # what it says of each
     transformer: Pair
     quoted: Mapping[str, tuple[str, ...]]  # by study: numbers, by their English names
-    missing: Pair = ("", "")  # what of it was not measured
+    note: Pair = ("", "")  # what another document says of it, or what of it is not measured
 
 
 ASPECTS = (
@@ -54,6 +54,11 @@ ASPECTS = (
                 "mean change, no positions, causal mask",
             ),
         },
+        (
+            "While it generates, a Transformer keeps the keys and values of all tokens, a state that grows (document "
+            "001).",
+            "变换器在生成时保存所有词元的键和值，这是一个不断增长的状态（文档 001）。",
+        ),
     ),
     Aspect(
         "length",
@@ -75,6 +80,11 @@ ASPECTS = (
             ),
             "clipping": ("loss, ReLU, Adam, with less without clipping",),
         },
+        (
+            "Document 001 says the contrary of long sequences: the cost of attention grows with the square of the "
+            "length, and the KV cache takes much memory.",
+            "关于长序列，文档 001 的说法相反：注意力的计算量随长度呈平方级增长，KV 缓存占用大量内存。",
+        ),
     ),
     Aspect(
         "dependencies",
@@ -200,8 +210,8 @@ def _blocks(aspect: Aspect, records: Mapping[str, Record], say: Speaker) -> list
     blocks: list[Block] = [Text(f"{say('said', model=name)}{say('colon')}{say.pick(text)}") for name, text in said]
     if aspect.quoted:
         blocks.append(_table(aspect, records, say))
-    if say.pick(aspect.missing):
-        blocks.append(Text(say.pick(aspect.missing), "muted"))
+    if say.pick(aspect.note):
+        blocks.append(Text(say.pick(aspect.note), "muted"))
     return blocks
 
 

@@ -58,7 +58,7 @@ def paragraphs(texts: Texts, most: int, length: int) -> tuple[Rows, Rows]:
 
 def _facts(ids: list[int], characters: str) -> Tensor:
     """(T, 3); a blank line closes everything."""
-    quoted, depth, column, before, found = False, 0, 0, "", []
+    quoted, depth, column, before, found = False, 0, -1, "", []
     for letter in (characters[one] for one in ids):
         column = 0 if before == "\n" else column + 1
         if letter == before == "\n":
