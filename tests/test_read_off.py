@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqloom.studies import _fast_weights, _reading, memory_kinds, time_line
+from seqloom.studies import _conditions, _fast_weights, _reading, memory_kinds
 from seqloom.studies._paragraphs import Texts, paragraphs
 from seqloom.studies._study import Measured
 from seqloom.studies._training import network
@@ -82,5 +82,14 @@ def test_verdicts_follow_whole_intervals() -> None:
     ]
     assert kinds == ["holds", "conditions", "conditions", "fails", "fails", "untold"]
     gains = [(above, 0.05), (above, 0.0)]
-    assert time_line.verdict(gains) == "holds" and time_line.verdict([(below, 0.0), (above, 0.4)]) == "fails"
-    assert time_line.verdict([*gains, (across, 0.0)]) == "conditions" and time_line.verdict([(across, 0.0)]) == "untold"
+    assert _conditions.verdict(gains) == "holds" and _conditions.verdict([(below, 0.0), (above, 0.4)]) == "fails"
+    assert (
+        _conditions.verdict([*gains, (across, 0.0)]) == "conditions"
+        and _conditions.verdict([(across, 0.0)]) == "untold"
+    )
+
+
+def test_conditions_are_told_by_what_became_of_them() -> None:
+    met, across = between(0.1, 0.3), Measured(("b", "乙"), 0.0, low=-0.1, high=0.1, seeds=4)
+    english, chinese = _conditions.told([(met, 0.0), (across, 0.0)])
+    assert english.endswith("Met: a. Undecided: b.") and chinese.endswith("满足：甲。未定：乙。")

@@ -155,7 +155,19 @@ ASPECTS = (
             "the model focuses on.",
             "自我注意机制可能使解释其决策更具挑战性；不过，注意力可视化等技术可以让我们深入了解模型的关注点。",
         ),
-        {},
+        {
+            "time_line": (
+                "character at lag 4 (accuracy), LSTM",
+                "character at lag 4 (accuracy), LSTM, untrained",
+                "inside a quotation (balanced accuracy), LSTM",
+                "inside a quotation (balanced accuracy), LSTM, untrained",
+                "inside a quotation (balanced accuracy), GPT, last layer",
+                "inside a quotation (balanced accuracy), input alone",
+                "rank correlation with influence, attention, mean of all heads",
+                "rank correlation with influence, attention rollout",
+                "rank correlation with influence, nearness alone",
+            ),
+        },
     ),
     Aspect(
         "transfer",

@@ -21,10 +21,10 @@ from seqloom.core.progress import Reporter
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Bars, BarSeries, Heat, Level, Lines, Panel
 from seqloom.pages.words import Pair
-from seqloom.studies import _reading
+from seqloom.studies import _conditions, _reading
 from seqloom.studies._models import parameters
 from seqloom.studies._paragraphs import Rows, Texts, paragraphs, read
-from seqloom.studies._study import Finding, Measured, Study, Verdict, curve, measured
+from seqloom.studies._study import Finding, Measured, Study, curve, measured
 from seqloom.studies._training import descend, matched, network, stretches
 
 SAMPLE, HELD = "python-docs", 0.25  # share of the text, at its end, that models are not trained on
@@ -185,15 +185,6 @@ def _sentence(models: dict[str, Network], texts: Texts, fitted: Rows) -> Heat:
     )
 
 
-def verdict(gains: list[tuple[Measured, float]]) -> Verdict:
-    """Gains over the naive reading and what is asked of each, which it meets, or misses, by its whole interval."""
-    met = [(one.low or 0.0) > least for one, least in gains]
-    missed = [(one.high or 0.0) <= least for one, least in gains]
-    if all(met) or all(missed):
-        return "holds" if all(met) else "fails"
-    return "conditions" if any(met) else "untold"
-
-
 def _finding(
     sizes: Sizes,
     texts: Texts,
@@ -210,9 +201,11 @@ def _finding(
     learned = [_less(name, key, f"{name} untrained", tables) for name, key in asked]
     attention = [_agreed(name, n, [one[name][n] for one in agreed]) for n in (0, 1) for name in _reading.READINGS]
     beyond = [_beyond(n, [one["mean"][n] - one["near"][n] for one in agreed]) for n in (0, 1)]
+    judged = [*((one, CLEAR) for one in gains), *((one, 0.0) for one in beyond)]
+    found, conditions = _summary(tables, agreed), _conditions.told(judged)
     return Finding(
-        verdict=verdict([*((one, CLEAR) for one in gains), *((one, 0.0) for one in beyond)]),
-        summary=_summary(tables, agreed),
+        verdict=_conditions.verdict(judged),
+        summary=(f"{found[0]} {conditions[0]}", f"{found[1]}{conditions[1]}"),
         protocol=_protocol(sizes, texts, counts, losses),
         numbers=[*numbers, *gains, *learned, *attention, *beyond],
         figure=_figure(tables, agreed, sentence),
