@@ -114,6 +114,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
 
 def _chain(key: str, model: Network, length: int) -> int:
     row = torch.zeros(1, length, dtype=torch.long, device="meta")
+    model.zero_grad(set_to_none=True)  # adding to gradients would be one more operation
     with _way(key, model):
         return longest(lambda: _loss(model, row, row))
 
@@ -319,8 +320,8 @@ def _protocol(size: Sizes, found: Results, threads: int) -> Pair:
         f"以字符为单位的语言模型，含嵌入层与输出层，采用默认层数（LSTM 1 层，minGRU 2 层，GPT 4 层）；参数量："
         f"{counts[1]}。一次更新：在 sample:{SAMPLE} 的随机片段上做前向、交叉熵和反向计算，float32，不含优化器。"
         f"{size.seeds} 个种子（权重和文本）；每个种子中各模型轮流计时，每个至多 {size.rounds} 次，取最快的一次。"
-        f"线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但每个状态都在下一个之前算出。依赖链在一行上计数，以张"
-        "量操作为单位，不含视图，即加速器不做任何算子融合时的执行方式。",
+        f"线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但每个状态都在下一个之前算出。依赖链在一行上计数，"
+        "以张量操作为单位，不含视图，即加速器不做任何算子融合时的执行方式。",
     )
 
 
