@@ -8,7 +8,7 @@ same network can be computed one step after the other or by a scan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from seqloom.pages.words import Pair
 from seqloom.studies._chain import longest
 from seqloom.studies._models import parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
-from seqloom.studies._timing import fastest, processor
+from seqloom.studies._timing import fastest, one_thread, processor, timed
 from seqloom.studies._training import matched, network, stretches, text
 
 SAMPLE = "python-docs"
@@ -71,7 +71,7 @@ FULL = Sizes(
     single=((1, 32), (1, 128), (1, 512), (1, 2048)),
     wide=((1, 128), (4, 128), (16, 128), (64, 128)),
 )
-QUICK = Sizes(2, 30_000, 1, (16, 32, 64), ((4, 8), (1, 32)), ((1, 8), (1, 32)), ((1, 8), (4, 8)))
+QUICK = Sizes(2, 10_000, 1, (16, 32), ((4, 8), (1, 32)), ((1, 8), (1, 32)), ((1, 8), (4, 8)))
 
 
 @dataclass
@@ -107,7 +107,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
             batch = stretches(ids, *shape, draw)
             _race(found.speeds, models, batch, size.rounds)
             if threads > 1 and shape == size.single[-1]:
-                with _one_thread():
+                with one_thread():
                     _race(found.alone, models, batch, size.rounds)
     return _finding(size, found, threads, digest)
 
@@ -121,8 +121,8 @@ def _chain(key: str, model: Network, length: int) -> int:
 
 def _race(speeds: Speeds, models: dict[str, Network], batch: tuple[Tensor, Tensor], rounds: int) -> None:
     rows, length = batch[0].shape
-    runs: dict[str, Callable[[], None]] = {key: partial(_update, key, model, batch) for key, model in models.items()}
-    for key, seconds in fastest(runs, rounds).items():
+    turns = {key: timed(partial(_update, key, model, batch)) for key, model in models.items()}
+    for key, seconds in fastest(turns, rounds).items():
         speeds.setdefault((key, (rows, length)), []).append(rows * length / seconds)
 
 
@@ -144,16 +144,6 @@ def _way(key: str, model: Network) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def exponent(chains: list[int], lengths: tuple[int, ...]) -> float:
     """Of the growth over the two longest lengths."""
     return float(np.log(chains[-1] / chains[-2]) / np.log(lengths[-1] / lengths[-2]))
@@ -165,8 +155,7 @@ def verdict(lstm: float, gpt: float, ratios: list[Measured]) -> Verdict:
         return "fails"
     if all((one.high or one.value) < SLOWER for one in ratios):
         return "holds"
-    sure = any((one.low or one.value) > SLOWER for one in ratios)
-    return "conditions" if sure else "untold"
+    return "conditions" if any((one.low or one.value) > SLOWER for one in ratios) else "untold"
 
 
 def _finding(size: Sizes, found: Results, threads: int, digest: str) -> Finding:
@@ -202,12 +191,9 @@ def _chain_numbers(size: Sizes, found: Results, growth: dict[str, float]) -> lis
 
 
 def _ratio(speeds: Speeds, one: str, other: str, shape: Shape, claimed: Pair = ("", "")) -> Measured:
-    rows, length = shape
     names = MODELS[one][0], MODELS[other][0]
-    label = (
-        f"speed of {names[0][0]} / {names[1][0]}, {rows} x {length}",
-        f"{names[0][1]} 与 {names[1][1]} 的速度之比，{rows} x {length}",
-    )
+    label = (f"speed of {names[0][0]} / {names[1][0]}, {_shape(shape)}",
+             f"{names[0][1]} 与 {names[1][1]} 的速度之比，{_shape(shape)}")  # fmt: skip
     return measured(label, np.array(speeds[one, shape]) / speeds[other, shape], claimed, bounds=(0.0, None))
 
 
@@ -233,8 +219,6 @@ def _other_ratios(size: Sizes, found: Results, threads: int) -> list[Measured]:
 
 
 def _figure(size: Sizes, found: Results) -> list[Panel]:
-    x, y = ("tokens in a row", "每行词元数"), ("tokens per second", "每秒词元数")
-
     def speeds(shapes: tuple[Shape, ...], along: int) -> list[Curve]:
         places = [shape[along] for shape in shapes]
         return [
@@ -245,32 +229,21 @@ def _figure(size: Sizes, found: Results) -> list[Panel]:
     total, width = size.even[0][0] * size.even[0][1], size.wide[0][1]
     chains = [Curve(title, list(map(float, size.chains)), list(map(float, found.chains[key])))
               for key, (title, _) in MODELS.items()]  # fmt: skip
+
+    def panel(title: Pair, x: Pair, y: Pair, curves: list[Curve], ticks: Iterable[int]) -> Lines:
+        return Lines(x=x, y=y, curves=curves, title=title, log_x=True, log_y=True, ticks=[float(n) for n in ticks])
+
+    length, rows = ("tokens in a row", "每行词元数"), ("rows", "行数")
+    counted, timed_ = ("dependent operations", "依赖的操作数"), ("tokens per second", "每秒词元数")
+    chain, one = ("The longest chain of an update", "一次更新的最长依赖链"), ("One row", "一行")
+    even = (f"Always {total:,} tokens: fewer, longer rows", f"总是 {total:,} 个词元：行更少、更长")
+    wide = (f"Rows of {width} tokens", f"每行 {width} 个词元")
     return [
-        Lines(
-            title=("The longest chain of an update", "一次更新的最长依赖链"),
-            x=x,
-            y=("dependent operations", "依赖的操作数"),
-            curves=chains,
-            log_x=True,
-            log_y=True,
-            ticks=[float(length) for length in size.chains],
-        ),
-        Lines(
-            title=(f"Always {total:,} tokens: fewer, longer rows", f"总是 {total:,} 个词元：行更少、更长"),
-            x=x, y=y, curves=speeds(size.even, 1), log_x=True, log_y=True,
-            ticks=[float(length) for _, length in size.even],
-        ),
-        Lines(
-            title=("One row", "一行"),
-            x=x, y=y, curves=speeds(size.single, 1), log_x=True, log_y=True,
-            ticks=[float(length) for _, length in size.single],
-        ),
-        Lines(
-            title=(f"Rows of {width}", f"每行 {width} 个词元"),
-            x=("rows", "行数"), y=y, curves=speeds(size.wide, 0), log_x=True, log_y=True,
-            ticks=[float(rows) for rows, _ in size.wide],
-        ),
-    ]  # fmt: skip
+        panel(chain, length, counted, chains, size.chains),
+        panel(even, length, timed_, speeds(size.even, 1), (n for _, n in size.even)),
+        panel(one, length, timed_, speeds(size.single, 1), (n for _, n in size.single)),
+        panel(wide, rows, timed_, speeds(size.wide, 0), (n for n, _ in size.wide)),
+    ]
 
 
 def _table(size: Sizes, found: Results) -> Rows:
@@ -320,8 +293,8 @@ def _protocol(size: Sizes, found: Results, threads: int) -> Pair:
         f"以字符为单位的语言模型，含嵌入层与输出层，采用默认层数（LSTM 1 层，minGRU 2 层，GPT 4 层）；参数量："
         f"{counts[1]}。一次更新：在 sample:{SAMPLE} 的随机片段上做前向、交叉熵和反向计算，float32，不含优化器。"
         f"{size.seeds} 个种子（权重和文本）；每个种子中各模型轮流计时，每个至多 {size.rounds} 次，取最快的一次。"
-        f"线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但每个状态都在下一个之前算出。依赖链在一行上计数，"
-        "以张量操作为单位，不含视图，即加速器不做任何算子融合时的执行方式。",
+        f"线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但每个状态都在下一个之前算出。依赖链在一行上计"
+        "数，以张量操作为单位，不含视图，即加速器不做任何算子融合时的执行方式。",
     )
 
 
