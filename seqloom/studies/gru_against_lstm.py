@@ -258,9 +258,9 @@ def _figure(found: Results, speeds: dict[Setting, Measured], worse: dict[tuple[s
 
 
 def _table(found: Results) -> Rows:
-    rows: list[list[Pair | float | str]] = []
-    for (sample, key), losses in found.rates.items():
-        rows.append([SAMPLES[sample], MODELS[key], *losses])
+    rows: list[list[Pair | float | str]] = [
+        [SAMPLES[s], MODELS[key], *tried] for (s, key), tried in found.rates.items()
+    ]
     heads = [("text", "文本"), ("model", "模型"), *((f"rate {rate:g}", f"学习率 {rate:g}") for rate in RATES)]
     return Rows(
         ("Loss at each learning rate, on a seed that is not counted", "各学习率下的损失，另一个种子"), heads, rows

@@ -179,14 +179,14 @@ def _finding(size: Sizes, found: Results, threads: int, digest: str) -> Finding:
 
 
 def _chain_numbers(size: Sizes, found: Results, growth: dict[str, float]) -> list[Measured]:
-    numbers, last = [], size.chains[-1]
-    said: dict[str, Pair] = {"lstm": ("sequential", "顺序"), "gpt": ("parallel", "并行")}
+    numbers, last, none = [], size.chains[-1], ("", "")
+    said = {"lstm": (("sequential", "顺序"), ("1", "1")), "gpt": (("parallel", "并行"), ("0", "0"))}
     for key, (title, _) in MODELS.items():
+        claims = said.get(key, (none, none))
         name = (f"{title[0]}: chain for {last:,} tokens", f"{title[1]}：{last:,} 个词元的依赖链")
-        numbers.append(exact(name, found.chains[key][-1], said.get(key, ("", ""))))
+        numbers.append(exact(name, found.chains[key][-1], claims[0]))
         name = (f"{title[0]}: exponent of the chain's growth", f"{title[1]}：依赖链增长的指数")
-        expected = {"lstm": ("1", "1"), "gpt": ("0", "0")}.get(key, ("", ""))
-        numbers.append(exact(name, growth[key], expected))
+        numbers.append(exact(name, growth[key], claims[1]))
     return numbers
 
 
@@ -199,8 +199,7 @@ def _ratio(speeds: Speeds, one: str, other: str, shape: Shape, claimed: Pair = (
 
 def _other_ratios(size: Sizes, found: Results, threads: int) -> list[Measured]:
     """The same network by a scan and step by step; one long row against many short ones; all threads against one."""
-    row, numbers = size.single[-1], []
-    numbers += [_ratio(found.speeds, "scan", "steps", shape) for shape in size.even]
+    row, numbers = size.single[-1], [_ratio(found.speeds, "scan", "steps", shape) for shape in size.even]
     for key, (title, _) in MODELS.items():
         first, last = (np.array(found.speeds[key, shape]) for shape in (size.even[0], size.even[-1]))
         label = (
