@@ -16,7 +16,7 @@ import numpy as np
 from seqloom.core.progress import Reporter
 from seqloom.lab.scales import Bounds
 from seqloom.lab.statistics import interval
-from seqloom.pages.plots import NOTHING, Curve, Panel
+from seqloom.pages.plots import NOTHING, BarSeries, Curve, Panel
 from seqloom.pages.words import Pair
 
 Verdict = Literal["holds", "conditions", "fails", "untold"]
@@ -108,6 +108,13 @@ def curve(
     low = [one.mean if one.low is None else one.low for one in found]
     high = [one.mean if one.high is None else one.high for one in found]
     return Curve(name, [float(place) for place in x], [one.mean for one in found], low, high)
+
+
+def bars(name: Pair, found: Sequence[Measured]) -> BarSeries:
+    """A bar for each, with its interval."""
+    low = [one.value if one.low is None else one.low for one in found]
+    high = [one.value if one.high is None else one.high for one in found]
+    return BarSeries(name, [one.value for one in found], low, high)
 
 
 def finite(value: object) -> bool:
