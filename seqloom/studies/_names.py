@@ -37,6 +37,7 @@ LONGEST = 30  # characters
 PAD, BOS, EOS, SPECIALS = 0, 1, 2, 3
 WIDTH, DEPTH, HEADS, CLIP, SHARE = 64, 2, 4, 1.0, 0.15
 BATCH, FEW = 128, 32  # names per update of pre-training, and of fine-tuning
+DRAWS = 2  # of the names to fine-tune on, for each seed
 
 Objective = Literal["masked", "next"]
 
@@ -164,6 +165,20 @@ class Descent:
         self.schedule.step()
 
 
+def tuned_accuracy(
+    model: Network, data: Names, parts: tuple[np.ndarray, np.ndarray], count: int, seed: int,
+    *, steps: int, rate: float, pooling: Rule = "mean",
+) -> float:  # fmt: skip
+    """On the second part, after fine-tuning on so many names of the first; the mean over DRAWS choices of these."""
+    learn, test = parts
+    found = 0.0
+    for n in range(DRAWS):
+        chosen = np.roll(learn, -n * count)[:count]
+        tuned = finetune(model, data, chosen, DRAWS * seed + n, steps=steps, rate=rate, pooling=pooling)
+        found += accuracy(tuned, data, test) / DRAWS
+    return found
+
+
 @torch.inference_mode()
 def accuracy(model: Network, data: Names, chosen: np.ndarray) -> float:
     found = 0
@@ -174,7 +189,7 @@ def accuracy(model: Network, data: Names, chosen: np.ndarray) -> float:
 
 
 def regression(data: Names, chosen: np.ndarray, tested: np.ndarray) -> float:
-    """Accuracy of logistic regression on character n-grams."""
+    """The accuracy of logistic regression on character n-grams."""
     learn, test = ([data.text(data.rows[n]) for n in some] for some in (chosen, tested))
     _, found, _ = bag_of_words(learn, data.labels[chosen], {"test": test})
     return float((found["test"].argmax(1) == data.labels[tested]).mean())

@@ -21,16 +21,16 @@ from seqloom.studies._models import parameters
 from seqloom.studies._names import (
     BATCH,
     DEPTH,
+    DRAWS,
     FEW,
     LONGEST,
     SHARE,
     WIDTH,
     Names,
-    accuracy,
-    finetune,
     names,
     pretrain,
     stack,
+    tuned_accuracy,
 )
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
 from seqloom.tasks.classification.pooling import Rule
@@ -70,11 +70,10 @@ def measure(quick: bool, progress: Reporter) -> Finding:
 
         def run(
             kind: str, count: int, pooling: Rule, rate: float, seed: int = seed, models: dict[str, Network] = models,
-            learn: np.ndarray = learn, test: np.ndarray = test,
+            parts: tuple[np.ndarray, np.ndarray] = (learn, test),
         ) -> float:  # fmt: skip
             steps = sizes.updates
-            done = finetune(models[kind], data, learn[:count], seed, steps=steps, rate=rate, pooling=pooling)
-            return accuracy(done, data, test)
+            return tuned_accuracy(models[kind], data, parts, count, seed, steps=steps, rate=rate, pooling=pooling)
 
         if seed == 0:
             for kind in KINDS:
@@ -235,8 +234,9 @@ def _protocol(sizes: Sizes, data: Names, chosen: dict[str, tuple[Rule, float]]) 
     )
     return (
         f"sample:languages, names in {kinds} languages with Latin letters that occur in one language only and have at "
-        f"most {LONGEST} characters: {sizes.held:,} to test on, the other {learned:,} to pre-train on, the first of "
-        f"these with labels to fine-tune on; a new split for each of {sizes.seeds} seeds. One stack by character, "
+        f"most {LONGEST} characters: {sizes.held:,} to test on, the other {learned:,} to pre-train on, a few of "
+        f"these with labels to fine-tune on ({DRAWS} choices, whose accuracies are averaged); a new split for each of "
+        f"{sizes.seeds} seeds. One stack by character, "
         f"{DEPTH} layers of width {WIDTH}, {size:,} parameters, no dropout, the same initial weights with and without "
         f"a causal mask. Pre-training: {SHARE:.0%} of the characters masked, or the next one predicted; "
         f"{sizes.steps:,} updates of {BATCH} names, Adam at {START:g} falling to 0. Fine-tuning: all weights and a new "
@@ -246,10 +246,11 @@ def _protocol(sizes: Sizes, data: Names, chosen: dict[str, tuple[Rule, float]]) 
         f"three ways, the best of which counts. Without a causal mask: the same stack trained on the next character "
         f"for {max(1, sizes.steps // 4)} updates. Counted pairs: the character before, 0.1 added to each count.",
         f"sample:languages，{kinds} 种用拉丁字母书写的语言的名称，只取仅见于一种语言、不超过 {LONGEST} 个字符者："
-        f"{sizes.held:,} 个用于测试，其余 {learned:,} 个用于预训练，其中最前面的若干个带标注用于微调；{sizes.seeds} 个"
-        f"种子各用一种划分。按字符的同一个堆叠，{DEPTH} 层，宽度 {WIDTH}，{size:,} 个参数，无 dropout，有无因果掩码时"
-        f"初始权重相同。预训练：掩盖 {SHARE:.0%} 的字符，或预测下一个字符；{sizes.steps:,} 次更新，每次 {BATCH} 个名"
-        f"称，Adam，学习率由 {START:g} 降至 0。微调：全部权重加新的输出层，{sizes.updates} 次更新，每次 {FEW} 个名称；"
+        f"{sizes.held:,} 个用于测试，其余 {learned:,} 个用于预训练，其中少数带标注用于微调（选 {DRAWS} 次，准确率取平均"
+        f"）；{sizes.seeds} 个种子各用一种划分。按字符的同一个堆叠，{DEPTH} 层，宽度 {WIDTH}，{size:,} 个参数，"
+        f"无 dropout，有无因果掩码时初始权重相同。预训练：掩盖 {SHARE:.0%} 的字符，或预测下一个字符；"
+        f"{sizes.steps:,} 次更新，每次 {BATCH} 个名称，Adam，学习率由 {START:g} 降至 0。微调：全部权重加新的输出层，"
+        f"{sizes.updates} 次更新，每次 {FEW} 个名称；"
         f"学习率（{rates}）和汇聚方式（均值、末位）各在另一个种子上选定（{chinese}）。从左到右：由前面的字符给出 "
         f"{sizes.asked} 个测试名称中每个字符在全部字符中的概率；掩码模型用三种方式询问，取最好的一种。无因果掩码：同样"
         f"的堆叠以预测下一字符训练 {max(1, sizes.steps // 4)} 次更新。字符对计数：由前一个字符预测，每个计数加 0.1。",

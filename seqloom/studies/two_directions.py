@@ -217,8 +217,8 @@ def _panel(numbers: dict[tuple[str, str], Measured], task: str) -> Bars:
     shown = [numbers[name, task] for name in MODELS]
     ends = [[one.value if end is None else end for one, end in zip(shown, side, strict=True)]
             for side in ([one.low for one in shown], [one.high for one in shown])]  # fmt: skip
-    levels = [Level(("chance", "随机"), CHANCE)]
-    levels += [Level(("most without fusion", "不融合时的上限"), BOUND)] * (task == "xor")
+    levels = [Level((f"chance: {CHANCE:g}", f"随机：{CHANCE:g}"), CHANCE)]
+    levels += [Level((f"most without fusion: {BOUND:g}", f"不融合时的上限：{BOUND:g}"), BOUND)] * (task == "xor")
     return Bars(
         title=TASKS[task][0],
         x=("accuracy", "准确率"),
