@@ -198,10 +198,11 @@ def _finding(sizes: Sizes, found: Table, pilots: Table, counts: dict[str, int]) 
     rows: list[list[Pair | float | str]] = [
         [MODELS[name].title, TASKS[task][0], counts[name], *values] for (name, task), values in pilots.items()
     ]
-    decided = verdict(numbers, {name: max(found[name, "xor"]) for name in MODELS})
+    best = {name: max(found[name, "xor"]) for name in MODELS}
+    decided = verdict(numbers, best)
     return Finding(
         verdict=decided,
-        summary=_summary(numbers, decided),
+        summary=_summary(numbers, best, decided),
         protocol=_protocol(sizes, counts),
         numbers=list(numbers.values()),
         figure=[_panel(numbers, task) for task in TASKS],
@@ -228,15 +229,17 @@ def _panel(numbers: dict[tuple[str, str], Measured], task: str) -> Bars:
     )
 
 
-def _summary(numbers: dict[tuple[str, str], Measured], decided: Verdict) -> Pair:
+def _summary(numbers: dict[tuple[str, str], Measured], best: dict[str, float], decided: Verdict) -> Pair:
     def told(names: tuple[str, ...], task: str, n: int) -> str:
         parts = [f"{short(numbers[name, task].value, 3)} ({MODELS[name].title[n]})" for name in names]
         return ", ".join(parts) if n == 0 else "、".join(parts)
 
+    able = [MODELS[name].title for name in MIXED if best[name] >= GOOD]
     where = (
-        " So it holds for a BiLSTM of one layer with a linear output; a second bidirectional layer or a hidden layer "
-        "may fuse both sides as well, and above at least one of them does.",
-        "因此，该说法对输出为线性的单层 BiLSTM 成立；再加一个双向层或一个隐藏层也可能融合两侧，上面至少有一个做到了。",
+        " So it holds where the two directions never meet; with at least one seed, both sides were fused as well by: "
+        f"{'; '.join(english for english, _ in able)}.",
+        "因此，该说法在两个方向互不相遇时成立；至少有一个种子下，以下模型也融合了两侧："
+        f"{'；'.join(chinese for _, chinese in able)}。",
     )
     where = where if decided == "conditions" else ("", "")
     return (
@@ -309,9 +312,9 @@ STUDY = Study(
             "这里没有测量。",
         ),
         (
-            "Attention alone is a weighted sum over positions; in an encoder layer the feed-forward network after it "
-            "is what combines the parts nonlinearly. These two are not told apart here.",
-            "注意力本身只是对各位置的加权和；编码器层中，对各部分作非线性组合的是其后的前馈网络。这里没有把两者分开。",
+            "An encoder layer has more than attention: a feed-forward network follows it. Which of the two fuses the "
+            "sides here is not told apart.",
+            "编码器层除注意力之外还有其后的前馈网络。这里没有区分是两者中的哪一个完成了融合。",
         ),
         (
             "In a BiLSTM as it is commonly stacked, each layer reads the outputs of both directions of the layer "
