@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from seqloom.studies import masked_or_causal, pretraining
+from seqloom.studies import masked_or_causal, pretraining, two_directions
 from seqloom.studies._models import backbone
 from seqloom.studies._names import DEPTH, HEADS, LONGEST, WIDTH, Names, names, stack
 from seqloom.studies._study import Measured
@@ -80,3 +80,14 @@ def test_both_halves_of_the_claim_on_bert_and_gpt_decide() -> None:
     assert masked_or_causal.verdict([none, worse], better) == "fails"
     assert masked_or_causal.verdict([better, better], worse) == "fails"
     assert masked_or_causal.verdict([better, better], none) == "untold"
+
+
+def test_glued_directions_fuse_if_another_layer_on_them_does() -> None:
+    high, low = between(0.97, 1.0), between(0.4, 0.6)
+    numbers = {(name, task): high for name in MODELS for task in ("left", "sum", "xor")}
+    numbers |= {(name, "xor"): low for name in ("one", "stacks", "head", "two")}
+    best = dict.fromkeys(MODELS, 0.6)
+    assert two_directions.verdict(numbers, best) == "holds"
+    assert two_directions.verdict(numbers, best | {"two": 1.0}) == "conditions"
+    assert two_directions.verdict(numbers | {("one", "xor"): high}, best) == "fails"
+    assert two_directions.verdict(numbers | {("one", "sum"): low}, best) == "untold"
