@@ -287,11 +287,14 @@ STUDY = Study(
             f"更新次数相同，学习信号却不同：因果模型从读到的每个字符学习，掩码模型只从其中 {SHARE:.0%} 学习。",
         ),
         (
-            "With a mean over all positions or at the last one, the causal model has also read the whole name: what it "
-            "lacks is the right context at each position, which matters more for tags of single tokens, not measured "
-            "here.",
-            "对所有位置取均值或取末位时，因果模型同样读完了整个名称；它缺少的是每个位置右侧的上下文，这对逐词元的标注更"
-            "重要，这里没有测量。",
+            "Attention and objective of pre-training differ together, as they do between BERT and GPT; how much each "
+            "of them contributes is not told apart.",
+            "注意力方向与预训练目标同时不同，BERT 与 GPT 之间也是如此；这里没有区分两者各自的贡献。",
+        ),
+        (
+            "Of the tasks that the claim names, only classification is measured; of generation, only names of at most "
+            f"{LONGEST} characters, by models of two layers.",
+            f"论断所举的任务中，理解只测量了分类；生成只测量了不超过 {LONGEST} 个字符的名称，模型只有两层。",
         ),
         (
             "The masked model can be made to write from left to right, only worse; what it cannot do at all here is to "
