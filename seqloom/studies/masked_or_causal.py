@@ -290,10 +290,10 @@ STUDY = Study(
             "In a pilot run of one seed with a quarter of the pre-training (1,500 updates of 32 names), neither was "
             "clearly more accurate: masked 0.178 / 0.363 / 0.498 / 0.533, causal 0.193 / 0.357 / 0.513 / 0.583 with "
             "64 / 256 / 1,024 / 4,096 labels. Pre-training was then made longer, because a model from scratch was as "
-            "good as both. So the advantage in accuracy depends on how much is pre-trained.",
+            "good as both. So the advantage in accuracy may depend on how much is pre-trained.",
             "在一个种子、四分之一预训练量（1,500 次更新，每次 32 个名称）的试验中，两者难分高下：标注为 64 / 256 / "
             "1,024 / 4,096 个时，掩码 0.178 / 0.363 / 0.498 / 0.533，因果 0.193 / 0.357 / 0.513 / 0.583。由于从零训练"
-            "的模型与两者一样好，之后加长了预训练。因此准确率上的优势取决于预训练量。",
+            "的模型与两者一样好，之后加长了预训练。因此准确率上的优势可能取决于预训练量。",
         ),
         (
             "Attention and objective of pre-training differ together, as they do between BERT and GPT; how much each "
