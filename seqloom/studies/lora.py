@@ -203,7 +203,7 @@ def _finding(plan: Plan, shares: dict[str, Share], sizes: dict[int, Size], data:
                 f"秩 {RANK}、用于 q 和 v 时训练的份额，{name}",
             ),
             100 * one.claimed,
-            (f"{100 * CLAIMED:g}", f"{100 * CLAIMED:g}"),
+            (f"{100 * CLAIMED:g} %", f"{100 * CLAIMED:g} %"),
             unit=("%", "%"),
         )
         for name, one in shares.items()
