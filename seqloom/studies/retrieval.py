@@ -243,10 +243,10 @@ def _summary(plan: Plan, writer: Writer, found: dict[str, Measured], searched: M
     value = {way: short(one.value, 2) for way, one in found.items()}
     count = plan.seeds * plan.asked
     return (
-        f"Share of right answers to {count} questions about invented people: {writer.title[0]} alone {value['alone']}, "
-        f"with the best passage that the search found {value['best']}, with {SEVERAL} passages {value['several']}, with "
-        f"a passage about somebody else {value['other']}; a quotation without a language model {value['quoted']}. The "
-        f"search puts the right document first for a share of {short(searched.value, 2)}.",
+        f"Share of right answers to {count} questions about invented people: {writer.title[0]} alone {value['alone']}"
+        f", with the best passage that the search found {value['best']}, with {SEVERAL} passages {value['several']}, "
+        f"with a passage about somebody else {value['other']}; a quotation without a language model {value['quoted']}"
+        f". The search puts the right document first for a share of {short(searched.value, 2)}.",
         f"关于虚构人物的 {count} 个问题，{writer.title[1]} 单独回答的正确比例为 {value['alone']}，给出检索到的最佳段落"
         f"时为 {value['best']}，给出 {SEVERAL} 个段落时为 {value['several']}，给出关于他人的段落时为 {value['other']}"
         f"。正确文档排在首位的比例为 {short(searched.value, 2)}；不用语言模型的摘录，正确比例为 {value['quoted']}。",
