@@ -352,6 +352,10 @@ STUDY = Study(
             "在不计入的种子上的试验运行显示，宽 64 的全量微调在所试的最小学习率下最好，因此又加了一个更小的。",
         ),
         (
+            f"Where the table says {RATES[-1]:g}, the best rate was the largest tried; a larger one might do better.",
+            f"表中写着 {RATES[-1]:g} 之处，最好的学习率就是所试的最大值；更大的可能更好。",
+        ),
+        (
             "Share and score are of different models: those small enough to be tuned here are too small for a share of "
             "0.1 %, so nothing here says how close so small a share comes.",
             "份额与得分来自不同的模型：这里能够微调的模型太小，份额到不了 0.1 %，因此这里没有说明这样小的份额能有多接"
