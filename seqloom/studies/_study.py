@@ -80,6 +80,7 @@ class Study:
     measure: Callable[[bool, Reporter], Finding]
     number: int | None = None  # in the list of claims of the five documents
     remarks: tuple[Pair, ...] = ()  # what to beware of
+    needs: tuple[str, ...] = ()  # weights that a full run reads, such as weights:smollm2; a quick run reads none
 
 
 def measured(
