@@ -149,6 +149,7 @@ class Samples:
 @dataclass(frozen=True)
 class Code:
     items: list[tuple[str, str]]  # what it does, command
+    language: str = "bash"
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def _block(block: Block, say: Speaker, section: str = "") -> str:
         case Samples():
             return "\n\n".join(f"**{_text(name)}**\n\n{_fence(prompt + text)}" for _, name, prompt, text in block.items)
         case Code():
-            return "\n\n".join(f"{_text(title)}\n\n{_fence(command, 'bash')}" for title, command in block.items)
+            return "\n\n".join(f"{_text(title)}\n\n{_fence(command, block.language)}" for title, command in block.items)
 
 
 def _line(line: Line, say: Speaker) -> str:

@@ -9,6 +9,7 @@ from seqloom.pages import html, markdown
 from seqloom.pages.blocks import Answer, Block, Cell, Code, Column, Document, Picture, Points, Row, Section, Table, Text
 from seqloom.pages.formats import duration, short
 from seqloom.pages.words import LANGUAGES, Speaker
+from seqloom.studies._aspects import NAME, aspects, overview, title_of
 from seqloom.studies._record import Record, limits
 from seqloom.studies._registry import find_study
 from seqloom.studies._study import DOCUMENTS, VERDICTS, Rows, Study
@@ -29,6 +30,7 @@ def markdown_files(records: Sequence[Record]) -> dict[str, str]:
     files = {}
     for language, folder in zip(LANGUAGES, ("studies", "zh/studies"), strict=True):
         files[f"{folder}/index.md"] = markdown.render(index(records, language, "md"))
+        files[f"{folder}/{NAME}.md"] = markdown.render(aspects(records, language))
         for record in records:
             files[f"{folder}/{record.name}.md"] = markdown.render(page(record, language))
             files[f"{folder}/{record.name}.svg"] = record.drawn(language)
@@ -52,7 +54,7 @@ def page(record: Record, language: str) -> Document:
         Section("beside", say("beside"), [_numbers(record, say), *(_table(rows, say) for rows in finding.tables)]),
         Section("how", say("how"), _how(study, record, say)),
     ]
-    return Document(language, title(study, say), "", [], sections)
+    return Document(language, title_of(study, say), "", [], sections)
 
 
 def index(records: Sequence[Record], language: str, suffix: str) -> Document:
@@ -62,7 +64,7 @@ def index(records: Sequence[Record], language: str, suffix: str) -> Document:
     columns = [Column(say(head), number=False) for head in ("claim", "verdict", "found")]
     rows = [
         Row([
-            Cell(title(studies[record.name], say), link=f"{record.name}.{suffix}"),
+            Cell(title_of(studies[record.name], say), link=f"{record.name}.{suffix}"),
             Cell(say.pick(VERDICTS[record.finding.verdict]), small=say("quick") if record.quick else ""),
             Cell(say.pick(record.finding.summary)),
         ])
@@ -74,11 +76,10 @@ def index(records: Sequence[Record], language: str, suffix: str) -> Document:
         *(_card(record, studies[record.name], say, suffix) for record in records),
         Section("documents", say("documents"), [Points("", documents)]),
     ]
+    if suffix == "md":  # quotes numbers of full results
+        table = overview(records, say, f"{NAME}.md")
+        sections.insert(1, Section("aspects", say("aspects"), [Text(say("aspects short")), table]))
     return Document(language, say("gallery"), "", [], sections)
-
-
-def title(study: Study, say: Speaker) -> str:
-    return f"{study.number}. {say.pick(study.title)}" if study.number else say.pick(study.title)
 
 
 def sources(study: Study, say: Speaker) -> str:
@@ -93,7 +94,7 @@ def _card(record: Record, study: Study, say: Speaker, suffix: str) -> Section:
     lead = Text(f"{say('verdict')}{say('colon')}{say.pick(VERDICTS[record.finding.verdict])}", "lead")
     svg, alt = record.drawn(say.language), say.pick(record.finding.caption)
     picture = Picture(svg, alt, f"{record.name}.svg", f"{record.name}.{suffix}")
-    return Section(record.name, title(study, say), [lead, Text(say.pick(record.finding.summary)), picture])
+    return Section(record.name, title_of(study, say), [lead, Text(say.pick(record.finding.summary)), picture])
 
 
 def _numbers(record: Record, say: Speaker) -> Table:

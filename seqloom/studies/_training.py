@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -37,7 +38,8 @@ def matched(name: str, size: int, tokens: int, *, outputs: int = 0, **options: A
         return config.model_dump(exclude={"dropout"})
 
     def count(config: ModelConfig) -> int:
-        return parameters(network(name, tokens, 0, outputs=outputs, **plain(config)))
+        with torch.device("meta"):
+            return parameters(network(name, tokens, 0, outputs=outputs, **plain(config)))
 
     return plain(match_size(section("models", {"name": name, **options}), size, count, name))
 
@@ -71,3 +73,16 @@ def recall(rows: int, length: int, distance: Tensor | int, draw: torch.Generator
 def clipped(parameters: list[nn.Parameter], most: float) -> float:
     """Clip the norm of the whole gradient, if `most` is not 0; returns the norm before."""
     return float(nn.utils.clip_grad_norm_(parameters, most or float("inf")))
+
+
+def descend(model: nn.Module, loss: Callable[[int], Tensor], rate: float, updates: int, clip: float) -> None:
+    """Adam with a rate that falls linearly to zero, the norm of the gradient clipped; `loss`: of an update."""
+    weights = list(model.parameters())
+    optimizer = torch.optim.Adam(weights, lr=rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / updates)
+    for step in range(updates):
+        optimizer.zero_grad()
+        loss(step).backward()
+        clipped(weights, clip)
+        optimizer.step()
+        schedule.step()

@@ -43,6 +43,34 @@ WORDS: dict[str, Pair] = {
         "{seconds}, {threads} threads, {system}, torch {torch}",
         "{seconds}，{threads} 个线程，{system}，torch {torch}",
     ),
+    "aspects": ("RNN and Transformer, aspect by aspect", "RNN 与 Transformer 逐项对照"),
+    "aspects short": (
+        "Document 000 compares the two on seven aspects: what it says of each, the numbers measured here, and three "
+        "errors in the documents.",
+        "文档 000 从七个方面比较两者：它怎么说，这里测得多少，以及文档中的三处错误。",
+    ),
+    "aspects lead": (
+        "Document 000 compares RNN and Transformer on seven aspects. Below, what it says of each, and the numbers "
+        "that studies measured, with the verdict of each study on its own claim. Sizes are small and the machine has "
+        "no GPU: the page of each study says under which conditions its numbers were measured.",
+        "文档 000 从七个方面比较 RNN 与变换器。下面逐项列出它的说法，以及各项研究测得的数值和该研究对自身论断的结论。"
+        "模型规模很小，机器没有 GPU：各数值在什么条件下测得，见相应研究的页面。",
+    ),
+    "overview": ("Overview", "概览"),
+    "aspect": ("aspect", "方面"),
+    "verdicts": ("studies and their verdicts", "研究及其结论"),
+    "said": ("Document 000 on the {model}", "文档 000 对 {model} 的说法"),
+    "quoted": (
+        "Measured here: means over seeds with 95 % intervals, and the verdict of the study on its claim",
+        "这里测得：各种子的均值及 95 % 置信区间，以及该研究对其论断的结论",
+    ),
+    "error": ("Document {name} {text}", "文档 {name} {text}"),
+    "errors": ("Errors in the documents", "文档中的错误"),
+    "errors lead": (
+        "Three statements of the documents are wrong. Each is followed by code that shows what is right; it runs as it "
+        "stands.",
+        "文档中有三处说法是错的。每处之后的代码说明正确的情形，可以直接运行。",
+    ),
     "data": ("Data {name}: SHA-256 {digest}", "数据 {name}：SHA-256 {digest}"),
     "quick": (
         "A quick run, which only shows that the study works: too small to judge by.",
