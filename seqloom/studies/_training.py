@@ -9,9 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network
 from seqloom.data.samples import find_sample
-from seqloom.studies._models import backbone
+from seqloom.lab.matching import match_size
+from seqloom.runs.registry import section
+from seqloom.studies._models import backbone, parameters
 
 SYMBOLS, NOISE = 8, 8  # of recall: tokens to be remembered, tokens in between
 ASK = SYMBOLS + NOISE  # the last token, which asks for the symbol
@@ -25,6 +28,18 @@ def network(name: str, tokens: int, seed: int, *, outputs: int = 0, **options: A
         torch.manual_seed(seed + 1000)
         embed, head = nn.Embedding(tokens, body.inputs or body.width), nn.Linear(body.width, outputs or tokens)
     return Network(embed, body, head).train()
+
+
+def matched(name: str, size: int, tokens: int, *, outputs: int = 0, **options: Any) -> dict[str, Any]:
+    """Options with which a network has `size` parameters, embedding and output layer included."""
+
+    def plain(config: ModelConfig) -> dict[str, Any]:
+        return config.model_dump(exclude={"dropout"})
+
+    def count(config: ModelConfig) -> int:
+        return parameters(network(name, tokens, 0, outputs=outputs, **plain(config)))
+
+    return plain(match_size(section("models", {"name": name, **options}), size, count, name))
 
 
 @cache

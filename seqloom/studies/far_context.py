@@ -12,16 +12,13 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from seqloom.core.model import ModelConfig
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
-from seqloom.lab.matching import match_size
 from seqloom.pages.formats import short
 from seqloom.pages.plots import Level, Lines
-from seqloom.runs.registry import section
 from seqloom.studies._models import parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
-from seqloom.studies._training import NOISE, RECALL_TOKENS, SYMBOLS, clipped, network, recall
+from seqloom.studies._training import NOISE, RECALL_TOKENS, SYMBOLS, clipped, matched, network, recall
 
 ROWS, CLIP, SIZE = 32, 1.0, 12_000
 DISTANCES = (1, 2, 4, 8, 16, 32, 64)
@@ -43,7 +40,9 @@ Tables = dict[tuple[str, str], np.ndarray]  # by model and way: (distances, seed
 
 def measure(quick: bool, progress: Reporter) -> Finding:
     seeds, updates, rows = (2, 2, 32) if quick else (4, 300, 256)
-    sizes = {name: _matched(name) for name in MODELS}
+    sizes = {
+        name: matched(name, SIZE, RECALL_TOKENS, outputs=SYMBOLS, **options) for name, (_, options) in MODELS.items()
+    }
     found: Tables = {}
     pilots: dict[
         str, list[float]
@@ -65,19 +64,6 @@ def measure(quick: bool, progress: Reporter) -> Finding:
         found[name, "mixed"], found[name, "alone"] = np.array(mixed).T, np.array(alone).T
     counts = {name: parameters(network(name, RECALL_TOKENS, 0, outputs=SYMBOLS, **sizes[name])) for name in MODELS}
     return _finding((seeds, updates, rows), found, pilots, counts)
-
-
-def _matched(name: str) -> dict[str, Any]:
-    """Options with which a model has SIZE parameters, embedding and output layer included."""
-
-    def count(config: ModelConfig) -> int:
-        return parameters(network(name, RECALL_TOKENS, 0, outputs=SYMBOLS, **_options(config)))
-
-    return _options(match_size(section("models", {"name": name, **MODELS[name][1]}), SIZE, count, name))
-
-
-def _options(config: ModelConfig) -> dict[str, Any]:
-    return config.model_dump(exclude={"dropout"})
 
 
 def _train(model: Network, rate: float, updates: int, seed: int, trained: tuple[int, ...]) -> None:
