@@ -175,7 +175,7 @@ def _finding(
 
 
 def _figure(found: dict[Key, Scores], way: str, kind: str) -> Lines:
-    places = range(1, LONG + 1)
+    places = [pair + 1.5 for pair in range(0, LONG, 2)]  # neighbours are averaged: half as many points
     axis = {
         "place": ("position in the source", "在源序列中的位置"),
         "step": ("step of the decoder", "解码步数"),
@@ -184,11 +184,13 @@ def _figure(found: dict[Key, Scores], way: str, kind: str) -> Lines:
         x=axis[kind],
         y=("accuracy", "准确率"),
         curves=[
-            curve(title, places, getattr(found[way, name, LONG], kind), bounds=(0.0, 1.0))
+            curve(
+                title, places, getattr(found[way, name, LONG], kind).reshape(len(places), 2, -1).mean(1), bounds=(0, 1)
+            )
             for name, title in CONTEXTS.items()
         ],
         title=(WAYS[way][0][0].upper() + WAYS[way][0][1:], WAYS[way][1]),
-        ticks=[1.0, *(float(place) for place in places if place % 4 == 0)],
+        ticks=[1.0, *map(float, range(4, LONG + 1, 4))],
         levels=[Level(("chance", "随机"), 1 / LETTERS)],
         from_zero=True,
     )
