@@ -44,7 +44,7 @@ class Results:
     """Of one kind of data."""
 
     right: dict[str, np.ndarray]  # accuracy by model: (lengths, seeds)
-    wrong: np.ndarray  # of the better static model, with sources of other rows
+    wrong: dict[str, np.ndarray]  # the same with sources of other rows
     pilots: dict[str, list[float]]  # accuracy on the pilot seed at each rate
     parameters: dict[str, int]
 
@@ -84,8 +84,7 @@ def _measured(data: str, seeds: int, updates: int, rows: int, say: Any) -> Resul
         right[name] = np.array([scored(model) for model in models]).T
         wrong[name] = np.array([scored(model, shift=1) for model in models]).T
         counts[name] = parameters(network("seq2seq", kinds + 1, 0, outputs=kinds, **options))
-    best = max(STATIC, key=lambda name: right[name].mean())
-    return Results(right, wrong[best], pilots, counts)
+    return Results(right, wrong, pilots, counts)
 
 
 def _kinds(data: str) -> int:
@@ -189,7 +188,7 @@ def _figure(data: str, one: Results) -> Lines:
     x = [float(length) for length in LENGTHS]
     curves = [curve(title, LENGTHS, one.right[name], bounds=(0.0, 1.0)) for name, (title, _) in MODELS.items()]
     floor = Curve(
-        ("static, source of another string", "静态，源序列换成别的串"), x, one.wrong.mean(1).tolist(), draw="dashed"
+        ("static, source of another string", "静态，源序列换成别的串"), x, one.wrong[one.best].mean(1).tolist(), draw="dashed"
     )
     return Lines(
         x=("length", "长度"),
