@@ -188,7 +188,10 @@ def _figure(data: str, one: Results) -> Lines:
     x = [float(length) for length in LENGTHS]
     curves = [curve(title, LENGTHS, one.right[name], bounds=(0.0, 1.0)) for name, (title, _) in MODELS.items()]
     floor = Curve(
-        ("static, source of another string", "静态，源序列换成别的串"), x, one.wrong[one.best].mean(1).tolist(), draw="dashed"
+        ("static, source of another string", "静态，源序列换成别的串"),
+        x,
+        one.wrong[one.best].mean(1).tolist(),
+        draw="dashed",
     )
     return Lines(
         x=("length", "长度"),
