@@ -35,7 +35,8 @@ WORDS: dict[str, Pair] = {
         "Best of {seeds} seeds. Solved: at least 99 %. Near guessing: at most a tenth of the way from guessing to "
         "perfect, where guessing is the most frequent answer, or in recall the most frequent value of the row. A model "
         "that fails has failed at this size and budget; that does not show that it never could.",
-        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近随机水平”：从随机水平到满分的距离，走过的不超过十分之一；"
+        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近随机水平”：从随机水平到满分的距离，走过的不超过"
+        "十分之一；"
         "随机水平指总答最常见的答案，在联想回忆中指总答本行最常见的值。"
         "失败只说明在这个大小和训练量下失败，并不证明它永远做不到。",
     ),
