@@ -32,7 +32,7 @@ BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["diagnose"] = BELOW["lab"] | {"lab", "pages"}
-BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain"}
+BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain", "retrieve"}
 BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve", "studies"}
 BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs", "studies"}
 

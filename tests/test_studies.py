@@ -27,6 +27,7 @@ from seqloom.studies._gallery import html_index, html_page, markdown_files
 from seqloom.studies._record import Record, load
 from seqloom.studies._registry import find_study, study_names
 from seqloom.studies._study import DOCUMENTS, VERDICTS, finite
+from seqloom.weights.packages import PACKAGES
 
 ROOT = Path(__file__).parent.parent
 NAMES = study_names()
@@ -126,6 +127,31 @@ def test_a_finished_study_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Mo
     assert seqloom.study("set_operation", quick=True, out=tmp_path, quiet=True).facts() == first.facts()
     with pytest.raises(pytest.fail.Exception):
         seqloom.study("set_operation", out=tmp_path, quiet=True)  # a quick result does not stand for a full one
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_study_without_its_weights_says_how_to_get_them_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    done = quick("set_operation")
+    monkeypatch.setattr(_running, "study_names", lambda: ["set_operation", "retrieval"])
+    monkeypatch.setattr(_running, "_measured", lambda *_: done)
+    wanted = "study retrieval: needs weights:smollm2; run: seqloom weights smollm2"
+    with pytest.raises(UserError, match=wanted):
+        seqloom.study("retrieval", quiet=True)
+    found = seqloom.study_all(out=tmp_path, quiet=True)
+    assert [record.name for record in found] == ["set_operation"] and list(found.left_out) == ["retrieval"]
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'href="set_operation.html"' in page and 'href="retrieval.html"' not in page
+    monkeypatch.setattr(sys, "argv", ["seqloom", "study", "--all", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0 and f"left out: {wanted}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_that_a_study_needs_can_be_installed(name: str) -> None:
+    assert all(need.removeprefix("weights:") in PACKAGES for need in find_study(name).needs)
 
 
 def test_a_misspelled_study_is_answered_with_the_nearest() -> None:

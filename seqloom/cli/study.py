@@ -33,17 +33,20 @@ def command(
         raise unknown("study", name, study_names())
     before_imports("measuring")
     from seqloom.runs.durable import to_json
-    from seqloom.studies._running import study, study_all
+    from seqloom.studies._running import Records, study, study_all
 
     if name is None:
         records = study_all(quick=quick, out=out, fresh=fresh)
     else:
-        records = [study(name, quick=quick, out=out, fresh=fresh)]
+        records = Records([study(name, quick=quick, out=out, fresh=fresh)])
     clear()
     if as_json:
-        found = {"studies": [record.facts() for record in records]} if name is None else records[0].facts()
+        facts = [record.facts() for record in records]
+        found = facts[0] if name else {"studies": facts, "left_out": records.left_out}
         print(to_json(found).decode())
         return
     print("\n\n".join(map(str, records)))
+    for other, reason in records.left_out.items():
+        print(f"\nleft out: {reason if other in reason else f'{other}: {reason}'}")
     if out is not None:
         print(f"\npage: {out / ('index.html' if name is None else f'{name}.html')}")

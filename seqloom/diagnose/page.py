@@ -83,7 +83,7 @@ def _cell(found: Json, say: Speaker, beyond: bool) -> blocks.Cell:
     small = [say("median", share=_number(found["median"]))]
     small += [f"{other['source']} {_number(other['accuracy'])}" for other in found["published"]]
     kind = found["verdict"]
-    text = say("semicolon").join(small)
+    text = say("semicolon").join(part.replace(" ", "\u00a0") for part in small)  # lines break between parts only
     return blocks.Cell(percent(found["best"]), text, shade=_SHADES.get(kind, 0.0), tone=_TONES.get(kind, ""))
 
 

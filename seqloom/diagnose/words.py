@@ -27,7 +27,7 @@ WORDS: dict[str, Pair] = {
         "只在训练过的长度上解决了{problems}",
     ),
     "sentence.part": ("is partly right on {problems}", "部分答对{problems}"),
-    "sentence.guess": ("is near guessing on {problems}", "接近瞎猜的有{problems}"),
+    "sentence.guess": ("is near guessing on {problems}", "接近随机水平的有{problems}"),
     "sentence.failed": ("did not finish {problems}", "没有完成{problems}"),
     "figure": ("{title} ({share})", "{title}（{share}）"),
     "list": (", ", "、"),
@@ -35,8 +35,9 @@ WORDS: dict[str, Pair] = {
         "Best of {seeds} seeds. Solved: at least 99 %. Near guessing: at most a tenth of the way from guessing to "
         "perfect, where guessing is the most frequent answer, or in recall the most frequent value of the row. A model "
         "that fails has failed at this size and budget; that does not show that it never could.",
-        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近瞎猜”：从瞎猜到满分的距离，走过的不超过十分之一；"
-        "瞎猜指总答最常见的答案，在联想回忆中指总答本行最常见的值。"
+        "取 {seeds} 个种子中最好的结果。“解决”：至少 99 %。“接近随机水平”：从随机水平到满分的距离，走过的不超过"
+        "十分之一；"
+        "随机水平指总答最常见的答案，在联想回忆中指总答本行最常见的值。"
         "失败只说明在这个大小和训练量下失败，并不证明它永远做不到。",
     ),
     # the table
@@ -56,7 +57,7 @@ WORDS: dict[str, Pair] = {
     "size.pairs": ("{high} pairs", "{high} 对"),
     "size.pairs so far": ("up to {high} pairs", "至多 {high} 对"),
     "size.length": ("length {high}", "长度 {high}"),
-    "guessing": ("guessing", "瞎猜"),
+    "guessing": ("guessing", "随机水平"),
     # the charts
     "chart parity": ("Parity by length", "奇偶校验：准确率随长度的变化"),
     "chart remark": (
@@ -90,7 +91,7 @@ WORDS: dict[str, Pair] = {
     "rule of agreement": (
         "Two figures agree if both count as solved, both are near guessing, or they differ by at most ten points. "
         "Protocols differ, so a disagreement is a question, not a refutation.",
-        "两个数值“一致”是指：都算解决，或都接近瞎猜，或相差不超过十个百分点。规程不同，因此不一致是问题，不是反驳。",
+        "两个数值“一致”是指：都算解决，或都接近随机水平，或相差不超过十个百分点。规程不同，因此不一致是问题，不是反驳。",
     ),
     "source": ("{mark}: {name}: {protocol}.", "{mark}：{name}：{protocol}。"),
     # the method

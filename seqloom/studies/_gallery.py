@@ -14,6 +14,7 @@ from seqloom.studies._record import Record, limits
 from seqloom.studies._registry import find_study
 from seqloom.studies._study import DOCUMENTS, VERDICTS, Rows, Study
 from seqloom.studies._words import WORDS
+from seqloom.weights.packages import PREFIX
 
 
 def html_page(record: Record) -> str:
@@ -125,6 +126,7 @@ def _how(study: Study, record: Record, say: Speaker) -> list[Block]:
     made = {"seconds": duration(record.seconds), "threads": record.threads}
     versions = {name: record.versions.get(name, "–") for name in ("system", "torch")}
     took = say("took", **made, **versions)
-    blocks.append(Code([(f"{say('repeat')} ({took})", record.command)]))
+    first = [(say("weights"), f"seqloom weights {need.removeprefix(PREFIX)}") for need in study.needs]
+    blocks.append(Code([*first, (f"{say('repeat')} ({took})", record.command)]))
     blocks += [Text(say("data", name=name, digest=digest), "muted") for name, digest in record.finding.data.items()]
     return blocks

@@ -73,18 +73,27 @@ def counted(task: AnyTask, rows: TokenStream, order: int) -> SequenceModel:
 def trained(
     task: AnyTask, rows: TokenStream, name: str, seed: int, *, steps: int, batch: int, rate: float, **options: Any
 ) -> SequenceModel:
-    """Adam with a rate that falls linearly to zero; the state is carried where a model has no limit."""
+    """A model of random weights, trained."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model: SequenceModel = section("models", {"name": name, "dropout": 0.0, **options}).assemble(task)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    return tuned(task, rows, model, seed, steps=steps, batch=batch, rate=rate)
+
+
+def tuned(
+    task: AnyTask, rows: TokenStream, model: SequenceModel, seed: int, *, steps: int, batch: int, rate: float
+) -> SequenceModel:
+    """Adam on what is not frozen, with a rate that falls linearly to zero; the state is carried where a model has no
+    limit."""
+    learns = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.Adam(learns, lr=rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
     state = None
     for (one,) in islice(task.batches(rows, Order(batch, seed), carry=model.limit is None), steps):
         done = task.loss(model, one, detach_state(state) if one.continues else None)
         optimizer.zero_grad()
         (done.loss / done.count).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(learns, 1.0)
         optimizer.step()
         schedule.step()
         state = done.state

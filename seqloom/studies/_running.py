@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from seqloom.core.errors import RunError
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.runs.durable import make_folder, write_file
 from seqloom.runs.record import versions
+from seqloom.runs.source import cache_folder
 from seqloom.runs.terminal import reporter
 from seqloom.studies._gallery import html_index, html_page
 from seqloom.studies._record import Record, load
 from seqloom.studies._registry import find_study, study_names
-from seqloom.studies._study import finite
+from seqloom.studies._study import Study, finite
+from seqloom.weights.packages import PREFIX, is_installed
+
+
+class Records(list[Record]):
+    """The results of all studies that could be measured."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        super().__init__(records)
+        self.left_out: dict[str, str] = {}  # the other studies, and why they could not be
 
 
 def study(
@@ -30,6 +41,7 @@ def study(
     path = Path(out) / f"{name}.json" if out is not None else None
     record = _finished(path, quick) if path and not fresh else None
     if record is None:
+        _check_needs(name, found, quick)
         progress: Reporter = Silent() if quiet else reporter()
         if not quiet:
             progress.say(f"{name}: {found.title[0]}{' (quick)' if quick else ''}")
@@ -43,12 +55,29 @@ def study(
 
 def study_all(
     *, quick: bool = False, out: str | Path | None = None, fresh: bool = False, quiet: bool = False
-) -> list[Record]:
-    """All studies in the order of their claims; with `out`, also index.html, which shows verdict and figure of each."""
-    records = [study(name, quick=quick, out=out, fresh=fresh, quiet=quiet) for name in study_names()]
+) -> Records:
+    """All studies in the order of their claims; with `out`, also index.html, which shows verdict and figure of each.
+
+    A study that lacks something here, such as weights that are not installed, is left out: `left_out` says why.
+    """
+    records = Records()
+    for name in study_names():
+        try:
+            records.append(study(name, quick=quick, out=out, fresh=fresh, quiet=quiet))
+        except UserError as reason:
+            records.left_out[name] = str(reason)
     if out is not None:
         write_file(Path(out) / "index.html", html_index(records).encode())
     return records
+
+
+def _check_needs(name: str, found: Study, quick: bool) -> None:
+    missing = [
+        need for need in found.needs if not quick and not is_installed(need.removeprefix(PREFIX), cache_folder())
+    ]
+    if missing:
+        commands = " and ".join(f"seqloom weights {need.removeprefix(PREFIX)}" for need in missing)
+        raise UserError(f"study {name}: needs {', '.join(missing)}; run: {commands} (or try it with --quick)")
 
 
 def _finished(path: Path, quick: bool) -> Record | None:

@@ -16,7 +16,7 @@ import numpy as np
 from seqloom.core.progress import Reporter
 from seqloom.lab.scales import Bounds
 from seqloom.lab.statistics import interval
-from seqloom.pages.plots import NOTHING, Curve, Panel
+from seqloom.pages.plots import NOTHING, BarSeries, Curve, Panel
 from seqloom.pages.words import Pair
 
 Verdict = Literal["holds", "conditions", "fails", "untold"]
@@ -80,6 +80,7 @@ class Study:
     measure: Callable[[bool, Reporter], Finding]
     number: int | None = None  # in the list of claims of the five documents
     remarks: tuple[Pair, ...] = ()  # what to beware of
+    needs: tuple[str, ...] = ()  # weights that a full run reads, such as weights:smollm2; a quick run reads none
 
 
 def measured(
@@ -108,6 +109,13 @@ def curve(
     low = [one.mean if one.low is None else one.low for one in found]
     high = [one.mean if one.high is None else one.high for one in found]
     return Curve(name, [float(place) for place in x], [one.mean for one in found], low, high)
+
+
+def bars(name: Pair, found: Sequence[Measured]) -> BarSeries:
+    """A bar for each, with its interval."""
+    low = [one.value if one.low is None else one.low for one in found]
+    high = [one.value if one.high is None else one.high for one in found]
+    return BarSeries(name, [one.value for one in found], low, high)
 
 
 def finite(value: object) -> bool:

@@ -37,6 +37,7 @@ WORDS: dict[str, Pair] = {
     "how": ("How it was measured", "测量方法"),
     "rule": ("When does the claim hold? {rule}", "何时算成立？{rule}"),
     "beware": ("To beware of", "注意"),
+    "weights": ("Pretrained weights that it reads", "所用的预训练权重"),
     "repeat": ("Repeat it", "重复测量"),
     "took": (
         "{seconds}, {threads} threads, {system}, torch {torch}",

@@ -13,10 +13,10 @@ import numpy as np
 
 from seqloom.core.progress import Reporter
 from seqloom.pages.formats import fixed, short
-from seqloom.pages.plots import Bars, BarSeries, Level, Panel
+from seqloom.pages.plots import Bars, Level, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies._language import PIECES, Documents, counted, documents, language_task, stream, trained
-from seqloom.studies._study import Finding, Measured, Study, Verdict, measured
+from seqloom.studies._study import Finding, Measured, Study, Verdict, bars, measured
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 SAMPLE = "python-source"
@@ -176,12 +176,6 @@ def _finding(sizes: Sizes, losses: dict[str, np.ndarray], causal: list[Causal], 
     )
 
 
-def _bars(name: Pair, found: list[Measured]) -> BarSeries:
-    low, high = ([one.value if end is None else end for one, end in zip(found, ends, strict=True)]
-                 for ends in ([one.low for one in found], [one.high for one in found]))  # fmt: skip
-    return BarSeries(name, [one.value for one in found], low, high)
-
-
 def _figure(losses: dict[str, np.ndarray], excess: list[Measured], slopes: list[Measured]) -> list[Panel]:
     directions = list(WAYS.values())
     return [
@@ -190,7 +184,7 @@ def _figure(losses: dict[str, np.ndarray], excess: list[Measured], slopes: list[
             x=("loss on held-out text (nats per byte)", "留出文本上的损失（奈特/字节）"),
             groups=list(MODELS.values()),
             series=[
-                _bars(way, [measured(way, losses[name][n], bounds=(0.0, None)) for name in MODELS])
+                bars(way, [measured(way, losses[name][n], bounds=(0.0, None)) for name in MODELS])
                 for n, way in enumerate(directions)
             ],
         ),
@@ -198,15 +192,15 @@ def _figure(losses: dict[str, np.ndarray], excess: list[Measured], slopes: list[
             title=("Simulated chain, after x_t was set", "模拟的链，x_t 被设定之后"),
             x=("loss above that of the best conditionals (nats)", "超出最优条件分布的损失（奈特）"),
             groups=directions,
-            series=[_bars(("excess", "超额"), excess)],
+            series=[bars(("excess", "超额"), excess)],
         ),
         Bars(
             title=("Linear process", "线性过程"),
             x=("slope", "斜率"),
             groups=directions,
             series=[
-                _bars(("observed", "观测"), slopes[0::2]),
-                _bars(("x_t set", "x_t 被设定"), slopes[1::2]),
+                bars(("observed", "观测"), slopes[0::2]),
+                bars(("x_t set", "x_t 被设定"), slopes[1::2]),
             ],
             levels=[Level(("the cause: x_t to x_{t+1}", "因果作用：x_t 到 x_{t+1}"), STRENGTH)],
         ),
