@@ -55,7 +55,7 @@ class Results:
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
-    seeds, updates, rows = (2, 2, 16) if quick else (5, 1000, 500)
+    seeds, updates, rows = (2, 2, 16) if quick else (5, 1500, 500)
     found = {}
     for n, data in enumerate(DATA):
 
