@@ -190,7 +190,7 @@ def _finding(plan: Plan, writers: list[Writer], found: list[Table]) -> Finding:
     behind = measured(names, apart, ("not below 0", "不小于 0"))
     return Finding(
         verdict=verdict(rises, behind),
-        summary=_summary(plan, writers, found, helped([writer.title for writer in writers], rises)),
+        summary=_summary(plan, writers, found),
         protocol=_protocol(plan, writers),
         numbers=[*numbers, behind],
         figure=[_panel(plan, writer, table) for writer, table in zip(writers, found, strict=True)],
@@ -214,29 +214,7 @@ def _panel(plan: Plan, writer: Writer, table: Table) -> Lines:
     )
 
 
-def helped(titles: list[Pair], rises: list[dict[str, Measured]]) -> Pair:
-    """Where examples raise the accuracy by the whole interval."""
-    short_names: dict[str, Pair] = {"names": ("under names", "用名称时"), "letters": ("under letters", "用字母时")}
-    where = [
-        (title, short_names[way])
-        for title, model in zip(titles, rises, strict=True)
-        for way, one in model.items()
-        if (one.low or 0.0) > 0
-    ]
-    if not where:
-        return (
-            "By whole intervals, examples raise the accuracy nowhere.",
-            "按整个置信区间，示例没有提高任何情形的准确率。",
-        )
-    english, chinese = (joint.join(f"{title[n]}{space}{way[n]}" for title, way in where)
-                        for n, (joint, space) in enumerate(((" and of ", " "), ("和 ", " "))))  # fmt: skip
-    return (
-        f"By whole intervals, examples raise the accuracy of {english}.",
-        f"按整个置信区间，示例提高了 {chinese}的准确率。",
-    )
-
-
-def _summary(plan: Plan, writers: list[Writer], found: list[Table], where: Pair) -> Pair:
+def _summary(plan: Plan, writers: list[Writer], found: list[Table]) -> Pair:
     def told(table: Table, way: str, row: int) -> str:
         return short(float(table[way][row].mean()), 2)
 
@@ -253,8 +231,8 @@ def _summary(plan: Plan, writers: list[Writer], found: list[Table], where: Pair)
             f"示例训练的输出层为 {e}。"
         )
     return (
-        f"Share of words sorted rightly (chance {CHANCE:g}). {' '.join(english)} {where[0]}",
-        f"正确归类的单词比例（随机 {CHANCE:g}）。{''.join(chinese)}{where[1]}",
+        f"Share of words sorted rightly (chance {CHANCE:g}). {' '.join(english)}",
+        f"正确归类的单词比例（随机 {CHANCE:g}）。{''.join(chinese)}",
     )
 
 
