@@ -139,8 +139,8 @@ def _finding(
         numbers=[*aligned, *agree, *able],
         figure=_figure(found, examples),
         caption=(
-            "The attention of one model on one sentence; alignment error rates, and outputs changed by replacing a source "
-            "token (95 % intervals over seeds)",
+            "The attention of one model on one sentence; alignment error rates, and outputs changed by replacing a "
+            "source token (95 % intervals over seeds)",
             "一个模型在一个句子上的注意力；对齐错误率，以及替换一个源词元后改变的输出（各种子的 95 % 置信区间）",
         ),
         tables=_tables(found, pilots, counts),
@@ -259,8 +259,9 @@ def _protocol(seeds: int, updates: int, rows: int, counts: dict[Key, int]) -> Pa
         f"{updates:,} updates of 64 rows, Adam with a rate that falls to 0, norm clipped at {CLIP:g}, {seeds} "
         f"seeds; the rate is the better of {rates} on one more seed. Measured on {rows} new rows, with the right "
         "outputs before each step. Influence of a source token: the mean fall of the log-probability of the "
-        "model's output when it is replaced by a random other one of its kind (letter, digit, noun, adjective, or space and "
-        f"comma), {REPLACED} times. Accuracy is that of outputs with links. Alignment error rate: 1 - (|A∩S| + |A∩P|) / (|A| + |S|).",
+        "model's output when it is replaced by a random other one of its kind (letter, digit, noun, adjective, or "
+        f"space and comma), {REPLACED} times. Accuracy is that of outputs with links. Alignment error rate: 1 - "
+        "(|A∩S| + |A∩P|) / (|A| + |S|).",
         f"反转 {LENGTH} 个随机字母；{SENTENCE} 个名词和形容词组成的句子，逐词翻译，名词前的形容词与其交换位置；“28 "
         "march 2026”或“march 28, 2026”之类的日期转为 2026-03-28，以字符为单位。对齐是已知的；月份的两位数字可对应月"
         "份名称的任一字母，一位数日期的零可对应该数字或其相邻字符，连字符不对应任何字符。模型：一层 LSTM 编码器（双"
@@ -268,8 +269,8 @@ def _protocol(seeds: int, updates: int, rows: int, counts: dict[Key, int]) -> Pa
         f"Bahdanau 等）；两侧各两层、两个头的 Transformer，权重对层和头取平均。参数量 {most}。{updates:,} 次更新，每"
         f"次 64 行，Adam，学习率降至 0，范数裁剪到 {CLIP:g}，{seeds} 个种子；学习率取 {rates} 中在另一个种子上较好者。"
         f"在 {rows} 个新样本上测量，每步之前给出正确的输出。源词元的影响：把它换成随机的另一个同类词元（字母、数字、"
-        f"名词、形容词，或空格与逗号），模型输出的对数概率的平均下降，重复 {REPLACED} 次。准确率只计有对齐的输出。对齐错误率：1 - (|A∩S| + |A∩P|) / (|A| "
-        "+ |S|)。",
+        f"名词、形容词，或空格与逗号），模型输出的对数概率的平均下降，重复 {REPLACED} 次。准确率只计有对齐的输出。对"
+        "齐错误率：1 - (|A∩S| + |A∩P|) / (|A| + |S|)。",
     )
 
 

@@ -340,8 +340,8 @@ STUDY = Study(
             "Document 001 also says that an RNN needs much memory for the hidden states of a long sequence. To read or "
             "to write it keeps one state; in training, where all states are kept for the gradient, memory does grow, "
             "which is not measured here.",
-            "文档 001 还说，面对长序列时 RNN 需要大量内存来维持隐状态。阅读或生成时它只保存一个状态；训练时要为梯度保存所有"
-            "状态，内存确实增长，这里没有测量。",
+            "文档 001 还说，面对长序列时 RNN 需要大量内存来维持隐状态。阅读或生成时它只保存一个状态；训练时要为梯度"
+            "保存所有状态，内存确实增长，这里没有测量。",
         ),
         (
             "Constant cost has its price: a state of fixed size cannot keep everything. What it forgets is not "

@@ -270,14 +270,15 @@ STUDY = Study(
             "table has the figures. Perhaps the letters already written, together with what the vector holds, narrow "
             "down the rest; that was not measured. Forgetting while writing is therefore judged where the decoder "
             "reads only the number of the step. This was seen in pilots before the rule was written.",
-            "读取已写字母的解码器越写越准，与遗忘正相反，数值见表。原因也许是已写的字母与向量中保存的内容一起缩小了其余字母"
-            "的范围，但没有测量。因此，“边写边遗忘”只在解码器只读步数时判断。这一点是在制定规则之前的试验中看到的。",
+            "读取已写字母的解码器越写越准，与遗忘正相反，数值见表。原因也许是已写的字母与向量中保存的内容一起缩小了"
+            "其余字母的范围，但没有测量。因此，“边写边遗忘”只在解码器只读步数时判断。这一点是在制定规则之前的试验中"
+            "看到的。",
         ),
         (
             "The two rates were tried on the strings that are scored. All models with one vector took the larger one, "
             "so they may be under-tuned; attention was right with either.",
-            "两种学习率是在计分所用的字符串上选择的。只有一个向量的模型都选了较大的那个，因此调参可能不足；注意力用哪个都"
-            "能答对。",
+            "两种学习率是在计分所用的字符串上选择的。只有一个向量的模型都选了较大的那个，因此调参可能不足；注意力用"
+            "哪个都能答对。",
         ),
         (
             "“One vector at every step” is the encoder's last hidden vector, through a linear layer and tanh, and the "

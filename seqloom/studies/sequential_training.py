@@ -287,17 +287,19 @@ def _protocol(size: Sizes, found: Results, threads: int) -> Pair:
     counts = [", ".join(f"{title[n]} {found.parameters[key]:,}"
                         for key, (title, name) in MODELS.items() if key != "steps") for n in (0, 1)]  # fmt: skip
     return (
-        f"Language models of characters with embedding and output layer, at the default depths (LSTM 1 layer, minGRU "
-        f"2, GPT 4); parameters: {counts[0]}. An update: forward pass, cross entropy and backward pass over random "
-        f"stretches of sample:{SAMPLE}, float32, without the optimizer. {size.seeds} seeds (weights and text); in each "
-        f"the models take turns, up to {size.rounds} each, and the fastest counts (elapsed time); one shape also with "
-        f"one thread. Threads: {threads}; processor: {processor()}. Step by step: the same minGRU, but every state is computed before the next. Chains are "
-        "counted on one row, in tensor operations without views, as an accelerator would run them without fusing any.",
-        f"以字符为单位的语言模型，含嵌入层与输出层，采用默认层数（LSTM 1 层，minGRU 2 层，GPT 4 层）；参数量："
+        "Language models of characters with embedding and output layer, at the default depths (LSTM 1 layer, "
+        f"minGRU 2, GPT 4); parameters: {counts[0]}. An update: forward pass, cross entropy and backward pass over "
+        f"random stretches of sample:{SAMPLE}, float32, without the optimizer. {size.seeds} seeds (weights and "
+        f"text); in each the models take turns, up to {size.rounds} each, and the fastest counts (elapsed time); "
+        f"one shape also with one thread. Threads: {threads}; processor: {processor()}. Step by step: the same "
+        "minGRU, but every state is computed before the next. Chains are counted on one row, in tensor operations "
+        "without views, as an accelerator would run them without fusing any.",
+        "以字符为单位的语言模型，含嵌入层与输出层，采用默认层数（LSTM 1 层，minGRU 2 层，GPT 4 层）；参数量："
         f"{counts[1]}。一次更新：在 sample:{SAMPLE} 的随机片段上做前向、交叉熵和反向计算，float32，不含优化器。"
-        f"{size.seeds} 个种子（权重和文本）；每个种子中各模型轮流计时，每个至多 {size.rounds} 次，取最快的一次（经过的时间）；"
-        f"其中一种形状也用一个线程测量。线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但每个状态都在下一个之前算出。依赖链在一行上计"
-        "数，以张量操作为单位，不含视图，即加速器不做任何算子融合时的执行方式。",
+        f"{size.seeds} 个种子（权重和文本）；每个种子中各模型轮流计时，每个至多 {size.rounds} 次，取最快的一次（经过"
+        f"的时间）；其中一种形状也用一个线程测量。线程数：{threads}；处理器：{processor()}。逐步：同一个 minGRU，但"
+        "每个状态都在下一个之前算出。依赖链在一行上计数，以张量操作为单位，不含视图，即加速器不做任何算子融合时的执"
+        "行方式。",
     )
 
 
