@@ -1,7 +1,7 @@
 """One fixed vector forgets the start of a long source, and the decoder forgets the source as it writes
 
 Random letters are copied or written in reverse, half and half, so that every source position is written once early and
-once late: averages over both orders separate the position in the source from the step of the decoder. The decoder sees
+once late: averages over both orders tell the two ends of the source from the two ends of the output. The decoder sees
 the source as its initial state only, as one vector at every step, or by attention.
 """
 
@@ -287,6 +287,13 @@ STUDY = Study(
             "在制定规则之前看过单个种子、其他规模和预算的试验：其中大多数情况下，源序列两端都好于中间。采用 LSTM（"
             "与 Sutskever 等相同）是因为它在同样预算内比 GRU 学得更多。制定规则之后看过最终方案的一个种子，此后没有"
             "再改动。",
+        ),
+        (
+            "Position and step are separated only for a comparison of the two ends, and if their effects add up: "
+            "in both orders, the middle of the source is written in the middle of the output, so that a dip there "
+            "may be due to either.",
+            "只有在比较两端、且两种效应可加时，位置与步数才能分开：两种顺序下，源序列的中部都在输出的中部写出，因此"
+            "中部的下降可能由任何一方引起。",
         ),
         (
             "What is measured is what models learn to keep within this budget, all positions being equally important. "

@@ -291,6 +291,11 @@ STUDY = Study(
             "倍。",
         ),
         (
+            "The conditions of a verdict under conditions are the models and labels whose gain in the table is above "
+            "0 by its whole interval.",
+            "若结论为有条件成立，条件就是表中提升的整个置信区间大于 0 的那些模型与标签。",
+        ),
+        (
             "Names can be used without any example, from pre-training alone; what the letters stand for can only be "
             "learned from the examples.",
             "用名称时，仅凭预训练、没有示例也能答；字母代表什么只能从示例中学到。",
