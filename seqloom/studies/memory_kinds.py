@@ -57,6 +57,7 @@ MODELS: dict[str, Kind] = {
         ("TTT, steps turned round", "TTT，内层步反向"), ("weights", "权重"), "ttt", {**SMALL, "kernel": 1}, ascends=True
     ),
 }
+DOUBLED = ("parameters when the width doubles", "宽度加倍时的参数量倍数")
 VECTORS = ("rnn", "lstm")
 
 
@@ -221,30 +222,16 @@ def _state(name: str, result: Result) -> Measured:
 
 def _layers() -> list[Measured]:
     """Parameters of one layer, of WIDTH and relative to half of it."""
-    counts: dict[str, list[int]] = {}
+    found = []
     for name in ("rnn", "lstm", "ttt", "linear", "gpt"):
-        kind = MODELS[name]
-        counts[name] = []
+        kind, counts = MODELS[name], []
         for width in (WIDTH, WIDTH // 2):
             inputs = {"inputs": width} if name in VECTORS else {}
-            layer = backbone(kind.name, **{**kind.options, **inputs, "width": width})
-            counts[name].append(parameters(layer))
-    titles = {name: MODELS[name].title for name in counts}
-    whole = [
-        exact(
-            (f"parameters of a layer of width {WIDTH}, {title[0]}", f"宽度 {WIDTH} 的一层的参数量，{title[1]}"),
-            count[0],
-        )
-        for title, count in zip(titles.values(), counts.values(), strict=True)
-    ]
-    doubled = [
-        exact(
-            (f"parameters when the width doubles, {title[0]}", f"宽度加倍时的参数量倍数，{title[1]}"),
-            count[0] / count[1],
-        )
-        for title, count in zip(titles.values(), counts.values(), strict=True)
-    ]
-    return [*whole, *doubled]
+            counts.append(parameters(backbone(kind.name, **{**kind.options, **inputs, "width": width})))
+        said = (f"parameters of a layer of width {WIDTH}", f"宽度 {WIDTH} 的一层的参数量")
+        for label, value in ((said, counts[0]), (DOUBLED, counts[0] / counts[1])):
+            found.append(exact((f"{label[0]}, {kind.title[0]}", f"{label[1]}，{kind.title[1]}"), value))
+    return [*found[::2], *found[1::2]]
 
 
 def _step(name: str, values: list[float]) -> Measured:
