@@ -262,20 +262,16 @@ def _summary(size: Sizes, found: Results, ratios: list[Measured]) -> Pair:
     slower = sum((one.high or one.value) < SLOWER for one in ratios)
     values = [one.value for one in ratios]
     low, high = short(min(values), 2), short(max(values), 2)
-    gains = [float(np.mean(np.divide(found.speeds["scan", n], found.speeds["steps", n]))) for n in size.even]
-    gain = short(min(gains), 2), short(max(gains), 2)
     return (
         f"From {first:,} to {last:,} tokens, the longest chain of dependent operations of an update goes "
         f"{chain['lstm']} in an LSTM, {chain['gpt']} in a GPT and {chain['scan']} in a minGRU by a scan "
         f"({chain['steps']} step by step). On this machine and at equal parameters, the LSTM trains at {low} to "
         f"{high} times the speed of the GPT; it is slower, by the rule, for {slower} of {len(ratios)} shapes of a "
-        f"batch. With {size.even[0][0] * size.even[0][1]:,} tokens in a batch, the same minGRU trains {gain[0]} to "
-        f"{gain[1]} times as fast by a scan as step by step, depending on the length of the rows.",
+        "batch.",
         f"从 {first:,} 到 {last:,} 个词元，一次更新中最长的依赖操作链在 LSTM 中为 {chain['lstm']}，在 GPT 中为 "
         f"{chain['gpt']}，在用扫描计算的 minGRU 中为 {chain['scan']}（逐步计算：{chain['steps']}）。在这台机器上、参数"
         f"量相同时，LSTM 的训练速度是 GPT 的 {low} 到 {high} 倍；按规则，{len(ratios)} 种批次形状中有 {slower} 种"
-        f"更慢。每批 {size.even[0][0] * size.even[0][1]:,} 个词元时，同一个 minGRU 用扫描训练的速度是逐步计算的 "
-        f"{gain[0]} 到 {gain[1]} 倍，取决于每行的长度。",
+        "更慢。",
     )
 
 
@@ -333,6 +329,10 @@ STUDY = Study(
             "The rule was written after a first trial of speeds with one thread, in which the LSTM was not slower: "
             "so the part that does not depend on the machine decides first.",
             "写下规则之前已在一个线程上试测过速度，当时 LSTM 并不更慢：因此规则先看与机器无关的部分。",
+        ),
+        (
+            "Other programs ran during part of the timing, which widened some intervals.",
+            "部分计时期间有其他程序在运行，使一些置信区间变宽。",
         ),
         (
             "A processor with few cores is busy with the work of a single row already, so a short chain is of little "
