@@ -18,7 +18,7 @@ import pytest
 
 import seqloom
 from seqloom import cli
-from seqloom.core.errors import UserError
+from seqloom.core.errors import RunError, UserError
 from seqloom.pages.drawing import draw
 from seqloom.pages.plots import Bars, BarSeries, Curve, Heat, Level, Lines
 from seqloom.pages.words import LANGUAGES
@@ -143,10 +143,21 @@ def test_a_study_without_its_weights_says_how_to_get_them_and_the_others_are_mea
     assert [record.name for record in found] == ["set_operation"] and list(found.left_out) == ["retrieval"]
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="set_operation.html"' in page and 'href="retrieval.html"' not in page
+    assert wanted in page
     monkeypatch.setattr(sys, "argv", ["seqloom", "study", "--all", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0 and f"left out: {wanted}" in capsys.readouterr().out
+
+
+def test_a_study_that_fails_is_not_left_out_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RunError("study set_operation: a number is not finite")
+
+    monkeypatch.setattr(_running, "study_names", lambda: ["set_operation"])
+    monkeypatch.setattr(_running, "_measured", fail)
+    with pytest.raises(RunError, match="not finite"):
+        seqloom.study_all(quiet=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,6 +17,7 @@ WORDS: dict[str, Pair] = {
     "document": ("document {name}", "文档 {name}"),
     "section": (", section “{name}”", "，“{name}”一节"),
     "all": ("All claims", "全部论断"),
+    "left out": ("Left out, not measured", "未测量而略去"),
     "own": ("your own", "自定义"),
     "claim": ("Claim", "论断"),
     "claim says": ("claim", "论断"),
