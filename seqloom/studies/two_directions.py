@@ -281,8 +281,8 @@ def _protocol(sizes: Sizes, counts: dict[str, int]) -> Pair:
         f"updates of {ROWS} sequences, {sizes.joint:,} for the exclusive or, Adam with a rate that falls to zero, norm "
         f"clipped at {CLIP:g}, {sizes.seeds} seeds; for each model and task the better rate of {rates} on one more "
         f"seed. Accuracy on {sizes.rows} new sequences, in groups of 4 that differ in nothing but the two bits and "
-        "have all their combinations. Bound: if the score of each class is a term of what was read from the left plus a "
-        "term of what was read from the right, at most 3 of such a group can have the exclusive or right.",
+        "have all their combinations. Bound: if the score of each class is a term of what was read from the left plus "
+        "a term of what was read from the right, at most 3 of such a group can have the exclusive or right.",
         f"序列长 {3 * THIRD} 个词元，{NOISE} 种噪声；左侧三分之一的随机位置有一个比特，右侧三分之一的随机位置有一个，"
         f"在中间的 {THIRD} 个位置上都要求给出答案。每个模型 {least:,} 到 {most:,} 个参数；编码器用可学习的位置编码，4 "
         f"个头。{sizes.plain:,} 次更新（异或为 {sizes.joint:,} 次），每次 {ROWS} 条序列，Adam，学习率降至零，范数裁剪"
@@ -314,8 +314,8 @@ STUDY = Study(
         "be told.",
         f"若两个方向互不相遇的模型（单层 BiLSTM、两个 LSTM 拼接）按整个置信区间在左侧比特与求和上都达到 {GOOD:.0%}，"
         f"而在异或上每个种子都不超过 {BOUND:.0%}，且至少一个编码器在异或上按整个置信区间达到 {GOOD:.0%}，则成立；若两"
-        f"层 BiLSTM 或后接隐藏层的 BiLSTM 有任一种子在异或上也达到 {GOOD:.0%}（说明它能够融合），则为有条件成立。若这两个"
-        f"模型之一有任一种子超过 {BOUND:.0%}，则不成立；其余无法判断。",
+        f"层 BiLSTM 或后接隐藏层的 BiLSTM 有任一种子在异或上也达到 {GOOD:.0%}（说明它能够融合），则为有条件成立。若这"
+        f"两个模型之一有任一种子超过 {BOUND:.0%}，则不成立；其余无法判断。",
     ),
     remarks=(
         (
