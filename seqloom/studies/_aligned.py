@@ -79,7 +79,7 @@ def _dates(rows: int, generator: torch.Generator) -> Pairs:
 
 
 def _kind(character: str) -> int:
-    return 0 if character.isdigit() else 1 if character.isalpha() else 2 + CHARACTERS.index(character)
+    return 0 if character.isdigit() else 1 if character.isalpha() else 2
 
 
 _NOUNS = [f"n{n}" for n in range(WORDS)]

@@ -53,6 +53,7 @@ ASPECTS = (
                 "mean change, with positions",
                 "mean change, no positions, causal mask",
             ),
+            "memory_kinds": tuple(f"state after 64 pairs, {model}" for model in ("RNN", "LSTM", "attention")),
         },
         (
             "While it generates, a Transformer keeps the keys and values of all tokens, a state that grows (document "
@@ -79,6 +80,14 @@ ASPECTS = (
                 f"factor per token, {model}, after training" for model in ("RNN", "LSTM", "attention (GPT)")
             ),
             "clipping": ("loss, ReLU, Adam, with less without clipping",),
+            "cost_of_context": (
+                "LSTM, next token: seconds per token, 8,192 / 64",
+                "GPT, next token: seconds per token, 8,192 / 64",
+                "LSTM, whole context: seconds per token, 8,192 / 64",
+                "GPT, whole context: seconds per token, 8,192 / 64",
+                "LSTM: state after 8,192 tokens",
+                "GPT: state after 8,192 tokens",
+            ),
         },
         (
             "Document 001 says the contrary of long sequences: the cost of attention grows with the square of the "
@@ -107,6 +116,11 @@ ASPECTS = (
                 for distance in (2, 64)
                 for model in ("RNN", "LSTM", "attention, one layer")
             ),
+            "fixed_vector": tuple(
+                f"accuracy: {model}, decoder reads what was written, 16 letters"
+                for model in ("initial state only", "one vector at every step", "attention")
+            ),
+            "memory_kinds": tuple(f"recalled of 64 pairs, {model}" for model in ("RNN", "LSTM", "attention")),
         },
         ("Speech and images are not measured here.", "这里没有测量语音和图像。"),
     ),
@@ -124,7 +138,13 @@ ASPECTS = (
             "paid for with more parameters.",
             "往往具有较大的模型尺寸，主要来自自注意层、前馈层和位置编码；并行处理能力的代价是参数数量增加。",
         ),
-        {},
+        {
+            "memory_kinds": tuple(
+                f"{what}, {model}"
+                for what in ("parameters of a layer of width 128", "parameters when the width doubles")
+                for model in ("RNN", "LSTM", "attention")
+            ),
+        },
     ),
     Aspect(
         "training",
@@ -139,7 +159,16 @@ ASPECTS = (
             "batches.",
             "采用并行方式训练，因为它们同时处理数据；这加快了训练速度，并能使用更大的批量。",
         ),
-        {},
+        {
+            "sequential_training": (
+                "LSTM: chain for 2,048 tokens",
+                "minGRU, scan: chain for 2,048 tokens",
+                "GPT: chain for 2,048 tokens",
+                "speed of LSTM / GPT, 64 x 128",
+                "speed of LSTM / GPT, 1 x 2,048",
+                "speed of minGRU, scan / minGRU, step by step, 1 x 2,048",
+            ),
+        },
         ("GPUs and TPUs are not measured here.", "这里没有测量 GPU 和 TPU。"),
     ),
     Aspect(
@@ -183,7 +212,12 @@ ASPECTS = (
             "可以使用语言建模或掩码语言建模等无监督目标，在大规模语料库上进行预训练，之后在各种下游任务上微调，实现有"
             "效的迁移学习。",
         ),
-        {},
+        {
+            "masked_or_causal": (
+                "accuracy with 1,024 labels, masked, both ways",
+                "accuracy with 1,024 labels, causal, one way",
+            ),
+        },
     ),
 )  # fmt: skip
 

@@ -31,7 +31,9 @@ class Scores:
 
 @torch.inference_mode()
 def accuracy(model: Network, pairs: Pairs) -> float:
-    return float((answers(model, pairs).argmax(-1) == pairs.targets).double().mean())
+    """Of outputs that have links."""
+    assert pairs.links is not None
+    return float((answers(model, pairs).argmax(-1) == pairs.targets)[pairs.links.any(-1)].double().mean())
 
 
 @torch.inference_mode()

@@ -111,6 +111,20 @@ def curve(
     return Curve(name, [float(place) for place in x], [one.mean for one in found], low, high)
 
 
+def ends(one: Measured) -> tuple[float, float]:
+    """Its interval; a number without one may be anything."""
+    return (-math.inf if one.low is None else one.low), (math.inf if one.high is None else one.high)
+
+
+def above(differences: Sequence[Measured], margin: float) -> Verdict:
+    """Whether, by whole intervals, all of them are above the margin, none, or some."""
+    if all(ends(one)[0] > margin for one in differences):
+        return "holds"
+    if all(ends(one)[1] < margin for one in differences):
+        return "fails"
+    return "conditions" if any(ends(one)[0] > margin for one in differences) else "untold"
+
+
 def bars(name: Pair, found: Sequence[Measured]) -> BarSeries:
     """A bar for each, with its interval."""
     low = [one.value if one.low is None else one.low for one in found]

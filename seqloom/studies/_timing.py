@@ -27,13 +27,15 @@ def fastest(turns: Mapping[Key, Callable[[], float]], rounds: int) -> dict[Key, 
     return {key: times.fastest for key, times in take_turns(turns, 0.0, (), rounds, rounds, agreeing).items()}
 
 
-def timed(run: Callable[..., object], prepare: Callable[[], object] | None = None) -> Callable[[], float]:
+def timed(
+    run: Callable[..., object], prepare: Callable[[], object] | None = None, *, elapsed: bool = False
+) -> Callable[[], float]:
     """Seconds that it takes, with what `prepare` returns, which is not counted: CPU time with one thread, which other
-    programs do not lengthen, else elapsed time."""
+    programs do not lengthen, else elapsed time; always that, to compare numbers of threads."""
 
     def turn() -> float:
         given = () if prepare is None else (prepare(),)
-        clock = Clock("cpu" if torch.get_num_threads() == 1 else "wall")
+        clock = Clock("cpu" if torch.get_num_threads() == 1 and not elapsed else "wall")
         run(*given)
         return clock.lap().seconds
 

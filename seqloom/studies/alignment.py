@@ -21,7 +21,7 @@ from seqloom.studies._aligned import DATA, LENGTH, SENTENCE, Data
 from seqloom.studies._attending import REPLACED, Scores, accuracy, attention, scores
 from seqloom.studies._models import parameters
 from seqloom.studies._pairs import CLIP, Pairs, Training, held_out, trained
-from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, measured
+from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, bars, ends, measured
 from seqloom.studies._training import matched, network
 
 SIZE = 60_000
@@ -57,6 +57,7 @@ CHOSEN: dict[str, Pair] = {
     "random": ("a random token", "随机词元"),
 }
 REPLACEMENTS: tuple[Pair, ...] = (CHOSEN["aligned"], CHOSEN["influential"], ("another token", "另一个词元"))
+PILOT = 2  # rows for choosing a rate are others than those for the scores
 SHOWN = ("words", "after")  # data and model of the alignment matrix
 Key = tuple[str, str]  # data, model
 
@@ -85,8 +86,8 @@ def measure(quick: bool, progress: Reporter) -> Finding:
             how = Training(updates, rate=rate)
             return trained(kind, len(data.names) + 1, data.outputs, data.draw, how, seed, **options)
 
-        test = data.draw(rows, held_out())
-        pilots[name, model] = [accuracy(run(0, rate), test) for rate in RATES]
+        test, other = (data.draw(rows, held_out(offset)) for offset in (0, PILOT))
+        pilots[name, model] = [accuracy(run(0, rate), other) for rate in RATES]
         rate = RATES[int(np.argmax(pilots[name, model]))]
         networks = [run(seed, rate) for seed in range(1, seeds + 1)]
         found[name, model] = [scores(one, data, test) for one in networks]
@@ -105,10 +106,9 @@ def _example(model: Network, data: Data, pairs: Pairs) -> Example:
 
 def verdict(aligned: list[Measured], agree: list[Measured], able: list[Measured]) -> Verdict:
     """By data and model: error rates, agreement with influence, and the accuracy, below which nothing is judged."""
-    trained_well = [(one.low or 0.0) >= ABLE for one in able]
-    yes = [(one.high if one.high is not None else 1.0) < WRONG for one in aligned]
-    yes += [(one.low or 0.0) > AGREE for one in agree]
-    no = [(one.low or 0.0) > WRONG for one in aligned] + [(one.high or 1.0) < AGREE for one in agree]
+    trained_well = [ends(one)[0] >= ABLE for one in able]
+    yes = [ends(one)[1] < WRONG for one in aligned] + [ends(one)[0] > AGREE for one in agree]
+    no = [ends(one)[0] > WRONG for one in aligned] + [ends(one)[1] < AGREE for one in agree]
     judged = trained_well * 2
     if all(ok and told for ok, told in zip(yes, judged, strict=True)):
         return "holds"
@@ -139,8 +139,8 @@ def _finding(
         numbers=[*aligned, *agree, *able],
         figure=_figure(found, examples),
         caption=(
-            "Alignment error rates with 95 % intervals over seeds; outputs changed by replacing a source token; "
-            "and the attention of one model on one sentence",
+            "The attention of one model on one sentence; alignment error rates, and outputs changed by replacing a "
+            "source token (95 % intervals over seeds)",
             "一个模型在一个句子上的注意力；对齐错误率，以及替换一个源词元后改变的输出（各种子的 95 % 置信区间）",
         ),
         tables=_tables(found, pilots, counts),
@@ -148,10 +148,7 @@ def _finding(
 
 
 def _bars(name: Pair, cells: list[list[float]]) -> BarSeries:
-    found = [measured(name, values, bounds=(0.0, 1.0)) for values in cells]
-    low, high = ([end if end is not None else one.value for one, end in zip(found, ends, strict=True)]
-                 for ends in ([one.low for one in found], [one.high for one in found]))  # fmt: skip
-    return BarSeries(name, [one.value for one in found], low, high)
+    return bars(name, [measured(name, values, bounds=(0.0, 1.0)) for values in cells])
 
 
 def _figure(found: dict[Key, list[Scores]], examples: dict[Key, Example]) -> list[Panel]:
@@ -262,8 +259,9 @@ def _protocol(seeds: int, updates: int, rows: int, counts: dict[Key, int]) -> Pa
         f"{updates:,} updates of 64 rows, Adam with a rate that falls to 0, norm clipped at {CLIP:g}, {seeds} "
         f"seeds; the rate is the better of {rates} on one more seed. Measured on {rows} new rows, with the right "
         "outputs before each step. Influence of a source token: the mean fall of the log-probability of the "
-        "model's output when it is replaced by a random other one of its kind (letter, digit, noun, adjective), "
-        f"{REPLACED} times. Alignment error rate: 1 - (|A∩S| + |A∩P|) / (|A| + |S|).",
+        "model's output when it is replaced by a random other one of its kind (letter, digit, noun, adjective, or "
+        f"space and comma), {REPLACED} times. Accuracy is that of outputs with links. Alignment error rate: 1 - "
+        "(|A∩S| + |A∩P|) / (|A| + |S|).",
         f"反转 {LENGTH} 个随机字母；{SENTENCE} 个名词和形容词组成的句子，逐词翻译，名词前的形容词与其交换位置；“28 "
         "march 2026”或“march 28, 2026”之类的日期转为 2026-03-28，以字符为单位。对齐是已知的；月份的两位数字可对应月"
         "份名称的任一字母，一位数日期的零可对应该数字或其相邻字符，连字符不对应任何字符。模型：一层 LSTM 编码器（双"
@@ -271,8 +269,8 @@ def _protocol(seeds: int, updates: int, rows: int, counts: dict[Key, int]) -> Pa
         f"Bahdanau 等）；两侧各两层、两个头的 Transformer，权重对层和头取平均。参数量 {most}。{updates:,} 次更新，每"
         f"次 64 行，Adam，学习率降至 0，范数裁剪到 {CLIP:g}，{seeds} 个种子；学习率取 {rates} 中在另一个种子上较好者。"
         f"在 {rows} 个新样本上测量，每步之前给出正确的输出。源词元的影响：把它换成随机的另一个同类词元（字母、数字、"
-        f"名词、形容词），模型输出的对数概率的平均下降，重复 {REPLACED} 次。对齐错误率：1 - (|A∩S| + |A∩P|) / (|A| "
-        "+ |S|)。",
+        f"名词、形容词，或空格与逗号），模型输出的对数概率的平均下降，重复 {REPLACED} 次。准确率只计有对齐的输出。对"
+        "齐错误率：1 - (|A∩S| + |A∩P|) / (|A| + |S|)。",
     )
 
 
@@ -290,10 +288,11 @@ STUDY = Study(
         f"For each kind of data and model, provided its accuracy is at least {ABLE:.0%}: attention aligns if the error "
         f"rate is below {WRONG:g}, and shows importance if the token attended to most is the most influential one for "
         f"more than {AGREE:.0%} of the outputs. The claim holds if both are so everywhere, fails if neither is so "
-        "anywhere, and holds under conditions if some of them are so, by whole intervals; otherwise it cannot be told.",
+        "anywhere, and holds under conditions if some of them are so, by whole intervals; otherwise it cannot be told. "
+        "Where a model is below that accuracy, nothing is so or not so.",
         f"对每种数据和模型，前提是准确率至少为 {ABLE:.0%}：若错误率低于 {WRONG:g}，则注意力对齐；若最受关注的词元在 "
         f"{AGREE:.0%} 以上的输出中也是影响最大的，则注意力显示重要程度。按整个置信区间，若处处两者皆成立则成立，处处"
-        "皆不成立则不成立，部分成立则为有条件成立；其余无法判断。",
+        "皆不成立则不成立，部分成立则为有条件成立；其余无法判断。准确率不足的模型，两者皆不作判断。",
     ),
     remarks=(
         (

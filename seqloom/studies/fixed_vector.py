@@ -19,7 +19,7 @@ from seqloom.pages.plots import Level, Lines
 from seqloom.pages.words import Pair
 from seqloom.studies._models import parameters
 from seqloom.studies._pairs import CLIP, Draw, Pairs, Training, held_out, hits, trained, written
-from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, measured
+from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, above, curve, ends, measured
 from seqloom.studies._training import matched, network
 
 LETTERS, SIZE = 16, 80_000
@@ -27,10 +27,8 @@ LENGTHS = (8, 16)  # of the source: short and long, models of their own
 LONG = LENGTHS[-1]
 START, STEPS = LETTERS, LETTERS + 2  # ids: a start token for each order; then the numbers of steps, for each order
 TOKENS = STEPS + 2 * LONG
-MARGIN, ABLE = (
-    0.05,
-    0.9,
-)  # difference in accuracy that counts as forgetting; accuracy that shows the task can be learned
+MARGIN = 0.05  # difference in accuracy that counts as forgetting
+ABLE = 0.9  # accuracy that shows that the task can be learned
 RATES = (1e-2, 5e-3)
 CONTEXTS: dict[str, Pair] = {
     "first": ("initial state only", "仅作初始状态"),
@@ -127,14 +125,9 @@ def _both(draws: list[Draw]) -> Draw:
 
 def verdict(forgotten: list[Measured], able: list[Measured]) -> Verdict:
     """`forgotten`: the gaps that the claim predicts, for the initial state only; `able`: accuracy of attention."""
-    if any((one.low or 0.0) < ABLE for one in able):
+    if any(ends(one)[0] < ABLE for one in able):
         return "untold"
-    lows, highs = [one.low or 0.0 for one in forgotten], [one.high or 0.0 for one in forgotten]
-    if all(low > MARGIN for low in lows):
-        return "holds"
-    if all(high < MARGIN for high in highs):
-        return "fails"
-    return "conditions" if any(low > MARGIN for low in lows) else "untold"
+    return above(forgotten, MARGIN)
 
 
 def _finding(
@@ -273,11 +266,24 @@ STUDY = Study(
             "有初始状态的形式出自 Sutskever 等（2014）。此处分别为“每步都输入同一向量”和“仅作初始状态”。",
         ),
         (
-            "A decoder that reads what was written becomes better with every step for another reason: the letters "
-            "already written narrow down which are left. Forgetting while writing is therefore judged where it reads "
-            "only the number of the step. This was seen in pilots before the rule was written.",
-            "读取已写字母的解码器还会因另一个原因越写越准：已写的字母缩小了剩余字母的范围。因此，“边写边遗忘”只在解码"
-            "器只读步数时判断。这一点是在制定规则之前的试验中看到的。",
+            "A decoder that reads what was written becomes better with every step, the opposite of forgetting: the "
+            "table has the figures. Perhaps the letters already written, together with what the vector holds, narrow "
+            "down the rest; that was not measured. Forgetting while writing is therefore judged where the decoder "
+            "reads only the number of the step. This was seen in pilots before the rule was written.",
+            "读取已写字母的解码器越写越准，与遗忘正相反，数值见表。原因也许是已写的字母与向量中保存的内容一起缩小了"
+            "其余字母的范围，但没有测量。因此，“边写边遗忘”只在解码器只读步数时判断。这一点是在制定规则之前的试验中"
+            "看到的。",
+        ),
+        (
+            "The two rates were tried on the strings that are scored. All models with one vector took the larger one, "
+            "so they may be under-tuned; attention was right with either.",
+            "两种学习率是在计分所用的字符串上选择的。只有一个向量的模型都选了较大的那个，因此调参可能不足；注意力用"
+            "哪个都能答对。",
+        ),
+        (
+            "“One vector at every step” is the encoder's last hidden vector, through a linear layer and tanh, and the "
+            "initial state as well.",
+            "“每步都输入同一向量”指编码器最后的隐向量经过线性层和 tanh，它同时也是初始状态。",
         ),
         (
             "Pilots on one seed, with other sizes and budgets, were seen before the rule was written: in most of "

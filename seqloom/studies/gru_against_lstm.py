@@ -28,7 +28,7 @@ from seqloom.runs.registry import section
 from seqloom.studies._language import PIECES, Documents, counted, documents, language_task, stream, trained
 from seqloom.studies._layers import WAYS, layer
 from seqloom.studies._models import parameters
-from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, bars, exact, measured
+from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, bars, ends, exact, measured
 from seqloom.studies._timing import fastest, processor, timed
 from seqloom.tokenizers import Tokenizer, train_tokenizer
 
@@ -52,7 +52,8 @@ Setting = tuple[str, int]  # an implementation, a width
 @dataclass(frozen=True)
 class Sizes:
     seeds: int
-    most: int  # characters to train on
+    read: int  # characters of each text, at most
+    most: int  # of these to train on, at most
     held: int
     steps: int
     rounds: int
@@ -71,11 +72,13 @@ class Results:
 
 
 def measure(quick: bool, progress: Reporter) -> Finding:
-    size = Sizes(2, 20_000, 1000, 1, 1, (32,)) if quick else Sizes(5, 500_000, 20_000, 300, 7, WIDTHS)
+    size = (
+        Sizes(2, 100_000, 20_000, 1000, 1, 1, (32,)) if quick else Sizes(5, 2_000_000, 500_000, 20_000, 300, 7, WIDTHS)
+    )
     tokenizer = train_tokenizer("bytes", [])
     task, sources = language_task(tokenizer, length=LENGTH), {}
     for sample in SAMPLES:
-        sources[sample] = documents(sample, 100_000 if quick else 2_000_000)
+        sources[sample] = documents(sample, size.read)
     options = _options(task)
     found = Results(*_counts(task, options), {key: one["width"] for key, one in options.items()})
     for seed in range(size.seeds + 1):
@@ -150,10 +153,10 @@ def _update(run: Callable[[], Tensor]) -> None:
 
 def verdict(fewer: bool, speeds: list[Measured], losses: list[Measured]) -> Verdict:
     """From the GRU's relative speed in every setting, and its loss above the LSTM's on every text."""
-    faster = [(one.low or 0.0) > FASTER for one in speeds]
-    close = [(one.high or 0.0) < MARGIN for one in losses]
-    slow = all((one.high or 0.0) < FASTER for one in speeds)
-    worse = all((one.low or 0.0) > MARGIN for one in losses)
+    faster = [ends(one)[0] > FASTER for one in speeds]
+    close = [ends(one)[1] < MARGIN for one in losses]
+    slow = all(ends(one)[1] < FASTER for one in speeds)
+    worse = all(ends(one)[0] > MARGIN for one in losses)
     if not fewer or slow or worse:
         return "fails"
     if all(faster) and all(close):
@@ -278,10 +281,11 @@ def _summary(found: Results, speeds: dict[Setting, Measured], worse: dict[tuple[
             "、".join(f"{by_way[way]}（{title[1]}）" for way, title in WAYS.items())]  # fmt: skip
     return (
         f"At equal width, the recurrent layer of a GRU has {share} times the parameters of an LSTM's. At widths "
-        f"{widths} it trains at {told[0]} times the speed. On {texts[0]}, its loss differs by {above['gru']} nats per "
-        f"byte at equal width, and by {above['wide']} at equal parameters.",
-        f"宽度相同时，GRU 循环层的参数量是 LSTM 的 {share} 倍。宽度为 {widths} 时，训练速度是 LSTM 的 {told[1]}倍。在"
-        f"{texts[1]}上，宽度相同时损失相差 {above['gru']} 奈特/字节，参数量相同时相差 {above['wide']}。",
+        f"{widths} a forward and backward pass of it runs at {told[0]} times the speed. On {texts[0]}, its loss "
+        f"differs by {above['gru']} nats per byte at equal width, and by {above['wide']} at equal parameters.",
+        f"宽度相同时，GRU 循环层的参数量是 LSTM 的 {share} 倍。宽度为 {widths} 时，该层前向加反向计算的速度与 LSTM "
+        f"之比为 {told[1]}。在{texts[1]}上，宽度相同时损失相差 {above['gru']} 奈特/字节，参数量相同时相差 "
+        f"{above['wide']}。",
     )
 
 
@@ -290,19 +294,23 @@ def _protocol(size: Sizes, found: Results) -> Pair:
     samples, rates = ", ".join(f"sample:{sample}" for sample in SAMPLES), ", ".join(f"{rate:g}" for rate in RATES)
     return (
         f"One layer; LSTM and GRU of width {WIDTH}, and a GRU of width {found.widths['wide']}; {sizes} parameters "
-        f"with embedding and output layer. The first 2 million characters of {samples}, in bytes; {size.seeds} seeds, "
-        f"by which files are shuffled: {size.held:,} characters from up to {PIECES} files are held out, {size.most:,} "
-        f"of the others trained on. Adam, {size.steps} steps of {ROWS} rows of {LENGTH} bytes, the state carried; the "
+        f"with embedding and output layer. The first files of {samples}, up to {size.read:,} characters, in bytes; "
+        f"{size.seeds} seeds, by which files are shuffled: {size.held:,} characters from up to {PIECES} files are held "
+        f"out; of at most {size.most:,} characters of the others, {size.steps * ROWS * LENGTH:,} bytes are trained on. "
+        f"Adam, {size.steps} steps of {ROWS} rows of {LENGTH} bytes, the state carried; the "
         f"rate, which falls to 0, is the better of {rates} on one more seed, for each model and text. Differences are "
         f"paired by seed. Speed: forward and backward pass of one layer on the same {ROWS} x {LENGTH} x {INPUTS} "
-        f"random numbers, models and implementations in turns, up to {size.rounds} each, the fastest of which counts. "
+        f"random numbers, models and implementations in turns, up to {size.rounds} each, the fastest of which counts "
+        "(CPU time with one thread, otherwise elapsed time). "
         f"Threads: {torch.get_num_threads()}; processor: {processor()}.",
         f"一层；宽度 {WIDTH} 的 LSTM 和 GRU，以及宽度 {found.widths['wide']} 的 GRU；含嵌入层与输出层的参数量为 "
-        f"{sizes}。{samples} 的前 200 万个字符，以字节为单位；{size.seeds} 个种子，按种子打乱文件：从至多 {PIECES} 个"
-        f"文件中留出 {size.held:,} 个字符，其余文件中 {size.most:,} 个字符用于训练。Adam，{size.steps} 步，每步 "
-        f"{ROWS} 行、每行 {LENGTH} 个字节，传递状态；学习率降至 0，对每个模型和文本取 {rates} 中在另一个种子上较好者。"
-        f"差值按种子配对。速度：一层在同样的 {ROWS} x {LENGTH} x {INPUTS} 随机数上的前向与反向计算，各模型和实现轮流计"
-        f"时，每个至多 {size.rounds} 次，取最快的一次。线程数：{torch.get_num_threads()}；处理器：{processor()}。",
+        f"{sizes}。{samples} 最前面的文件，至多 {size.read:,} 个字符，以字节为单位；{size.seeds} 个种子，按种子打乱"
+        f"文件：从至多 {PIECES} 个文件中留出 {size.held:,} 个字符；其余文件至多 {size.most:,} 个字符，从中训练 "
+        f"{size.steps * ROWS * LENGTH:,} 个字节。Adam，{size.steps} 步，每步 {ROWS} 行、每行 {LENGTH} 个字节，传递状"
+        f"态；学习率降至 0，对每个模型和文本取 {rates} 中在另一个种子上较好者。差值按种子配对。速度：一层在同样的 "
+        f"{ROWS} x {LENGTH} x {INPUTS} 随机数上的前向与反向计算，各模型和实现轮流计时，每个至多 {size.rounds} 次，取"
+        f"最快的一次（一个线程时为 CPU 时间，否则为经过的时间）。线程数：{torch.get_num_threads()}；处理器："
+        f"{processor()}。",
     )
 
 
@@ -319,14 +327,16 @@ STUDY = Study(
     ),
     sources=(("004", "GRU"),),
     rule=(
-        "At equal width and by whole intervals: it holds if the GRU has fewer parameters, trains at more than "
-        f"{FASTER:g} times the speed in every setting (implementation and width), and has a loss less than {MARGIN:g} "
-        "nats per byte above the LSTM's on both texts. It fails if it has no fewer parameters, is faster in no "
-        "setting, or is worse by more than that on both texts. It holds under conditions if it is faster in some "
-        "settings and close enough on some text; otherwise it cannot be told.",
-        f"宽度相同，按整个置信区间：若 GRU 参数更少，在每种设置（实现与宽度）下训练速度都超过 LSTM 的 {FASTER:g} 倍，"
-        f"且在两种文本上损失比 LSTM 高出不到 {MARGIN:g} 奈特/字节，则成立。若参数并不更少，或在任何设置下都不更快，或"
-        "在两种文本上都差得更多，则不成立。若在某些设置下更快，且在某种文本上足够接近，则为有条件成立；其余无法判断。",
+        "At equal width and by whole intervals: it holds if the GRU has fewer parameters, trains (a forward and "
+        f"backward pass of the layer) at more than {FASTER:g} times the speed in every setting (implementation and "
+        f"width), and has a loss less than {MARGIN:g} nats per byte above the LSTM's on both texts. It fails if it "
+        "has no fewer parameters, is faster in no setting, or is worse by more than that on both texts. It holds "
+        "under conditions if it is faster in some settings and close enough on some text; otherwise it cannot be "
+        "told.",
+        "宽度相同，按整个置信区间：若 GRU 参数更少，在每种设置（实现与宽度）下训练（该层的前向与反向计算）速度都超"
+        f"过 LSTM 的 {FASTER:g} 倍，且在两种文本上损失比 LSTM 高出不到 {MARGIN:g} 奈特/字节，则成立。若参数并不更少，"
+        "或在任何设置下都不更快，或在两种文本上都差得更多，则不成立。若在某些设置下更快，且在某种文本上足够接近，则"
+        "为有条件成立；其余无法判断。",
     ),
     remarks=(
         (

@@ -21,6 +21,7 @@ from seqloom.lab.cost import state_bytes
 from seqloom.pages.formats import scaled, short
 from seqloom.pages.plots import Level, Lines, Panel
 from seqloom.pages.words import Pair
+from seqloom.studies import _conditions
 from seqloom.studies._fast_weights import as_linear_attention, inner_change, turn_round
 from seqloom.studies._models import backbone, parameters
 from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
@@ -56,6 +57,7 @@ MODELS: dict[str, Kind] = {
         ("TTT, steps turned round", "TTT，内层步反向"), ("weights", "权重"), "ttt", {**SMALL, "kernel": 1}, ascends=True
     ),
 }
+DOUBLED = ("parameters when the width doubles", "宽度加倍时的参数量倍数")
 VECTORS = ("rnn", "lstm")
 
 
@@ -173,10 +175,10 @@ def _finding(sizes: tuple[int, int, int], found: dict[str, Result]) -> Finding:
         seeds=10,
     )
     grows = {name: result.bytes[-1] > result.bytes[0] for name, result in found.items()}
-    decided = verdict(all(one == (name == "gpt") for name, one in grows.items()), above, by_name["gpt"])
+    told, conditions = _summary(by_name, found, inner), _conditions.told(_asked(above, by_name["gpt"]))
     return Finding(
-        verdict=decided,
-        summary=_summary(by_name, found, inner),
+        verdict=verdict(all(one == (name == "gpt") for name, one in grows.items()), above, by_name["gpt"]),
+        summary=(f"{told[0]} {conditions[0]}", f"{told[1]}{conditions[1]}"),
         protocol=_protocol(*sizes, found),
         numbers=[*numbers, *above, *further, *states, *inner, same, *_layers()],
         figure=_figure(found),
@@ -187,6 +189,10 @@ def _finding(sizes: tuple[int, int, int], found: dict[str, Result]) -> Finding:
         ),
         tables=[_table(found)],
     )
+
+
+def _asked(above: list[Measured], kept: list[Measured]) -> _conditions.Conditions:
+    return [*((one, 0.0) for one in above), *((one, KEPT) for one in kept)]
 
 
 def _recall(name: str, pairs: int, row: np.ndarray) -> Measured:
@@ -216,30 +222,16 @@ def _state(name: str, result: Result) -> Measured:
 
 def _layers() -> list[Measured]:
     """Parameters of one layer, of WIDTH and relative to half of it."""
-    counts: dict[str, list[int]] = {}
+    found = []
     for name in ("rnn", "lstm", "ttt", "linear", "gpt"):
-        kind = MODELS[name]
-        counts[name] = []
+        kind, counts = MODELS[name], []
         for width in (WIDTH, WIDTH // 2):
             inputs = {"inputs": width} if name in VECTORS else {}
-            layer = backbone(kind.name, **{**kind.options, **inputs, "width": width})
-            counts[name].append(parameters(layer))
-    titles = {name: MODELS[name].title for name in counts}
-    whole = [
-        exact(
-            (f"parameters of a layer of width {WIDTH}, {title[0]}", f"宽度 {WIDTH} 的一层的参数量，{title[1]}"),
-            count[0],
-        )
-        for title, count in zip(titles.values(), counts.values(), strict=True)
-    ]
-    doubled = [
-        exact(
-            (f"parameters when the width doubles, {title[0]}", f"宽度加倍时的参数量倍数，{title[1]}"),
-            count[0] / count[1],
-        )
-        for title, count in zip(titles.values(), counts.values(), strict=True)
-    ]
-    return [*whole, *doubled]
+            counts.append(parameters(backbone(kind.name, **{**kind.options, **inputs, "width": width})))
+        said = (f"parameters of a layer of width {WIDTH}", f"宽度 {WIDTH} 的一层的参数量")
+        for label, value in ((said, counts[0]), (DOUBLED, counts[0] / counts[1])):
+            found.append(exact((f"{label[0]}, {kind.title[0]}", f"{label[1]}，{kind.title[1]}"), value))
+    return [*found[::2], *found[1::2]]
 
 
 def _step(name: str, values: list[float]) -> Measured:
@@ -378,12 +370,18 @@ STUDY = Study(
             "One reading of TTT (Sun et al. 2024): a memory that learns while it reads, because every token is a "
             "step of gradient descent that reconstructs its value from its key. The other (arXiv 2602.21204): "
             "learned linear attention, in which the inner loss need not be minimised at all. Without the norm, from "
-            "zero and within one mini-batch the two are the same function (see the numbers). Where steps that raise "
-            "the inner loss serve as well after training, falling inner loss is not what recall rests on.",
+            "zero and within one mini-batch the two are the same function (see the numbers). The closer steps that "
+            "raise the inner loss come to the same recall, the less recall rests on a falling inner loss.",
             "对 TTT 的一种解读（Sun et al. 2024）：它是边读边学的记忆，因为每个词元都是一步梯度下降，由键重建值。另一"
             "种解读（arXiv 2602.21204）：它是学到的线性注意力，内层损失根本不必被最小化。没有归一化、从零开始、在一个"
-            "小批次之内，两者是同一个函数（见数值表）。若经过训练之后，让内层损失上升的步同样好用，则回忆所依赖的并"
-            "不是内层损失的下降。",
+            "小批次之内，两者是同一个函数（见数值表）。让内层损失上升的步所得的回忆率越接近，回忆就越不依赖内层损失的"
+            "下降。",
+        ),
+        (
+            "Attention that recalls no less of many pairs than of few has lost nothing to their number: what it then "
+            "does not recall, it has not learned within the budget.",
+            "若注意力在对数多时回忆的比例不低于对数少时，则没有因对数而损失什么：未能回忆的部分，是在给定预算内没有学"
+            "会。",
         ),
         (
             "A pair is one token here, so that no model has to learn to join neighbouring tokens first; with key and "

@@ -19,7 +19,7 @@ from seqloom.pages.plots import Curve, Level, Lines, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies._models import parameters
 from seqloom.studies._sharing import CLIP, HIDDEN, LENGTH, PLACE, ROWS, Batch, accuracy, drawn, steps, train
-from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, exact, measured
+from seqloom.studies._study import Finding, Measured, Rows, Study, Verdict, curve, ends, exact, measured
 from seqloom.studies._training import SYMBOLS
 
 RATES = (1e-2, 3e-3)
@@ -100,12 +100,12 @@ def _generalised(found: Results, kind: str, rate: float, seed: int, size: Sizes)
             found.lengths.setdefault(kind, []).append(scores)
 
 
-def verdict(counted: bool, helps: list[bool], hurts: list[bool], undecided: bool) -> Verdict:
+def verdict(counted: bool, helps: list[bool], undecided: bool) -> Verdict:
     """Whether the counts are as claimed; then, for each task and number of sequences, what sharing does."""
     if not counted:
         return "fails"
     if any(helps):
-        return "conditions" if any(hurts) else "holds"
+        return "holds" if all(helps) else "conditions"
     return "untold" if undecided else "fails"
 
 
@@ -120,15 +120,15 @@ class Effect:
 
     @property
     def helps(self) -> bool:
-        return (self.better.low or 0.0) > CLEAR and (self.overfit.low or 0.0) > CLEAR
+        return ends(self.better)[0] > CLEAR and ends(self.overfit)[0] > CLEAR
 
     @property
     def hurts(self) -> bool:
-        return (self.better.high or 0.0) < -CLEAR
+        return ends(self.better)[1] < -CLEAR
 
     @property
     def undecided(self) -> bool:
-        most = min(self.better.high or 0.0, self.overfit.high or 0.0)
+        most = min(ends(self.better)[1], ends(self.overfit)[1])
         return not self.helps and not self.hurts and most > CLEAR
 
 
@@ -161,7 +161,6 @@ def _finding(size: Sizes, found: Results) -> Finding:
     one = counts["own"][0]
     counted = set(counts["shared"]) == {one} and counts["own"] == [one * length for length in LENGTHS]
     effects = [effect(found, task, sequences) for task in TASKS for sequences in size.sequences]
-    flags = [[getattr(e, name) for e in effects] for name in ("helps", "hurts", "undecided")]
     numbers = [
         exact(
             (f"{title[0]}: parameters for {LENGTHS[-1]:,} steps", f"{title[1]}：{LENGTHS[-1]:,} 步的参数量"),
@@ -170,7 +169,7 @@ def _finding(size: Sizes, found: Results) -> Finding:
         for kind, title in KINDS.items()
     ]
     return Finding(
-        verdict=verdict(counted, flags[0], flags[1], any(flags[2])),
+        verdict=verdict(counted, [e.helps for e in effects], any(e.undecided for e in effects)),
         summary=_summary(found, counts, effects),
         protocol=_protocol(size, found, one),
         numbers=[*numbers, *(e.better for e in effects), *(e.overfit for e in effects), *_unseen(found)],
@@ -262,7 +261,7 @@ def _summary(found: Results, counts: dict[str, list[int]], effects: list[Effect]
                         f"{'、'.join(with_)} 条序列时共享{words[1]}",
                     )[column]
                 )
-        return (" and ", "，")[column].join(said) or ("neither is clear", "无明显差异")[column]
+        return (" and ", "，")[column].join(said) or ("no clear difference", "无明显差异")[column]
 
     seen = {kind: [short(float(v), 3) for v in np.array(found.positions[kind]).mean(axis=0)] for kind in KINDS}
     half = {kind: short(float(np.array(found.lengths[kind])[:, READ.index(LENGTH // 2)].mean()), 3) for kind in KINDS}
@@ -316,13 +315,12 @@ STUDY = Study(
         "Counts first: with sharing the number must be the same for every length, without it proportional to the "
         "length; else the claim fails. Sharing helps, for a task and a number of training sequences, if by whole "
         f"intervals it is right on new sequences more often by {CLEAR:g} and falls less from known to new ones by "
-        f"{CLEAR:g}; it hurts if it is right less often by {CLEAR:g}. The claim holds if sharing helps somewhere and "
-        "hurts nowhere; under conditions, if it does both; it fails if it surely helps nowhere, and otherwise cannot "
-        "be told.",
+        f"{CLEAR:g}; it hurts if it is right less often by {CLEAR:g}. The claim holds if sharing helps everywhere; "
+        "under conditions, if it helps somewhere; it fails if it surely helps nowhere, and otherwise cannot be told.",
         "先看计数：共享时参数量必须对所有长度相同，不共享时必须与长度成正比，否则不成立。对每种任务和训练序列数，按整"
         f"个置信区间，若共享在新序列上的准确率高出 {CLEAR:g} 且从已见到新序列的下降少 {CLEAR:g}，则为有益；若准确率低 "
-        f"{CLEAR:g}，则为有害。若有益而无一有害，则成立；若两者都有，则为有条件成立；若确定无一有益，则不成立；其余无"
-        "法判断。",
+        f"{CLEAR:g}，则为有害。若处处有益，则成立；若只在某处有益，则为有条件成立；若确定无一有益，则不成立；其余无法判"
+        "断。",
     ),
     remarks=(
         (
@@ -339,6 +337,18 @@ STUDY = Study(
             "A network with a cell for each step has no weights beyond its last one. That its last cell goes on there "
             "is a choice made here.",
             "每步各有单元的网络在最后一步之后没有权重；这里让最后一个单元继续工作，是一种人为的选择。",
+        ),
+        (
+            "At lengths below the trained one, own cells are used from the first on: the question is then read by a "
+            "cell that never saw it, and the output layer reads a cell that it was not trained on. Lining them up at "
+            "the end would be as natural, and was not tried.",
+            "长度小于训练长度时，各自的单元从第一个开始使用：读到提问的单元从未见过提问，输出层读取的也不是训练时的那个"
+            "单元。从末尾对齐同样自然，但没有尝试。",
+        ),
+        (
+            "That a shared cell has one size for every length follows from how it is built; the counts check the "
+            "code, not nature.",
+            "共享单元的大小与长度无关，这由构造决定；计数检验的是代码，而不是事实。",
         ),
     ),
     measure=measure,
