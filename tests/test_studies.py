@@ -33,6 +33,7 @@ ROOT = Path(__file__).parent.parent
 NAMES = study_names()
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 OUTSIDE = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(|@import""")
+PLACEHOLDER = re.compile(r"\{[a-z_][a-z_.]*\}")  # a text that was not filled in
 LARGEST = 30_000  # bytes of a figure
 
 
@@ -76,6 +77,7 @@ def test_a_quick_run_decides_and_its_numbers_are_finite(name: str) -> None:
     assert all(one.low is None or one.high is None or one.low <= one.value <= one.high for one in finding.numbers)
     pairs = [pair for pair in texts(finding) if pair != ("", "")]
     assert all(english and chinese for english, chinese in pairs)
+    assert not [text for pair in pairs for text in pair if PLACEHOLDER.search(text)]
     assert all(CHINESE.search(pair[1]) for pair in (finding.summary, finding.protocol, finding.caption))
 
 
@@ -119,6 +121,12 @@ def test_the_gallery_of_the_documentation_is_what_the_results_render(gallery: Mo
 
 def test_results_of_the_gallery_are_full_runs(gallery: ModuleType) -> None:
     assert [record.name for record in gallery.records() if record.quick] == []
+
+
+def test_texts_of_the_gallery_are_filled_in(gallery: ModuleType) -> None:
+    found = [text for record in gallery.records() for pair in texts(record.finding) for text in pair]
+    found += [text for name in NAMES for pair in texts(find_study(name)) for text in pair]
+    assert [text for text in found if PLACEHOLDER.search(text)] == []
 
 
 def test_a_finished_study_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
