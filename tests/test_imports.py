@@ -32,7 +32,8 @@ BELOW["compare.report"] = {"core", "pages"}
 BELOW["explain"] = BELOW["runs"] | {"runs", "pages"}
 BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["diagnose"] = BELOW["lab"] | {"lab", "pages"}
-BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain", "retrieve"}
+# a study may take one model or task apart: that is what it is about
+BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain", "retrieve", "models", "tasks"}
 BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve", "studies"}
 BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs", "studies"}
 
