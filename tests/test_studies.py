@@ -18,7 +18,7 @@ import pytest
 
 import seqloom
 from seqloom import cli
-from seqloom.core.errors import UserError
+from seqloom.core.errors import RunError, UserError
 from seqloom.pages.drawing import draw
 from seqloom.pages.plots import Bars, BarSeries, Curve, Heat, Level, Lines
 from seqloom.pages.words import LANGUAGES
@@ -33,6 +33,7 @@ ROOT = Path(__file__).parent.parent
 NAMES = study_names()
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 OUTSIDE = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|url\(|@import""")
+PLACEHOLDER = re.compile(r"\{[a-z_][a-z_.]*\}")  # a text that was not filled in
 LARGEST = 30_000  # bytes of a figure
 
 
@@ -76,6 +77,7 @@ def test_a_quick_run_decides_and_its_numbers_are_finite(name: str) -> None:
     assert all(one.low is None or one.high is None or one.low <= one.value <= one.high for one in finding.numbers)
     pairs = [pair for pair in texts(finding) if pair != ("", "")]
     assert all(english and chinese for english, chinese in pairs)
+    assert not [text for pair in pairs for text in pair if PLACEHOLDER.search(text)]
     assert all(CHINESE.search(pair[1]) for pair in (finding.summary, finding.protocol, finding.caption))
 
 
@@ -121,6 +123,12 @@ def test_results_of_the_gallery_are_full_runs(gallery: ModuleType) -> None:
     assert [record.name for record in gallery.records() if record.quick] == []
 
 
+def test_texts_of_the_gallery_are_filled_in(gallery: ModuleType) -> None:
+    found = [text for record in gallery.records() for pair in texts(record.finding) for text in pair]
+    found += [text for name in NAMES for pair in texts(find_study(name)) for text in pair]
+    assert [text for text in found if PLACEHOLDER.search(text)] == []
+
+
 def test_a_finished_study_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = seqloom.study("set_operation", quick=True, out=tmp_path, quiet=True)
     monkeypatch.setattr(_running, "_measured", lambda *_: pytest.fail("measured again"))
@@ -143,10 +151,21 @@ def test_a_study_without_its_weights_says_how_to_get_them_and_the_others_are_mea
     assert [record.name for record in found] == ["set_operation"] and list(found.left_out) == ["retrieval"]
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="set_operation.html"' in page and 'href="retrieval.html"' not in page
+    assert wanted in page
     monkeypatch.setattr(sys, "argv", ["seqloom", "study", "--all", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0 and f"left out: {wanted}" in capsys.readouterr().out
+
+
+def test_a_study_that_fails_is_not_left_out_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RunError("study set_operation: a number is not finite")
+
+    monkeypatch.setattr(_running, "study_names", lambda: ["set_operation"])
+    monkeypatch.setattr(_running, "_measured", fail)
+    with pytest.raises(RunError, match="not finite"):
+        seqloom.study_all(quiet=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ from seqloom.studies import masked_or_causal, pretraining, two_directions
 from seqloom.studies._models import backbone
 from seqloom.studies._names import DEPTH, HEADS, LONGEST, WIDTH, Names, names, stack
 from seqloom.studies._study import Measured
-from seqloom.studies.two_directions import MODELS, THIRD, _matched, _network, examples
+from seqloom.studies.two_directions import MODELS, THIRD, _matched, _network, examples, fours
 
 
 @cache
@@ -64,6 +64,15 @@ def test_scores_of_glued_directions_are_a_term_of_the_left_plus_one_of_the_right
     assert (float(rest.abs().max()) < 1e-5) == additive
 
 
+def test_rows_to_test_on_have_every_combination_of_bits_in_the_same_noise() -> None:
+    ids, answers = fours(5, "sum", torch.Generator().manual_seed(0))
+    assert answers.view(5, 4).tolist() == [[0, 1, 1, 2]] * 5
+    bits = ids < 2
+    assert bits.sum(1).tolist() == [2] * 20 and (bits.view(5, 4, -1) == bits.view(5, 4, -1)[:, :1]).all()
+    noise = ids.where(~bits, 0).view(5, 4, -1)
+    assert (noise == noise[:, :1]).all()
+
+
 def test_pre_training_holds_if_better_everywhere_and_cannot_be_told_if_nowhere() -> None:
     better, none, worse = between(0.01, 0.02), between(-0.01, 0.01), between(-0.02, -0.01)
     assert pretraining.verdict([[better], [better, better]]) == "holds"
@@ -80,6 +89,8 @@ def test_both_halves_of_the_claim_on_bert_and_gpt_decide() -> None:
     assert masked_or_causal.verdict([none, worse], better) == "fails"
     assert masked_or_causal.verdict([better, better], worse) == "fails"
     assert masked_or_causal.verdict([better, better], none) == "untold"
+    assert masked_or_causal.verdict([none, worse], none) == "fails"
+    assert masked_or_causal.verdict([better, worse], better) == "conditions"
 
 
 def test_glued_directions_fuse_if_another_layer_on_them_does() -> None:
@@ -89,5 +100,6 @@ def test_glued_directions_fuse_if_another_layer_on_them_does() -> None:
     best = dict.fromkeys(MODELS, 0.6)
     assert two_directions.verdict(numbers, best) == "holds"
     assert two_directions.verdict(numbers, best | {"two": 1.0}) == "conditions"
-    assert two_directions.verdict(numbers | {("one", "xor"): high}, best) == "fails"
+    assert two_directions.verdict(numbers, best | {"one": 0.76}) == "fails"
+    assert two_directions.verdict(numbers | {("one", "xor"): between(0.74, 0.76)}, best | {"one": 0.75}) == "holds"
     assert two_directions.verdict(numbers | {("one", "sum"): low}, best) == "untold"

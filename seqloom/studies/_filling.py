@@ -31,6 +31,7 @@ def _ended(ids: np.ndarray, t: int, mask: int) -> np.ndarray:
 
 
 def _masks(ids: np.ndarray, t: int, mask: int) -> np.ndarray:
+    """Also tells how many characters follow."""
     return np.concatenate((ids[:t], np.full(len(ids) - 1 - t, mask), [EOS]))
 
 
@@ -52,7 +53,7 @@ class Way:
     shift: int = 0  # of the output that is looked at: 0: at the mask, 1: at the character before
 
 
-WRITING = ("alone", "ended", "masks")  # with the masked model, without looking ahead
+WRITING = ("alone", "ended", "masks")  # with the masked model, without seeing a character ahead
 WAYS = {
     "next": Way(("causal, what is before", "因果，只给前文"), "next", _before, 1),
     "alone": Way(("masked, nothing after the gap", "掩码，空缺之后无内容"), "masked", _alone),

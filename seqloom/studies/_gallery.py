@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from seqloom.core.version import VERSION
 from seqloom.pages import html, markdown
@@ -21,8 +22,10 @@ def html_page(record: Record) -> str:
     return html.render([page(record, language) for language in LANGUAGES], entries=0, version=VERSION)
 
 
-def html_index(records: Sequence[Record]) -> str:
-    return html.render([index(records, language, "html") for language in LANGUAGES], entries=0, version=VERSION)
+def html_index(records: Sequence[Record], left_out: Mapping[str, str] = MappingProxyType({})) -> str:
+    """`left_out`: the other studies, and why they were not measured."""
+    pages = [index(records, language, "html", left_out) for language in LANGUAGES]
+    return html.render(pages, entries=0, version=VERSION)
 
 
 def markdown_files(records: Sequence[Record]) -> dict[str, str]:
@@ -57,7 +60,9 @@ def page(record: Record, language: str) -> Document:
     return Document(language, title_of(study, say), "", [], sections)
 
 
-def index(records: Sequence[Record], language: str, suffix: str) -> Document:
+def index(
+    records: Sequence[Record], language: str, suffix: str, left_out: Mapping[str, str] = MappingProxyType({})
+) -> Document:
     """All claims in one table, then each with its figure; both lead to its page."""
     say = Speaker(language, WORDS)
     studies = {record.name: find_study(record.name) for record in records}
@@ -76,6 +81,9 @@ def index(records: Sequence[Record], language: str, suffix: str) -> Document:
         *(_card(record, studies[record.name], say, suffix) for record in records),
         Section("documents", say("documents"), [Points("", documents)]),
     ]
+    if left_out:
+        reasons = [f"{name}{say('colon')}{reason}" for name, reason in left_out.items()]
+        sections.insert(1, Section("left out", say("left out"), [Points("", reasons)]))
     if suffix == "md":  # quotes numbers of full results
         table = overview(records, say, f"{NAME}.md")
         sections.insert(1, Section("aspects", say("aspects"), [Text(say("aspects short")), table]))

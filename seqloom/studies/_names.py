@@ -26,6 +26,7 @@ from seqloom.core.task import Order
 from seqloom.data.samples import SAMPLES
 from seqloom.layers.source_attention import visible_source
 from seqloom.models.bert import Bert, Config
+from seqloom.pages.words import Pair
 from seqloom.studies._training import clipped
 from seqloom.tasks.classification.baselines import bag_of_words
 from seqloom.tasks.classification.pooling import PooledHead, Rule
@@ -38,6 +39,20 @@ PAD, BOS, EOS, SPECIALS = 0, 1, 2, 3
 WIDTH, DEPTH, HEADS, CLIP, SHARE = 64, 2, 4, 1.0, 0.15
 BATCH, FEW = 128, 32  # names per update of pre-training, and of fine-tuning
 DRAWS = 2  # of the names to fine-tune on, for each seed
+
+PILOT: Pair = (
+    "A pilot run of one seed with less pre-training (1,500 updates of 32 names) gave, with 64 / 256 / 1,024 / 4,096 "
+    "labels, accuracies of 0.178 / 0.363 / 0.498 / 0.533 for the masked model and 0.193 / 0.357 / 0.513 / 0.583 for "
+    "the causal one; repeated later with the code as it is now, 0.186 / 0.359 / 0.518 / 0.557 and 0.190 / 0.357 / "
+    "0.497 / 0.582, against 0.242 / 0.369 / 0.515 / 0.563 from scratch. With 4,096 labels the causal model was the "
+    "better one both times (by 5.0 and 2.5 points); the masked one was nowhere clearly better than from scratch, and "
+    "worse with 64 labels. Pre-training was then made longer, before the full run.",
+    "一个种子、预训练较少（1,500 次更新，每次 32 个名称）的试验运行中，标注为 64 / 256 / 1,024 / 4,096 个时，掩码模型的"
+    "准确率为 0.178 / 0.363 / 0.498 / 0.533，因果模型为 0.193 / 0.357 / 0.513 / 0.583；之后用现在的代码重做，分别为 "
+    "0.186 / 0.359 / 0.518 / 0.557 和 0.190 / 0.357 / 0.497 / 0.582，从零训练则为 0.242 / 0.369 / 0.515 / 0.563。"
+    "4,096 个标注时两次都是因果模型更好（高 5.0 和 2.5 个百分点）；掩码模型没有一处明显胜过从零训练，64 个标注时更差。"
+    "此后在完整运行之前加长了预训练。",
+)
 
 Objective = Literal["masked", "next"]
 

@@ -47,7 +47,10 @@ def read(sample: str, share: float) -> Texts:
 
 
 def paragraphs(texts: Texts, most: int, length: int) -> tuple[Rows, Rows]:
-    """At most so many beginnings, of this length, from held-out text: half of them to fit probes on, half to test."""
+    """At most so many beginnings, of this length, from held-out text: half of them to fit probes on, half to test.
+
+    After a short paragraph the row goes on with the next, which may have a row of its own: rows may overlap.
+    """
     blank, found = texts.characters.index("\n"), []
     for part in texts.held.chunk(2):
         starts = ((part[1:-length] == blank) & (part[: -length - 1] == blank)).nonzero()[:, 0] + 2

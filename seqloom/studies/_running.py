@@ -58,16 +58,19 @@ def study_all(
 ) -> Records:
     """All studies in the order of their claims; with `out`, also index.html, which shows verdict and figure of each.
 
-    A study that lacks something here, such as weights that are not installed, is left out: `left_out` says why.
+    A study that lacks something here, such as weights that are not installed, is left out: `left_out` says why. One
+    that fails ends the run with its error.
     """
     records = Records()
     for name in study_names():
         try:
             records.append(study(name, quick=quick, out=out, fresh=fresh, quiet=quiet))
+        except RunError:
+            raise
         except UserError as reason:
             records.left_out[name] = str(reason)
     if out is not None:
-        write_file(Path(out) / "index.html", html_index(records).encode())
+        write_file(Path(out) / "index.html", html_index(records, records.left_out).encode())
     return records
 
 

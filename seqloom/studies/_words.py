@@ -17,6 +17,7 @@ WORDS: dict[str, Pair] = {
     "document": ("document {name}", "文档 {name}"),
     "section": (", section “{name}”", "，“{name}”一节"),
     "all": ("All claims", "全部论断"),
+    "left out": ("Left out, not measured", "未测量而略去"),
     "own": ("your own", "自定义"),
     "claim": ("Claim", "论断"),
     "claim says": ("claim", "论断"),
@@ -53,8 +54,8 @@ WORDS: dict[str, Pair] = {
         "Document 000 compares RNN and Transformer on seven aspects. Below, what it says of each, and the numbers "
         "that studies measured, with the verdict of each study on its own claim. Sizes are small and the machine has "
         "no GPU: the page of each study says under which conditions its numbers were measured.",
-        "文档 000 从七个方面比较 RNN 与变换器。下面逐项列出它的说法，以及各项研究测得的数值和该研究对自身论断的结论。"
-        "模型规模很小，机器没有 GPU：各数值在什么条件下测得，见相应研究的页面。",
+        "文档 000 从七个方面比较 RNN 与 Transformer。下面逐项列出它的说法，以及各项研究测得的数值和该研究对自身论断的结"
+        "论。模型规模很小，机器没有 GPU：各数值在什么条件下测得，见相应研究的页面。",
     ),
     "overview": ("Overview", "概览"),
     "aspect": ("aspect", "方面"),

@@ -194,8 +194,8 @@ STUDY = Study(
     claim=(
         "Because gradients vanish, an RNN cannot handle long-range dependencies; LSTMs capture them through memory "
         "cells and gates, and Transformers model dependencies regardless of position.",
-        "由于梯度消失，RNN 无法处理长期依赖关系；LSTM 利用存储单元和门有效捕捉长期依赖，变换器对依赖关系的建模与元素在"
-        "序列中的位置无关。",
+        "由于梯度消失，RNN 无法处理长期依赖关系；LSTM 利用存储单元和门有效捕捉长期依赖，Transformer 对依赖关系的建模与"
+        "元素在序列中的位置无关。",
     ),
     sources=(("000", "什么是 RNN 和 LSTM？"), ("001", "梯度消失 / 梯度爆炸")),
     rule=(

@@ -253,7 +253,7 @@ def _protocol(plan: Plan, writers: list[Writer]) -> Pair:
         f"子，每个种子每类抽取 {max(plan.shots)} 个示例和 {plan.asked} 个其他单词，共询问 {asked} 个单词。提示中每类 "
         f"{shots} 个示例，少的总是多的一部分，顺序随机；标签按对数概率计分，并减去无内容输入的分数（上下文校准）。类别"
         f"用名称，或用 {', '.join(LETTERS)}，其对应关系由每个种子随机决定。模型：{one}，以及 {two}，后者在 Python 文档"
-        f"上训练了 {{plan.steps}} 次更新；两者用同样的提示。训练的输出层：在单词之后的隐藏向量上做逻辑回归，不用提示；"
+        f"上训练了 {plan.steps} 次更新；两者用同样的提示。训练的输出层：在单词之后的隐藏向量上做逻辑回归，不用提示；"
         "没有示例时按随机计。",
     )
 
@@ -299,6 +299,13 @@ STUDY = Study(
             "Names can be used without any example, from pre-training alone; what the letters stand for can only be "
             "learned from the examples.",
             "用名称时，仅凭预训练、没有示例也能答；字母代表什么只能从示例中学到。",
+        ),
+        (
+            "The output layer is trained on as many examples; they are the same words only with 8 per category. With "
+            "fewer it has others of them than the prompt, and its vectors are always scaled by the spread over all "
+            "examples that were drawn, which a prompt with fewer does not see.",
+            "输出层用同样多的示例训练；只有每类 8 个时才是同样的单词。更少时它所用的单词与提示中的不同，而且向量始终按"
+            "全部抽取的示例的离散程度缩放，示例较少的提示看不到这些。",
         ),
         (
             "Short nouns of everyday categories are an easy task. On sentences of film reviews examples did not "

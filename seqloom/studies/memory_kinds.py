@@ -384,6 +384,11 @@ STUDY = Study(
             "会。",
         ),
         (
+            "Learning rates are chosen on one more seed, but by the recall on the same new rows that is measured "
+            "afterwards.",
+            "学习率在另一个种子上选定，但依据的是之后用来评分的同一批新数据上的回忆率。",
+        ),
+        (
             "A pair is one token here, so that no model has to learn to join neighbouring tokens first; with key and "
             "value as separate tokens (`seqloom diagnose`, many_pairs) that step takes most of the training.",
             "这里一个键值对是一个词元，因此模型不必先学会把相邻词元连起来；若键与值是分开的词元（`seqloom diagnose` 的 "

@@ -22,6 +22,7 @@ from seqloom.studies._names import (
     DRAWS,
     FEW,
     LONGEST,
+    PILOT,
     SHARE,
     WIDTH,
     Names,
@@ -153,7 +154,7 @@ def _finding(sizes: Sizes, data: Names, found: Table, pilots: dict[str, list[flo
 
 
 def _cost(sizes: Sizes) -> float:
-    """Names read with pre-training, relative to fine-tuning alone."""
+    """Names read with pre-training, relative to fine-tuning alone on FEW names or more."""
     return 1 + sizes.steps * BATCH / (sizes.updates * FEW)
 
 
@@ -173,9 +174,11 @@ def _summary(sizes: Sizes, gains: list[list[Measured]], found: Table) -> Pair:
     return (
         f"Percentage points that pre-training gains over training from scratch with the same updates: {listed(0)}. "
         f"{TIMES} times the updates from scratch give {', '.join(longer)}, against {', '.join(same)} with "
-        f"pre-training. With pre-training, {cost} times as many names are read in all.",
+        f"pre-training. With {FEW} labels or more, {cost} times as many names are read in all with pre-training as "
+        "from scratch with the same updates of fine-tuning.",
         f"更新次数相同时，预训练比从零训练高出的百分点：{listed(1)}。从零训练、更新次数为 {TIMES} 倍时准确率为 "
-        f"{'、'.join(longer)}，预训练后则为 {'、'.join(same)}。加上预训练，读入的名称总数是原来的 {cost} 倍。",
+        f"{'、'.join(longer)}，预训练后则为 {'、'.join(same)}。标注不少于 {FEW} 个时，加上预训练，读入的名称总数是"
+        f"微调更新次数相同的从零训练的 {cost} 倍。",
     )
 
 
@@ -191,14 +194,17 @@ def _protocol(sizes: Sizes, data: Names) -> Pair:
         f"the characters masked, {sizes.steps:,} updates of {BATCH} names, Adam at {START:g} falling to 0. "
         f"Fine-tuning: a new output layer on the mean of all positions, all weights trained, {sizes.updates} updates "
         f"of up to {FEW} names; the better rate of {rates} for each start, on one more seed. From scratch: the same "
-        "without pre-training, from the same random weights. Logistic regression: TF-IDF of character 1- to 3-grams.",
+        f"without pre-training, from the same random weights; with {TIMES} times the updates, at the rate chosen for "
+        "one time. Logistic regression: TF-IDF of character 1- to 3-grams, on the first of the "
+        f"{DRAWS} choices of names only.",
         f"sample:languages，{kinds} 种用拉丁字母书写的语言的名称，只取仅见于一种语言、不超过 {LONGEST} 个字符者："
         f"{sizes.held:,} 个用于测试，其余 {learned:,} 个不带标注用于预训练，其中少数带标注用于微调（选 {DRAWS} 次，"
         f"准确率取平均）；{sizes.seeds} 个种子各用一种划分。按字符的编码器，{DEPTH} 层，宽度 {WIDTH}，{size:,} 个参数，"
         f"无 dropout。预训练：掩盖 {SHARE:.0%} 的字符，{sizes.steps:,} 次更新，每次 {BATCH} 个名称，Adam，学习率由 "
         f"{START:g} 降至 0。微调：在所有位置的均值上加新的输出层，训练全部权重，{sizes.updates} 次更新，"
         f"每次至多 {FEW} 个名称；两种起点的学习率各取 {rates} 中在另一个种子上较好者。"
-        "从零训练：没有预训练，其余相同，随机初始权重也相同。逻辑回归：字符 1 至 3-gram 的 TF-IDF。",
+        f"从零训练：没有预训练，其余相同，随机初始权重也相同；更新次数为 {TIMES} 倍时沿用一倍时选定的学习率。逻辑回归："
+        f"字符 1 至 3-gram 的 TF-IDF，只用 {DRAWS} 次所选名称中的第一次。",
     )
 
 
@@ -222,12 +228,7 @@ STUDY = Study(
         "；若只在某些数量下，则为有条件成立；若都不更好且在某处更差，则不成立；其余无法判断。",
     ),
     remarks=(
-        (
-            "In pilot runs, 1,500 updates of 32 names of pre-training were too few: fine-tuned accuracy was below that "
-            "from scratch. More pre-training was then chosen, before the full run.",
-            "试验运行中，1,500 次更新、每次 32 个名称的预训练太少，微调后的准确率低于从零训练。之后在完整运行之前增加了"
-            "预训练。",
-        ),
+        PILOT,
         (
             "The unlabelled names come from the same list as the labelled ones, without overlap with the test. Text of "
             "another kind may help less. Nothing here is a large corpus.",

@@ -259,11 +259,13 @@ def _protocol(plan: Plan, writer: Writer, example: str) -> Pair:
         f"as: “{example}” {plan.asked} questions per seed, each about another person, of {len(QUESTIONS)} kinds. "
         f"Search: BM25. Model: {writer.title[0]}, {writer.count:,} parameters, greedy, at most {LONGEST} tokens, "
         f"asked “{SYSTEM}” or, where it is shown passages, “{SHOWN}” Of several passages the best stands next to the "
-        "question. An answer is right if the word asked for is in it.",
+        "question. The quotation without a language model is one or more sentences of the best passage, picked by the "
+        "answerer that only quotes. An answer or quotation is right if the word asked for is among its words.",
         f"{plan.seeds} 个种子；每个种子随机生成 {plan.people} 个虚构人物，每人一篇四句话的文档，例如：“{example}”每个"
         f"种子 {plan.asked} 个问题，每个问题关于不同的人，共 {len(QUESTIONS)} 类。检索：BM25。模型：{writer.title[1]}"
         f"，{writer.count:,} 个参数，贪心解码，至多 {LONGEST} 个词元，指令为“{SYSTEM}”，给出段落时为“{SHOWN}”。有多个"
-        "段落时，最好的紧挨着问题。回答中出现所问的词即算正确。",
+        "段落时，最好的紧挨着问题。无语言模型的摘录，是只作摘录的回答器从最佳段落中选出的一句或几句。回答或摘录中出现所问"
+        "的词即算正确。",
     )
 
 

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
-from seqloom.pages.formats import short
+from seqloom.pages.formats import fixed, short
 from seqloom.pages.plots import Bars, BarSeries, Heat, Level, Lines, Panel
 from seqloom.pages.words import Pair
 from seqloom.studies import _conditions, _reading
@@ -293,22 +293,30 @@ def _bars(name: Pair, table: list[list[float]], bounds: tuple[float, float]) -> 
 
 def _summary(tables: Tables, agreed: list[dict[str, tuple[float, float]]]) -> Pair:
     def told(key: str) -> str:
-        names = ("rnn", "lstm", "rnn untrained", "lstm untrained", "input")
+        names = ("rnn", "lstm", "rnn untrained", "lstm untrained", "window", "input")
         return " / ".join(short(float(np.mean(tables[name][key])), 3) for name in names)
 
     def shares(n: int) -> tuple[str, str]:
         mean, near = (short(float(np.mean([one[name][n] for one in agreed])), 3) for name in ("mean", "near"))
         return mean, near
 
-    order, top = shares(0), shares(1)
+    def change(name: str) -> str:
+        key = f"lag {LAG}"
+        return fixed(float(np.mean(tables[name][key]) - np.mean(tables[f"{name} untrained"][key])), 3, sign=True)
+
+    order, top, changed = shares(0), shares(1), [change(name) for name in RECURRENT]
     return (
-        f"Linear probes of RNN / LSTM / untrained RNN / untrained LSTM / the input alone: character {LAG} steps ago "
-        f"{told(f'lag {LAG}')}; 32 steps ago {told('lag 32')}; inside a quotation {told('quoted')} (chance 0.5). "
+        f"Linear probes of RNN / LSTM / untrained RNN / untrained LSTM / the last {WINDOW} characters / the input "
+        f"alone: character {LAG} steps ago {told(f'lag {LAG}')}; 32 steps ago {told('lag 32')}; inside a quotation "
+        f"{told('quoted')} and inside brackets {told('bracketed')} (chance 0.5). From untrained to trained, the "
+        f"accuracy at {LAG} steps changes by {changed[0]} (RNN) and {changed[1]} (LSTM). "
         f"Attention (mean of all heads) has a rank correlation of {order[0]} with influence (nearness alone: "
         f"{order[1]}), and its largest weight is on the most influential character in a share of {top[0]} (nearness "
         f"alone: {top[1]}, chance {short(1 / (CONTEXT - 1), 2)}).",
-        f"RNN / LSTM / 未训练的 RNN / 未训练的 LSTM / 仅输入 的线性探针：{LAG} 步之前的字符 {told(f'lag {LAG}')}；32 步"
-        f"之前 {told('lag 32')}；是否在引号内 {told('quoted')}（随机 0.5）。注意力（所有头的平均）与影响的秩相关为 "
+        f"RNN / LSTM / 未训练的 RNN / 未训练的 LSTM / 最近 {WINDOW} 个字符 / 仅输入 的线性探针：{LAG} 步之前的字符 "
+        f"{told(f'lag {LAG}')}；32 步之前 {told('lag 32')}；是否在引号内 {told('quoted')}，是否在括号内 "
+        f"{told('bracketed')}（随机 0.5）。训练使 {LAG} 步之前的字符的读出准确率变化 {changed[0]}（RNN）和 {changed[1]}"
+        f"（LSTM）。注意力（所有头的平均）与影响的秩相关为 "
         f"{order[0]}（仅按远近：{order[1]}），最大权重落在影响最大的字符上的比例为 {top[0]}（仅按远近：{top[1]}，随机 "
         f"{short(1 / (CONTEXT - 1), 2)}）。",
     )
@@ -323,8 +331,9 @@ def _protocol(sizes: Sizes, texts: Texts, counts: dict[str, int], losses: dict[s
         f"two layers of two heads. {sizes.updates:,} updates of {ROWS} rows of {LENGTH}, Adam with a rate that falls "
         f"to 0, norm clipped at {CLIP:g}, {sizes.seeds} seeds; the rate of each is the better of {rates} on one more "
         f"seed. Loss on held-out text: {lost} nats. Probes: least squares with a small penalty from the vector of a "
-        f"step, on the first {LENGTH} characters of up to {sizes.probed // 2} held-out paragraphs from position "
-        f"{FIRST}, tested on as many others; untrained models have the same random weights as the trained ones began "
+        f"step, on {LENGTH} characters from the beginning of each of up to {sizes.probed // 2} held-out paragraphs "
+        f"(rows of short paragraphs run on into the next, so that they may overlap), from position {FIRST}, tested on "
+        f"as many others; untrained models have the same random weights as the trained ones began "
         f"with. Influence: KL divergence of the prediction after {CONTEXT} held-out characters when one of those "
         f"before the last is replaced by a draw from the character frequencies, mean of {sizes.draws}, on "
         f"{sizes.occluded // 2} rows; the best head is chosen on as many others. Attention: weights of the last "
@@ -332,10 +341,11 @@ def _protocol(sizes: Sizes, texts: Texts, counts: dict[str, int], losses: dict[s
         f"sample:{SAMPLE}，以字符为单位（{texts.tokens} 种），最后 {percent} 留出。参数量：{sized}；GPT 为两层、每层两"
         f"个头。{sizes.updates:,} 次更新，每次 {ROWS} 行、每行 {LENGTH} 个字符，Adam，学习率降至 0，范数裁剪到 "
         f"{CLIP:g}，{sizes.seeds} 个种子；各模型的学习率取 {rates} 中在另一个种子上较好者。留出文本上的损失：{lost} 奈"
-        f"特。探针：由某一步的向量作带小惩罚的最小二乘，用至多 {sizes.probed // 2} 个留出段落的前 {LENGTH} 个字符（从"
-        f"第 {FIRST} 个位置起），在同样多的其他段落上测试；未训练的模型是训练前的随机权重。影响：读过 {CONTEXT} 个留出"
-        f"字符之后，把最后一个之前的某个字符换成按字符频率抽取的字符，预测分布的 KL 散度，{sizes.draws} 次平均，"
-        f"{sizes.occluded // 2} 行；最好的头在另外同样多的行上选出。注意力：最后位置的权重，不计最后一个字符。",
+        f"特。探针：由某一步的向量作带小惩罚的最小二乘，在至多 {sizes.probed // 2} 个留出段落上，各取自段首起的 "
+        f"{LENGTH} 个字符（段落较短时延续到下一段，因此各行可能重叠），从第 {FIRST} 个位置起，在同样多的其他段落上测"
+        f"试；未训练的模型是训练前的随机权重。影响：读过 {CONTEXT} 个留出字符之后，把最后一个之前的某个字符换成按字符频"
+        f"率抽取的字符，预测分布的 KL 散度，{sizes.draws} 次平均，{sizes.occluded // 2} 行；最好的头在另外同样多的行上"
+        "选出。注意力：最后位置的权重，不计最后一个字符。",
     )
 
 
@@ -369,6 +379,18 @@ STUDY = Study(
             "characters in a readable form: reading alone does not show that anything was learned.",
             "线性探针能读出的，未必是模型所使用的。未训练的网络也以可读的形式保留最近的字符：能读出并不说明学到了什"
             "么。",
+        ),
+        (
+            f"A time line has to beat a list of the last characters: a probe of the last {WINDOW} alone knows every "
+            f"character up to {WINDOW - 1} steps ago, and also tells quotations and brackets. It takes no part in the "
+            "rule, whose yardstick is the input alone.",
+            f"时间线应当胜过最近字符的列表：只用最近 {WINDOW} 个字符的探针知道 {WINDOW - 1} 步以内的每个字符，也能判断"
+            "引号和括号。它不参与判定，判定时以仅输入的探针为准。",
+        ),
+        (
+            "Learning rates are chosen on one more seed, but by the loss on the same held-out rows that probes are "
+            "tested on afterwards.",
+            "学习率在另一个种子上选定，但依据的是之后用来测试探针的同一批留出行上的损失。",
         ),
         (
             "Attention weights say where values are taken from, not how much they matter: a weight on a small value, "

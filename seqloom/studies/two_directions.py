@@ -60,7 +60,7 @@ class Sizes:
     seeds: int
     plain: int  # updates of the tasks that need no fusion
     joint: int  # of the exclusive or, which every model learns late
-    rows: int  # to test on
+    rows: int  # to test on, a multiple of 4
 
     def updates(self, task: str) -> int:
         return self.joint if task == "xor" else self.plain
@@ -140,11 +140,27 @@ def _matched(model: Model) -> dict[str, Any]:
 
 def examples(rows: int, task: str, draw: torch.Generator) -> tuple[Tensor, Tensor]:
     """Noise with one bit in the left third and one in the right, (rows, 3 THIRD), and the answer (rows,)."""
-    ids = 2 + torch.randint(NOISE, (rows, 3 * THIRD), generator=draw)
+    noise = 2 + torch.randint(NOISE, (rows, 3 * THIRD), generator=draw)
     bits, places = torch.randint(2, (2, rows), generator=draw), torch.randint(THIRD, (2, rows), generator=draw)
-    every = torch.arange(rows)
-    ids[every, places[0]], ids[every, 2 * THIRD + places[1]] = bits[0], bits[1]
-    return ids, TASKS[task][1](bits[0], bits[1])
+    return _with_bits(noise, places, bits), TASKS[task][1](bits[0], bits[1])
+
+
+def fours(count: int, task: str, draw: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The same in groups of 4 rows that differ in nothing but the bits: one row for each combination of these.
+
+    Only so is BOUND arithmetic: with drawn bits, the luck of the draw takes a share beyond it.
+    """
+    noise = 2 + torch.randint(NOISE, (count, 3 * THIRD), generator=draw)
+    places = torch.randint(THIRD, (2, count), generator=draw)
+    bits = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 1]]).repeat(1, count)
+    rows = _with_bits(noise.repeat_interleave(4, dim=0), places.repeat_interleave(4, dim=1), bits)
+    return rows, TASKS[task][1](bits[0], bits[1])
+
+
+def _with_bits(noise: Tensor, places: Tensor, bits: Tensor) -> Tensor:
+    every = torch.arange(len(noise))
+    noise[every, places[0]], noise[every, 2 * THIRD + places[1]] = bits[0], bits[1]
+    return noise
 
 
 def _answers(model: Network, inputs: Tensor) -> Tensor:
@@ -167,21 +183,24 @@ def _train(model: Network, task: str, rate: float, updates: int, seed: int) -> N
 
 @torch.inference_mode()
 def _accuracy(model: Network, task: str, rows: int, seed: int) -> float:
-    inputs, answers = examples(rows, task, torch.Generator().manual_seed(10**6 + seed))
+    inputs, answers = fours(rows // 4, task, torch.Generator().manual_seed(10**6 + seed))
     return float((_answers(model.eval(), inputs).argmax(1) == answers[:, None]).double().mean())
 
 
 def verdict(numbers: dict[tuple[str, str], Measured], best: dict[str, float]) -> Verdict:
-    """By model and task, the accuracies; by model, that of its best seed on the exclusive or."""
+    """By model and task, the accuracies; by model, that of its best seed on the exclusive or.
+
+    A seed cannot exceed the bound, but the interval of the mean over seeds that reach it can.
+    """
 
     def reached(name: str, task: str) -> bool:
         return (numbers[name, task].low or 0.0) >= GOOD
 
-    if any((numbers[name, "xor"].low or 0.0) > BOUND for name in APART):
+    if any(best[name] > BOUND for name in APART):
         return "fails"
     able = all(reached(name, task) for name in APART for task in ("left", "sum"))
     able = able and any(reached(name, "xor") for name in ATTENTION)
-    if not able or any((numbers[name, "xor"].high or 1.0) > BOUND for name in APART):
+    if not able:
         return "untold"
     return "conditions" if any(best[name] >= GOOD for name in MIXED) else "holds"
 
@@ -261,15 +280,15 @@ def _protocol(sizes: Sizes, counts: dict[str, int]) -> Pair:
         f"{most:,} parameters per model; encoders with learned positions and 4 heads. {sizes.plain:,} "
         f"updates of {ROWS} sequences, {sizes.joint:,} for the exclusive or, Adam with a rate that falls to zero, norm "
         f"clipped at {CLIP:g}, {sizes.seeds} seeds; for each model and task the better rate of {rates} on one more "
-        f"seed. Accuracy on {sizes.rows} new sequences. Bound: if the score of "
-        "each class is a term of what was read from the left plus a term of what was read from the right, at most 3 "
-        "of the 4 combinations of two bits can be right.",
+        f"seed. Accuracy on {sizes.rows} new sequences, in groups of 4 that differ in nothing but the two bits and "
+        "have all their combinations. Bound: if the score of each class is a term of what was read from the left plus "
+        "a term of what was read from the right, at most 3 of such a group can have the exclusive or right.",
         f"序列长 {3 * THIRD} 个词元，{NOISE} 种噪声；左侧三分之一的随机位置有一个比特，右侧三分之一的随机位置有一个，"
         f"在中间的 {THIRD} 个位置上都要求给出答案。每个模型 {least:,} 到 {most:,} 个参数；编码器用可学习的位置编码，4 "
         f"个头。{sizes.plain:,} 次更新（异或为 {sizes.joint:,} 次），每次 {ROWS} 条序列，Adam，学习率降至零，范数裁剪"
         f"到 {CLIP:g}，{sizes.seeds} 个种子；每个模型和任务的学习率取 {rates} 中在另一个种子上较好者。用 {sizes.rows} "
-        "条新序列测准确率。上限：若每个类别的得分是左侧所"
-        "读内容的一项加上右侧所读内容的一项，则两个比特的 4 种组合至多答对 3 种。",
+        "条新序列测准确率，每 4 条一组，组内只有两个比特不同，且含其全部组合。上限：若每个类别的得分是左侧所读内容的一"
+        "项加上右侧所读内容的一项，则求异或时每组至多答对 3 条。",
     )
 
 
@@ -282,20 +301,21 @@ STUDY = Study(
     claim=(
         "Attention reads the context on both sides at once. Before it there was only the BiLSTM, which in essence is "
         "two one-way models stacked together and not a thorough fusion of contexts as in the Transformer.",
-        "双向 context 融合：在此之前只有 BiLSTM，但是其本质只是两个单向建模的叠加，而不是 Transformer 这种彻底的 "
-        "context 融合。",
+        "双向 context 融合：注意力同时读入两侧的 context。在此之前只有 BiLSTM，但是其本质只是两个单向建模的叠加，而不"
+        "是 Transformer 这种彻底的 context 融合。",
     ),
     sources=(("001", "思想"),),
     rule=(
-        f"It holds if, by whole intervals, both models whose directions never meet (a BiLSTM of one layer, two glued "
-        f"LSTMs) reach {GOOD:.0%} on the left bit and on the sum but at most {BOUND:.0%} on the exclusive or, and at "
-        f"least one encoder reaches {GOOD:.0%} there; under conditions, if a BiLSTM with a second layer or with a "
-        f"hidden layer after it reaches {GOOD:.0%} there with any seed, because then it can fuse. It fails if one of "
-        f"the two exceeds {BOUND:.0%}; otherwise it cannot be told.",
-        f"若按整个置信区间，两个方向互不相遇的模型（单层 BiLSTM、两个 LSTM 拼接）在左侧比特与求和上都达到 "
-        f"{GOOD:.0%}，在异或上都不超过 {BOUND:.0%}，且至少一个编码器在异或上达到 {GOOD:.0%}，则成立；若两层 BiLSTM "
-        f"或后接隐藏层的 BiLSTM 有任一种子在异或上也达到 {GOOD:.0%}（说明它能够融合），则为有条件成立。若这两个模型之一"
-        f"超过 {BOUND:.0%}，则不成立；其余无法判断。",
+        f"It holds if both models whose directions never meet (a BiLSTM of one layer, two glued LSTMs) reach "
+        f"{GOOD:.0%} on the left bit and on the sum by the whole interval but at most {BOUND:.0%} on the exclusive or "
+        f"with every seed, and at least one encoder reaches {GOOD:.0%} there by the whole interval; under conditions, "
+        f"if a BiLSTM with a second layer or with a hidden layer after it reaches {GOOD:.0%} there with any seed, "
+        f"because then it can fuse. It fails if one of the two exceeds {BOUND:.0%} with any seed; otherwise it cannot "
+        "be told.",
+        f"若两个方向互不相遇的模型（单层 BiLSTM、两个 LSTM 拼接）按整个置信区间在左侧比特与求和上都达到 {GOOD:.0%}，"
+        f"而在异或上每个种子都不超过 {BOUND:.0%}，且至少一个编码器在异或上按整个置信区间达到 {GOOD:.0%}，则成立；若两"
+        f"层 BiLSTM 或后接隐藏层的 BiLSTM 有任一种子在异或上也达到 {GOOD:.0%}（说明它能够融合），则为有条件成立。若这"
+        f"两个模型之一有任一种子超过 {BOUND:.0%}，则不成立；其余无法判断。",
     ),
     remarks=(
         (
@@ -306,10 +326,11 @@ STUDY = Study(
             "，因此这里异或用 3,000 次更新，每段 4 个词元。预算较小时看不到这一点。",
         ),
         (
-            "That the glued models stay at or below the bound is arithmetic, not luck of training. The exclusive or "
-            "is the plainest case that needs fusion; how often real text does is not measured here.",
-            "拼接的模型不超过上限是算术上的必然，与训练的运气无关。异或是需要融合的最简单的情形；真实文本中有多常见，"
-            "这里没有测量。",
+            "That the glued models stay at or below the bound on these groups of four is arithmetic, not luck of "
+            "training: this part of the rule could not turn out otherwise. The exclusive or is the plainest case that "
+            "needs fusion; how often real text does is not measured here.",
+            "在这些四条一组的序列上，拼接的模型不超过上限是算术上的必然，与训练的运气无关：规则的这一部分不会有别的结果。"
+            "异或是需要融合的最简单的情形；真实文本中有多常见，这里没有测量。",
         ),
         (
             "An encoder layer has more than attention: a feed-forward network follows it. Which of the two fuses the "
