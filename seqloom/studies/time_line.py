@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
 from seqloom.core.network import Network
 from seqloom.core.progress import Reporter
@@ -24,14 +24,13 @@ from seqloom.pages.words import Pair
 from seqloom.studies import _conditions, _reading
 from seqloom.studies._models import parameters
 from seqloom.studies._paragraphs import Rows, Texts, paragraphs, read
+from seqloom.studies._probing import FIRST, LAGS, OPEN, Halves, Scores, probed_scores
 from seqloom.studies._study import Finding, Measured, Study, curve, measured
 from seqloom.studies._training import descend, matched, network, stretches
 
 SAMPLE, HELD = "python-docs", 0.25  # share of the text, at its end, that models are not trained on
 SIZE, ROWS, LENGTH, CLIP = 60_000, 16, 128, 1.0
 RATES = (1e-2, 3e-3)
-LAGS = (1, 2, 4, 8, 16, 32)
-FIRST = LAGS[-1]  # position of a row from which on it is probed
 LAG, WINDOW, CONTEXT = 4, 8, 64  # lag of the rule; characters of a baseline; and of a row in which one is replaced
 CLEAR = 0.1  # by which a probe of the state has to be better than one of the input
 SENTENCE = 'Use "f(x)" or (rarely) "None'
@@ -50,11 +49,8 @@ FEATURES: dict[str, Pair] = {
     "window": (f"last {WINDOW} characters", f"最近 {WINDOW} 个字符"),
     "input": ("input alone", "仅输入"),
 }
-OPEN: dict[str, Pair] = {"quoted": ("inside a quotation", "在引号内"), "bracketed": ("inside brackets", "在括号内")}
 MEASURES: tuple[Pair, Pair] = (("rank correlation", "秩相关"), ("same largest", "最大处相同"))
 BOUNDS = ((-1.0, 1.0), (0.0, 1.0))
-Halves = tuple[Rows, Rows]  # to fit probes on, and to test them
-Scores = dict[str, float]
 Tables = dict[str, dict[str, list[float]]]  # by features and quantity: of all seeds
 
 
@@ -75,7 +71,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
     probed: dict[str, list[Scores]] = {name: [] for name in FEATURES}
     for name, length in (("window", WINDOW), ("input", 1)):
         parts = [_reading.window(half.ids, length, texts.tokens) for half in halves]
-        probed[name].append(_scores(parts, halves, texts.tokens))
+        probed[name].append(probed_scores(parts, halves, texts.tokens))
     pilots: dict[str, list[float]] = {}
     losses: dict[str, list[float]] = {name: [] for name in MODELS}
     agreed: list[dict[str, tuple[float, float]]] = []
@@ -119,32 +115,7 @@ def _loss(model: Network, ids: Tensor) -> float:
 
 @torch.inference_mode()
 def _probed(model: Network, rows: Halves, tokens: int) -> Scores:
-    return _scores([model.represent(half.ids) for half in rows], rows, tokens)
-
-
-def _scores(features: list[Tensor], rows: Halves, tokens: int) -> Scores:
-    """Of probes on (N, T, F) features of the rows to fit on and of those to test on."""
-    truth, wanted = (_targets(half, tokens) for half in rows)
-    known, asked = (each[:, FIRST:].flatten(0, 1) for each in features)
-    probe = _reading.Probe(known, truth)
-    found = probe.read(asked)
-    named = [each[:, :-3].unflatten(1, (-1, tokens)).argmax(2) for each in (found, wanted)]
-    scores = {
-        f"lag {lag}": share for lag, share in zip(LAGS, (named[0] == named[1]).double().mean(0).tolist(), strict=True)
-    }
-    limits = [
-        _reading.threshold(*pair) for pair in zip(probe.read(known)[:, -3:-1].T, truth[:, -3:-1].T > 0, strict=True)
-    ]
-    for n, (name, limit) in enumerate(zip(OPEN, limits, strict=True), start=-3):
-        scores[name] = _reading.balanced(found[:, n], wanted[:, n] > 0, limit)
-    return scores | {"column": _reading.fit_of(found[:, -1], wanted[:, -1])}
-
-
-def _targets(rows: Rows, tokens: int) -> Tensor:
-    """(n, K) at the probed positions: the character so many steps ago, for each lag; then the facts."""
-    width = rows.ids.size(1)
-    past = [one_hot(rows.ids[:, FIRST - lag : width - lag], tokens) for lag in LAGS]
-    return torch.cat([*past, rows.facts[:, FIRST:]], dim=2).flatten(0, 1)
+    return probed_scores([model.represent(half.ids) for half in rows], rows, tokens)
 
 
 def _agreement(model: Network, texts: Texts, sizes: Sizes, seed: int) -> dict[str, tuple[float, float]]:
