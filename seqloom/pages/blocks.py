@@ -38,6 +38,7 @@ class Table:
     rows: list[Row]
     even: bool = False  # all columns but the first have the same width
     matrix: bool = False  # narrow cells with shaded numbers
+    prose: bool = False  # sentences: on a phone the cells of a row stand one below the other
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ class _Article:
     def table(self, table: Table) -> str:
         head = "".join(_heading(column, "sticky" if place == 0 else "") for place, column in enumerate(table.columns))
         body = "\n".join(self.row(row, table.columns) for row in table.rows)
-        kind = "even" if table.even else "matrix" if table.matrix else "wide" if len(table.columns) > 6 else ""
+        kinds = {"even": table.even, "matrix": table.matrix, "prose": table.prose, "wide": len(table.columns) > 6}
+        kind = next((name for name, given in kinds.items() if given), "")
         caption = escape(table.caption)
         return (
             f'<div class="scroll {kind}" style="--columns: {len(table.columns)}" role="region" tabindex="0" '

@@ -77,7 +77,7 @@ def index(
     ]  # fmt: skip
     documents = [f"{name}{say('colon')}{say.pick(what)}" for name, what in DOCUMENTS.items()]
     sections = [
-        Section("all", say("all"), [Text(say("gallery lead")), Table(say("all"), columns, rows)]),
+        Section("all", say("all"), [Text(say("gallery lead")), Table(say("all"), columns, rows, prose=True)]),
         *(_card(record, studies[record.name], say, suffix) for record in records),
         Section("documents", say("documents"), [Points("", documents)]),
     ]
