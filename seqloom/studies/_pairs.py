@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from seqloom.core.network import Network
-from seqloom.studies._training import clipped, network
+from seqloom.studies._training import descend, network
 
 CLIP = 1.0
 
@@ -47,17 +47,13 @@ class Training:
 def trained(name: str, tokens: int, outputs: int, draw: Draw, how: Training, seed: int, **options: Any) -> Network:
     """Adam, the norm of the gradient clipped; data and initial weights follow from the seed."""
     model = network(name, tokens, seed, outputs=outputs, **options)
-    generator, weights = torch.Generator().manual_seed(seed), list(model.parameters())
-    optimizer = torch.optim.Adam(weights, lr=how.rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: 1 - update / how.updates)
-    for _ in range(how.updates):
+    generator = torch.Generator().manual_seed(seed)
+
+    def loss(_: int) -> Tensor:
         pairs = draw(how.rows, generator)
-        logits = answers(model, pairs)
-        optimizer.zero_grad()
-        cross_entropy(logits.flatten(0, 1), pairs.targets.flatten()).backward()
-        clipped(weights, CLIP)
-        optimizer.step()
-        schedule.step()
+        return cross_entropy(answers(model, pairs).flatten(0, 1), pairs.targets.flatten())
+
+    descend(model, loss, how.rate, how.updates, CLIP)
     return model.eval()
 
 
