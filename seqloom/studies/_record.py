@@ -19,7 +19,7 @@ from seqloom.pages.formats import NONE, short
 from seqloom.pages.words import LANGUAGES
 from seqloom.studies._study import VERDICTS, Finding, Measured
 
-DIGITS = 6  # significant ones that are kept: results are committed, and are read by people
+DIGITS = 6  # significant ones that are kept, of what is no count: results are committed, and are read by people
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def limits(one: Measured) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value
+    if isinstance(value, float):  # counts stay exact
+        return value if not math.isfinite(value) or value.is_integer() else float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
