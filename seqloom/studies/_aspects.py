@@ -19,7 +19,6 @@ from seqloom.studies._study import VERDICTS, Measured, Study
 from seqloom.studies._words import WORDS
 
 NAME = "rnn-and-transformer"
-WAITING = ("gru_against_lstm", "pretraining", "weight_sharing")  # quoted as soon as their results are there
 
 
 @dataclass(frozen=True)
@@ -253,14 +252,9 @@ def overview(records: Sequence[Record], say: Speaker, link: str = "") -> Table:
     found = {record.name: record for record in records}
     rows = []
     for aspect in ASPECTS:
-        told = [f"{_short(name)}{say('colon')}{_verdict(found, name, say)}" for name in quoted(aspect, found)]
-        rows.append(Row([Cell(say.pick(aspect.title), link=link), Cell(say("semicolon").join(told) or "–")]))
+        told = [f"{_short(name)}{say('colon')}{_verdict(found, name, say)}" for name in aspect.quoted]
+        rows.append(Row([Cell(say.pick(aspect.title), link=link), Cell(say("semicolon").join(told))]))
     return Table(say("aspects"), [Column(say(head), number=False) for head in ("aspect", "verdicts")], rows)
-
-
-def quoted(aspect: Aspect, records: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
-    """Without studies whose results are awaited."""
-    return {name: names for name, names in aspect.quoted.items() if name in records or name not in WAITING}
 
 
 def number(records: Mapping[str, Record], study: str, name: str) -> Measured:
@@ -276,8 +270,7 @@ def number(records: Mapping[str, Record], study: str, name: str) -> Measured:
 def _blocks(aspect: Aspect, records: Mapping[str, Record], say: Speaker) -> list[Block]:
     said = [("RNN", aspect.rnn), ("Transformer", aspect.transformer)]
     blocks: list[Block] = [Text(f"{say('said', model=name)}{say('colon')}{say.pick(text)}") for name, text in said]
-    if aspect.quoted:
-        blocks.append(_table(aspect, records, say))
+    blocks.append(_table(aspect, records, say))
     if say.pick(aspect.note):
         blocks.append(Text(say.pick(aspect.note), "muted"))
     return blocks
@@ -288,7 +281,7 @@ def _table(aspect: Aspect, records: Mapping[str, Record], say: Speaker) -> Table
     heads = ("quantity", "measured", "interval", "seeds", "verdict")
     columns = [Column(say(head), number=head in ("measured", "interval", "seeds")) for head in heads]
     rows = []
-    for study, names in quoted(aspect, records).items():
+    for study, names in aspect.quoted.items():
         verdict = _verdict(records, study, say)
         title = Cell(title_of(find_study(study), say), link=f"{study}.md")
         rows.append(Row([title, Cell(""), Cell(""), Cell(""), Cell(verdict)]))

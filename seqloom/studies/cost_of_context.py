@@ -252,19 +252,19 @@ def _summary(size: Sizes, found: Results, whole: list[Measured]) -> Pair:
     state = {key: count(table[-1]) for key, table in found.bytes.items()}
     far, near, even = short(whole[0].value, 2), short(whole[1].value, 2), count(_even(size, found))
     return (
-        f"From {first:,} to {last:,} tokens of context, the next token takes an LSTM {grown['lstm', 'next']} times as "
-        f"long and a GPT {grown['gpt', 'next']} times; reading the whole takes {grown['lstm', 'whole']} and "
-        f"{grown['gpt', 'whole']} times as long per token. The GPT's cost per token of reading grows with the context "
-        f"to the power of {far} at the longest contexts and {near} at the shortest: attention takes more operations "
-        f"than all else from about {even} tokens on at this width. After {last:,} tokens the LSTM holds "
-        f"{state['lstm']} bytes, the GPT {state['gpt']}, with a window of {WINDOW} {state['window']}, and linear "
-        f"attention {state['linear']}.",
+        f"From {first:,} to {last:,} tokens of context, the next token takes an LSTM {grown['lstm', 'next']} times "
+        f"as long and a GPT {grown['gpt', 'next']} times; reading the whole takes {grown['lstm', 'whole']} and "
+        f"{grown['gpt', 'whole']} times as long per token. The GPT's cost per token of reading grows with the "
+        f"context to the power of {far} at the longest contexts and {near} at the shortest. Counting masked scores, "
+        f"attention takes more operations than all else from about {even} tokens on at this width. After {last:,} "
+        f"tokens the LSTM holds {state['lstm']} bytes, the GPT {state['gpt']}, with a window of {WINDOW} "
+        f"{state['window']}, and linear attention {state['linear']}.",
         f"上下文从 {first:,} 增加到 {last:,} 个词元时，生成下一个词元的时间在 LSTM 中变为 {grown['lstm', 'next']} 倍，"
-        f"在 GPT 中变为 {grown['gpt', 'next']} 倍；读完整个上下文时，每词元的时间分别变为 {grown['lstm', 'whole']} 倍"
-        f"和 {grown['gpt', 'whole']} 倍。GPT 阅读时每词元的代价在最长的上下文处随长度的 {far} 次方增长，在最短处为 "
-        f"{near} 次方：在此宽度下，从约 {even} 个词元起，注意力的运算多于其余全部。{last:,} 个词元之后，LSTM 保存 "
-        f"{state['lstm']} 字节，GPT {state['gpt']} 字节，窗口为 {WINDOW} 时 {state['window']} 字节，线性注意力 "
-        f"{state['linear']} 字节。",
+        f"在 GPT 中变为 {grown['gpt', 'next']} 倍；读完整个上下文时，每词元的时间分别变为 {grown['lstm', 'whole']} "
+        f"倍和 {grown['gpt', 'whole']} 倍。GPT 阅读时每词元的代价在最长的上下文处随长度的 {far} 次方增长，在最短处为"
+        f" {near} 次方。计入被掩蔽的分数，在此宽度下从约 {even} 个词元起，注意力的运算多于其余全部。{last:,} 个词元"
+        f"之后，LSTM 保存 {state['lstm']} 字节，GPT {state['gpt']} 字节，窗口为 {WINDOW} 时 {state['window']} 字节，"
+        f"线性注意力 {state['linear']} 字节。",
     )
 
 
