@@ -51,4 +51,4 @@ class Rules:
         return asdict(self) | {"problems": list(self.problems), "rates": list(self.rates)}
 
 
-QUICK = Rules(problems=("parity", "recall"), parameters=10_000, steps=150, rates=(6e-3,), seeds=1, tested=64)
+QUICK = Rules(problems=("parity", "recall"), steps=450, rates=(2e-3,), seeds=1, tested=64)
