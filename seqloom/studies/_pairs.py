@@ -28,7 +28,7 @@ class Pairs:
     links: Tensor | None = None  # (B, T, S): True where a source token belongs to an output
 
 
-Draw = Callable[[int, torch.Generator], Pairs]  # so many rows
+Draw = Callable[[int, torch.Generator], Pairs]  # (rows, generator)
 
 
 def written(sources: Tensor, targets: Tensor, start: int, links: Tensor | None = None) -> Pairs:

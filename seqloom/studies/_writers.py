@@ -33,7 +33,7 @@ class Writer:
         return parameters(self.model)
 
     def say(self, system: str, text: str, most: int) -> str:
-        """The most likely answer, of at most so many tokens: of a chat, if it was made for chats."""
+        """The greedy answer, up to a number of tokens; by the chat template, if there is one."""
         if getattr(self.tokenizer, "template", ""):
             messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
             ids, ends = chat_ids(self.tokenizer, messages), turn_ends(self.tokenizer)

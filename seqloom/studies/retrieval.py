@@ -102,7 +102,7 @@ def measure(quick: bool, progress: Reporter) -> Finding:
 
 
 def invented(seed: int, count: int) -> list[Person]:
-    """People with names that are put together from syllables, no two alike, and what is said of them."""
+    """People with distinct names made of syllables, and facts about each."""
     rng = np.random.default_rng(seed)
 
     def word(parts: int) -> str:
