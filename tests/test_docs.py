@@ -308,6 +308,12 @@ def test_a_page_that_is_not_translated_says_so_in_chinese(site: ModuleType, tmp_
     assert "README" not in (tmp_path / "zh" / "index.md").read_text(encoding="utf-8").split("##")[0]
 
 
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])
+def test_a_page_that_both_sites_share_links_to_no_heading_of_a_translated_page(name: str) -> None:
+    """In Chinese the heading, and with it the anchor, is another one."""
+    assert not re.findall(r"\]\(docs/[^)]*#[^)]*\)", (ROOT / name).read_text(encoding="utf-8"))
+
+
 if __name__ == "__main__":
     for path in PAGES:
         before = path.read_text(encoding="utf-8")
