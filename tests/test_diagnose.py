@@ -182,6 +182,11 @@ def test_agreement_with_published_figures_is_said_in_words() -> None:
     assert sentence(result["models"][2], result, say) == "own: is near guessing on parity (51.0 %)."
 
 
+def test_a_model_with_options_is_not_the_one_that_was_published() -> None:
+    entry = Entry("negative", "deltanet", ("model.negative=true",))
+    assert results.outcome(results.Course(entry, "parity", 0.1, {}, [run(0.8)]))["published"] == []
+
+
 def test_published_figures_belong_to_problems_and_sources_that_exist() -> None:
     assert {figure.problem for figure in FIGURES} <= set(PROBLEMS)
     assert {figure.source for figure in FIGURES} == set(SOURCES)
