@@ -376,6 +376,7 @@ def test_an_index_that_is_open_elsewhere_is_in_use(run: Command, notes: str) -> 
 
 def test_an_encoder_that_is_gone_is_named(run: Command, notes: str) -> None:
     facts = json.loads(Path("notes.index/index.json").read_text())
+    del facts["seal"]
     facts["encoder"] = {"name": "weights:minilm", "sha256": "0" * 64, "width": 384}
     Path("notes.index/index.json").write_text(json.dumps(facts))
     code, _, line = run("ask", "notes.index", QUESTION)

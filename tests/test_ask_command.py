@@ -43,9 +43,9 @@ def test_a_folder_of_which_nothing_can_be_read_fails_with_the_reasons(run: Comma
     assert "  a\\u000a\\u001b[31m.txt: a binary file" in said and "\x1b" not in said
 
 
-def test_a_question_that_is_not_utf8_gives_valid_json(run: Command) -> None:
-    code, said, _ = run("ask", "i", "guarantee \udcff lasts", "--json")
-    assert code == 0 and json.loads(said.encode())["question"] == "guarantee ? lasts"
+def test_a_question_that_is_not_utf8_is_refused(run: Command) -> None:
+    code, said, line = run("ask", "i", "guarantee \udcff lasts", "--json")
+    assert code == 2 and not said and "is not valid Unicode text" in line
 
 
 def test_a_question_of_grammar_alone_is_refused(run: Command) -> None:

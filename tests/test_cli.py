@@ -158,7 +158,8 @@ def test_doctor_examines_pairs_by_the_columns_given_or_found(run, tmp_path):
     found = " ".join(f["message"] for f in json.loads(out)["findings"])
     assert code == 0 and "2 pairs" in found and "100.0% of the sources" in found
     code, out, _ = run(*arguments)
-    assert code == 0 and "columns: source = 1 (no header; the only two texts, in file order), target = 2" in out
+    assert "columns: source = 1 (no header; the only two texts, in file order), target = 2" in out
+    assert code == 2 and "too few pairs (2) for a valid split" in out, "as in fit"
 
 
 def bad(tmp_path: Path, name: str, content: bytes) -> str:

@@ -294,3 +294,22 @@ def test_damaged_checkpoints_are_left_out(runs, tmp_path):
         weights.write_bytes(b"xx")
     facts = load(copied).explain("the cat", views=["gradients"]).views["gradients"].facts
     assert "damaged checkpoint" in facts["damaged"] and facts["radii"]
+
+
+def test_a_document_too_long_to_explain_is_refused_at_once(run, runs, monkeypatch):
+    with pytest.raises(UserError, match="400,000 characters: too long to explain"):
+        runs["gru"].explain("the cat " * 50_000)
+    monkeypatch.setattr("seqloom.explain.explanation.LONGEST", 20)
+    code, out, err = run("explain", GOLDEN / "translation", "--text", "the cat " * 9)
+    assert code == 2 and not out and "too long to explain, which takes at most 20 tokens" in err
+
+
+@pytest.mark.parametrize("name", ["forecasting", "measurements"])
+def test_what_has_no_source_has_no_alignment(run, name):
+    code, _, err = run("explain", GOLDEN / name, "--data", INPUTS[name]["data"], "--views", "alignment")
+    assert code == 2 and "has no source and output to align" in err
+
+
+def test_no_file_has_so_many_rows():
+    with pytest.raises(UserError, match="has no such row"):
+        load(GOLDEN / "forecasting").explain(**INPUTS["forecasting"], row=10**25)

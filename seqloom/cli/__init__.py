@@ -4,6 +4,21 @@ The name of a file is the name of its command, implemented by the function `comm
 command needs them. Files whose names begin with an underscore are shared.
 """
 
-from seqloom.cli._main import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+from seqloom.core.stopping import ending, stoppable
+
+
+def main() -> None:
+    """Run a command. Signals are taken care of first, because even importing the commands takes a while."""
+    try:
+        with stoppable():
+            from seqloom.cli._main import main as run
+
+            run()
+    except KeyboardInterrupt:  # before the command began, or after it ended
+        said, code = ending()
+        print(f"seqloom: {said}", file=sys.stderr)
+        sys.exit(code)

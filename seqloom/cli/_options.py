@@ -27,7 +27,8 @@ Encoding = Annotated[
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Quantise linear weights to 8 bits: faster, slightly less exact.")]
 RunPath = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends.")
+    Path,
+    typer.Argument(metavar="RUN", help="Run folder, or that of a comparison: the model it recommends."),
 ]
 DataOverride = Annotated[
     list[str] | None,

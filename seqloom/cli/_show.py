@@ -34,6 +34,7 @@ def print_summary(summary: Json, names: Sequence[str]) -> None:
 
 
 def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
+    """`names`: the scores that a table shows, in this order."""
     rows = []
     names = [name for name in names if any(name in score for score in scores.values())]
     for part, score in scores.items():
@@ -42,8 +43,7 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
         rows += [{"part": part, "who": "this model", **main}]
         if whole := score.get("float32"):
             rows[-1]["who"] = "this model, int8"
-            rows += [{"part": part, "who": "this model, float32", **whole}]
-            print(f"int8 changes the perplexity by {score['perplexity'] / whole['perplexity'] - 1:+.2%}")
+            rows += [{"part": part, "who": "this model, float32", **{name: whole.get(name) for name in main}}]
         rows += [
             {"part": part, "who": f"{name} baseline", **{k: values.get(k) for k in main}}
             for name, values in score.get("baselines", {}).items()
@@ -53,6 +53,14 @@ def print_scores(scores: dict[str, Json], names: Sequence[str]) -> None:
         if types := score.get("types"):
             print()
             print_table([{"part": part, "type": label, **values} for label, values in types.items()])
+
+
+def print_difference(name: str, int8: Json, float32: Json) -> None:
+    """What quantising the weights did to one score."""
+    after, before = int8.get(name), float32.get(name)
+    if after is not None and before is not None:
+        share = f" ({after / before - 1:+.2%})" if before else ""
+        print(f"int8 changes the {name.replace('_', ' ')} by {after - before:+.4f}{share}")
 
 
 def _print_sentence(text: str) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from seqloom.cli._options import ColumnNames, DataOverride, Encoding, Int8, JsonOutput, RunPath, data_settings
 from seqloom.cli._run import load_run
-from seqloom.cli._show import main_scores, print_scores, show
+from seqloom.cli._show import main_scores, print_difference, print_scores, show
+from seqloom.core.rows import Json
 from seqloom.core.waiting import during
 
 
@@ -33,4 +34,11 @@ def command(
             whole = load_run(loaded.folder.path)
             whole.say = lambda text: None  # it was told once
             scores["float32"] = main_scores(whole.evaluate(data, columns=named, **options), names)
-    show(scores, as_json, lambda found: print_scores({data: found}, names))
+
+    def printed(found: Json) -> None:
+        print_scores({data: found}, names)
+        if int8:
+            name = "perplexity" if loaded.task.perplexity else loaded.task.metric
+            print_difference(name, found, found["float32"])
+
+    show(scores, as_json, printed)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seqloom.cli._files import check_out
+from seqloom.cli._files import check_out, parse_file
 from seqloom.cli._options import JsonOutput
 from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json
 from seqloom.core.waiting import during
-from seqloom.runs.durable import to_json
 
 if TYPE_CHECKING:
     from seqloom.explain.showing import Shown
@@ -49,11 +49,21 @@ Head = Annotated[int | None, typer.Option(min=1, help="Head to walk through, cou
 Gradients = Annotated[bool, typer.Option("--gradients", help="Only the gradient microscope; takes several runs.")]
 Walk = Annotated[bool, typer.Option("--walk", help="Only attention, number by number.")]
 Links = Annotated[
-    Path | None, typer.Option(help="File with the reference alignment, one line like `0-0 1-2`; needs --target.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with the reference alignment, one line like `0-0 1-2`; needs --target.",
+    ),
 ]
 Out = Annotated[
     list[Path] | None,
-    typer.Option("--out", "--data-out", help="File for the page (.html), the figure (.svg) or the data (.json, .npz)."),
+    typer.Option(
+        "--out",
+        "--data-out",
+        metavar="FILE",
+        parser=parse_file,
+        help="File for the page (.html), the figure (.svg) or the data (.json, .npz).",
+    ),
 ]
 Language = Annotated[Literal["en", "zh"], typer.Option(help="Language in which the page opens; it has both.")]
 

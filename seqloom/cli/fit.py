@@ -45,12 +45,12 @@ def command(
     as_json: JsonOutput = False,
 ) -> None:
     """Train a model. Running the same command again resumes it, or reports that it is complete."""
-    if out is not None and (out / ".lock").exists() and os.environ.get("RANK", "0") == "0":
+    if out is not None and (out / ".lock").exists() and not (out / "summary.json").exists() and _is_main():
         from seqloom.runs.folder import RunFolder
 
         with RunFolder(out).lock():
             pass  # report a run in use by another process before loading torch
-    if os.environ.get("RANK", "0") == "0":
+    if _is_main():
         before_imports("preparing")
     from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.fit import fit
@@ -60,6 +60,11 @@ def command(
         columns=parse_columns(columns or ()), overrides=override or (), choose=choose,
         command=shlex.join(["seqloom", *sys.argv[1:]]),
     )  # fmt: skip
-    if int(os.environ.get("RANK", 0)) == 0:
+    if _is_main():
         names = [score.name for score in run.task.scores]
         show({"run": str(run.folder.path)} | run.summary, as_json, lambda summary: print_summary(summary, names))
+
+
+def _is_main() -> bool:
+    """Whether this is the main one of several processes, or the only one."""
+    return os.environ.get("RANK", "0") == "0"

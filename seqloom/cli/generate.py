@@ -16,7 +16,9 @@ from seqloom.core.rows import Json
 def command(
     run: RunPath,
     prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
-    max_new: Annotated[int, typer.Option("--max-new", min=0, help="Maximum number of tokens to generate.")] = 200,
+    max_new: Annotated[
+        int, typer.Option("--max-new", min=0, max=1_000_000, help="Maximum number of tokens to generate.")
+    ] = 200,
     temperature: Annotated[
         float, typer.Option(help="Sampling temperature; below 1: more conservative; 0: the most likely token.")
     ] = 0.8,
@@ -28,7 +30,7 @@ def command(
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, help="Random seed; the same seed gives the same text.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Number of continuations, generated as one batch.")] = 1,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Number of continuations, generated as one batch.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text (may be given several times).")] = None,
     chat: Annotated[
         bool, typer.Option("--chat", help="The prompt is a user's message: answer it, by the model's chat template.")

@@ -14,7 +14,7 @@ from seqloom.core.waiting import before_imports
 
 def command(
     run: RunPath,
-    out: Annotated[Path, typer.Option(help="Run folder to write.")],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to write.")],
     as_json: JsonOutput = False,
 ) -> None:
     """Make a plain run, which needs nothing else, of one with adapters (LoRA) or a prompt: add the weights it needs."""

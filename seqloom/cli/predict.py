@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli._files import check_out
+from seqloom.cli._files import check_outs, parse_file
 from seqloom.cli._options import ColumnNames, DataOverride, Encoding, Int8, JsonOutput, RunPath, data_settings
 from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json, Row
-from seqloom.runs.durable import make_folder, to_json, write_file
+from seqloom.runs.durable import make_folder, write_file
 
 if TYPE_CHECKING:
     from seqloom.runs.predicting import Predictions
@@ -26,11 +27,14 @@ _PATIENCE = 5.0  # seconds between two progress lines
 
 DataPath = Annotated[str | None, typer.Option(help="File or sample:NAME to predict from; -: standard input.")]
 OneText = Annotated[str | None, typer.Option(help="One text to predict from, instead of --data.")]
+Second = Annotated[str | None, typer.Option(help="Classification of two texts: the second one, beside --text.")]
 Passage = Annotated[str | None, typer.Option(help="Question answering: passage for the question in --text.")]
 OutPath = Annotated[
     Path | None,
     typer.Option(
-        help="Output file: .jsonl, .csv, .tsv or .parquet; replaced only when complete; default: standard output."
+        metavar="FILE",
+        parser=parse_file,
+        help="Output file: .jsonl, .csv, .tsv or .parquet; replaced only when complete; default: standard output.",
     ),
 ]
 Beams = Annotated[int | None, typer.Option(help="Number of beams; default: as in training.")]
@@ -38,11 +42,15 @@ LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", help="Scores are divided by the length to this power.")
 ]
 MinNew = Annotated[int | None, typer.Option("--min-new", help="Minimum number of output tokens.")]
-MaxNew = Annotated[int | None, typer.Option("--max-new", help="Maximum number of output tokens.")]
-NoRepeat = Annotated[int | None, typer.Option("--no-repeat", help="Length of n-grams that an output must not repeat.")]
-NBest = Annotated[int | None, typer.Option("--n-best", help="Also give this many outputs, best first.")]
+MaxNew = Annotated[int | None, typer.Option("--max-new", min=1, max=10_000, help="Maximum number of output tokens.")]
+NoRepeat = Annotated[
+    int | None, typer.Option("--no-repeat", help="Length of n-grams that an output must not repeat; 0: any.")
+]
+NBest = Annotated[
+    int | None, typer.Option("--n-best", min=1, max=1000, help="Also give this many outputs, best first.")
+]
 Temperature = Annotated[float | None, typer.Option(help="Sampling temperature; above 0: sample instead of searching.")]
-TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most likely tokens.")]
+TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most likely tokens; 0: all.")]
 TopP = Annotated[
     float | None, typer.Option("--top-p", help="Sample from the fewest tokens with this total probability.")
 ]
@@ -51,13 +59,17 @@ Alignments = Annotated[bool, typer.Option("--alignments", help="Also give the at
 Back = Annotated[
     int | None, typer.Option(min=1, help="Forecasts: start N points before the end and show the actual values.")
 ]
-Chart = Annotated[Path | None, typer.Option(help="Forecasts: also draw charts in this file (HTML).")]
+Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", parser=parse_file, help="Forecasts: also draw charts in this file (HTML)."),
+]
 
 
 def command(
     run: RunPath,
     data: DataPath = None,
     text: OneText = None,
+    second: Second = None,
     passage: Passage = None,
     out: OutPath = None,
     beams: Beams = None,
@@ -83,11 +95,10 @@ def command(
     given = {
         "beams": beams, "length_penalty": length_penalty, "min_new": min_new, "max_new": max_new, "seed": seed,
         "no_repeat": no_repeat, "n_best": n_best, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-        "alignments": alignments or None, "passage": passage, "back": back,
+        "alignments": alignments or None, "second": second, "passage": passage, "back": back,
     }  # fmt: skip
-    _check_flags(data, text, passage, chart)
-    check_out(out, data)
-    check_out(chart, data)
+    _check_flags(data, text, {"--second": second, "--passage": passage}, chart)
+    check_outs({"--out": out, "--chart": chart}, data)
     from seqloom.data.piped import spooled
     from seqloom.data.shapes.columns import parse_columns
     from seqloom.runs.outputs import check_output
@@ -129,13 +140,16 @@ def _deliver(predictions: Predictions, out: Path | None, as_json: bool) -> None:
         print(f"{out}: {count:,} predictions" + (f", {cut:,} from truncated sources" if cut else ""))
 
 
-def _check_flags(data: str | None, text: str | None, passage: str | None, chart: Path | None) -> None:
+def _check_flags(data: str | None, text: str | None, beside: Mapping[str, str | None], chart: Path | None) -> None:
     if (data is None) == (text is None):
         raise UserError("predict: give --data PATH or --text TEXT, exactly one of them")
     if text is not None and not text.strip():
         raise UserError("--text: empty; there is nothing to predict from")
-    if passage is not None and text is None:
-        raise UserError("--passage: belongs to the question in --text; in --data each question has its own passage")
+    if text is None and (strange := [option for option, other in beside.items() if other is not None]):
+        first = "question" if strange[0] == "--passage" else "text"
+        raise UserError(f"{strange[0]}: belongs to the {first} in --text; a row of --data has its own")
+    if chart is not None and chart.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"{chart}: a chart is a web page; let the name end in .html")
     if chart is not None and data is None:
         raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
 

@@ -24,7 +24,10 @@ def command(
         ),
     ],
     data: Annotated[str, typer.Option(help="Labelled texts to draw examples from.")],
-    out: Annotated[Path, typer.Option(help="Folder for curve.json; what is finished there is not done again.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Folder for curve.json; what is finished there is not done again."),
+    ],
     test: Annotated[str | None, typer.Option(help="Labelled texts to score; default: a part of --data.")] = None,
     shots: Annotated[str, typer.Option(help="Numbers of examples per label.")] = "0,1,2,4,8",
     draws: Annotated[int, typer.Option(min=1, help="Draws of the examples for each number.")] = 5,

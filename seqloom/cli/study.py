@@ -32,7 +32,7 @@ def command(
 
         raise unknown("study", name, study_names())
     before_imports("measuring")
-    from seqloom.runs.durable import to_json
+    from seqloom.core.json_text import to_json
     from seqloom.studies._running import Records, study, study_all
 
     if name is None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _PATIENCE = 2.0  # seconds that an operation may take before a log mentions it
 _ERASE = "\r\x1b[K"
@@ -18,12 +18,13 @@ _shown = threading.Event()  # a line in the terminal that is to be replaced
 
 def announce(text: str) -> None:
     """Say what begins; in a terminal, until `clear`."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{_ERASE}{text} ...")
-        _shown.set()
-    else:
-        sys.stderr.write(f"{text} ...\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # the terminal may have been closed
+        if sys.stderr.isatty():
+            sys.stderr.write(f"{_ERASE}{text} ...")
+            _shown.set()
+        else:
+            sys.stderr.write(f"{text} ...\n")
+        sys.stderr.flush()
 
 
 def before_imports(text: str) -> None:
@@ -36,8 +37,9 @@ def clear() -> None:
     """Remove the line from the terminal, before anything else is printed."""
     if _shown.is_set():
         _shown.clear()
-        sys.stderr.write(_ERASE)
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()
 
 
 @contextmanager
