@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from seqloom.core.errors import UserError
+from seqloom.core import memory
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.task import Task
 from seqloom.models import ngram
 from seqloom.models.ngram import Config, NGram
@@ -117,6 +118,12 @@ def test_sums_to_one_and_excludes_nothing(order: int, length: int) -> None:
 def test_a_vocabulary_of_one_token_is_certain(order: int) -> None:
     predictions, _ = model(order, 1, torch.zeros(9, dtype=torch.int64))(torch.zeros(1, 4, dtype=torch.int64))
     torch.testing.assert_close(predictions, torch.zeros(1, 4, 1))
+
+
+def test_a_text_whose_counts_do_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 30_000)
+    with pytest.raises(RunError, match=r"ngram: counting 5-grams of 1,000 tokens needs about .* lower model.order"):
+        model(5, 9, text(1000, 9))
 
 
 def test_is_uniform_before_it_has_counted() -> None:

@@ -115,6 +115,14 @@ def test_a_finished_run_is_left_alone(book, tmp_path):
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (tmp_path / "run").rglob("*")} == before
 
 
+def test_checkpoints_that_a_killed_process_had_no_time_to_remove_go_on_resume(book, tmp_path):
+    many = ["train.steps=10", "train.save_every=2", "train.evaluate_every=10"]
+    small_fit(book, tmp_path / "run", extra=[*many, "train.keep=9"])
+    (tmp_path / "run" / "summary.json").unlink()
+    small_fit(book, tmp_path / "run", extra=[*many, "train.keep=2"])
+    assert [step for step, _ in RunFolder(tmp_path / "run").checkpoints()] == [10, 8]
+
+
 @pytest.mark.parametrize("whole", ["lstm"], indirect=True)
 def test_a_damaged_checkpoint_is_passed_over(book, tmp_path, whole):
     child = start(book, tmp_path / "run", "lstm")

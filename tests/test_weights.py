@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,10 @@ def test_weights_are_listed_installed_once_and_used_by_their_name(
     offered: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     commands = pip(offered, monkeypatch)
+    abandoned, busy = (offered / "cache" / "weights" / f".tiny-{n}" for n in (1, 2))
+    for folder in (abandoned, busy):  # of downloads that were killed, or are going on
+        folder.mkdir(parents=True)
+    os.utime(abandoned, (1, 1))
     code, out, _ = call(monkeypatch, capsys, "weights", "--json")
     (row,) = json.loads(out)["weights"]
     assert code == 0 and row["weights"] == "weights:tiny" and row["state"] == "seqloom weights tiny"
@@ -88,6 +93,7 @@ def test_weights_are_listed_installed_once_and_used_by_their_name(
         code, out, err = call(monkeypatch, capsys, "weights", "tiny", "--json")
         assert code == 0, err
         assert json.loads(out)["folder"] == str(run_folder("weights:tiny"))
+    assert busy.exists() and not abandoned.exists()
     assert len(commands) == 1 and "--no-deps" in commands[0] and "tiny==1.0" in commands[0]
     code, out, _ = call(monkeypatch, capsys, "weights")
     assert code == 0 and "installed" in out

@@ -31,25 +31,41 @@ _REPLACED = {durable.MANIFEST, lora.CONFIG, lora.WEIGHTS, _WEIGHTS}
 
 
 def merge(run: str | Path, *, out: str | Path) -> Run:
-    """Write a plain run to a new folder `out`: the weights that `run` needs, with its adapters or its prompt."""
+    """Write a plain run to a new folder `out`: the weights that `run` needs, with its adapters or its prompt. A merge
+    that was interrupted is done again; one that is finished is left alone."""
     place, new = RunFolder(run_of(Path(run))), RunFolder(Path(out))
     config = place.config()
     if not is_partial(place):
         raise UserError(f"{place.path}: nothing to merge; it has all its weights")
-    if os.path.isdir(new.path) and os.listdir(new.path):
+    record = _record(place, config)
+    if _is_foreign(new, record):
         raise UserError(f"{new.path}: not empty; choose a new folder for the merged run")
     loaded = load(place.path)
+    with new.lock():
+        if new.summary() is None:
+            _write(new, record, place, loaded)
+    return load(new.path)
+
+
+def _is_foreign(new: RunFolder, record: Json) -> bool:
+    """Whether the folder holds anything but this merge, which may have been interrupted."""
+    names = os.listdir(new.path) if os.path.isdir(new.path) else []
+    if all(name.startswith(".") for name in names):  # the lock, and what has a temporary name
+        return False
+    return "run.json" not in names or {**new.record(), "parameters": 0} != {**record, "parameters": 0}
+
+
+def _write(new: RunFolder, record: Json, place: RunFolder, loaded: Run) -> None:
     model = lora.merge(loaded.model)
     whole = save({n: t.contiguous() for n, t in weights(model).items()})
-    with new.lock():
-        new.write_record(_record(place, config) | {"parameters": count_parameters(model)})
-        for entry in place.metrics():
-            new.log(entry)
-        new.publish("tokenizer", _content(place.published("tokenizer")))
-        new.publish_model({_WEIGHTS: whole} | _content(place.model_files()))
-        sizes = {"bytes": len(whole), "borrowed_bytes": 0, "parameters": count_parameters(model)}
-        new.write_summary(loaded.summary | sizes)
-    return load(new.path)
+    parameters = {"parameters": count_parameters(model)}
+    new.write_record(record | parameters)
+    new.trim_metrics(-1)  # of a merge that was interrupted
+    for entry in place.metrics():
+        new.log(entry)
+    new.publish("tokenizer", _content(place.published("tokenizer")))
+    new.publish_model({_WEIGHTS: whole} | _content(place.model_files()))
+    new.write_summary(loaded.summary | {"bytes": len(whole), "borrowed_bytes": 0} | parameters)
 
 
 def _record(place: RunFolder, config: RunConfig) -> Json:

@@ -18,6 +18,7 @@ from scipy import special
 
 from seqloom.adapt.labels import answers
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.network import SequenceModel
 from seqloom.core.order import spread
 from seqloom.core.progress import Reporter, Silent
@@ -129,7 +130,7 @@ def _known(folder: Path, identity: Json) -> Json:
 
 
 def _write(folder: Path, found: Json) -> None:
-    durable.write_file(folder / FILE, durable.to_json(found) + b"\n")
+    durable.write_file(folder / FILE, to_json(found) + b"\n")
 
 
 def _point(shots: int, scores: Sequence[Json], found: Json) -> Json:

@@ -22,6 +22,13 @@ def batch_tokens(mean: float) -> int:
     return round(min(4096.0, max(512.0, 24 * mean)))
 
 
+def part_to_score(size: int, most: int, unit: str) -> list[Choice]:
+    """Of a set so large that a tenth of it takes longer to score than to train on, only so much of each split."""
+    if size <= 10 * most:
+        return []
+    return [Choice("task.scored", most, f"{size:,} {unit}; task.scored=0 scores all of each split, which takes long")]
+
+
 class Start(NamedTuple):
     """Pretrained weights that a run starts from, as far as settings depend on them."""
 

@@ -7,31 +7,60 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, time
+from functools import cache
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
+from seqloom.core.toml import parse_toml
+from seqloom.core.values import LARGEST, check_value
+from seqloom.core.words import shorten
+
+_BOUNDS = ("ge", "gt", "le", "lt")
+_LIST = "write a list, such as [1, 2]"
+_MESSAGES = {"tuple_type": _LIST, "list_type": _LIST, "dict_type": "write a table, such as {a = 1}"}  # of pydantic
 
 
 class Strict(BaseModel):
-    """A section of the configuration: typed, frozen, and without unknown options."""
+    """A section of the configuration: typed, frozen, without unknown options, and every value of a sane size."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    largest: ClassVar[int] = LARGEST
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and "bool" not in str(cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError("true and false are no values of this option")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _is_sane(cls, value: Any, info: ValidationInfo) -> Any:
+        check_value(value, *bounds(cls, info.field_name or ""))
+        return value
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: not UTF-8 text; a recipe is a TOML file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}") from None
+@cache
+def bounds(kind: type[Strict], option: str) -> tuple[float | None, float | None]:
+    """Least and largest number where the option states none of its own; else None."""
+    field = kind.model_fields[option]
+    own = {name for constraint in (*field.metadata, *_inside(field.annotation)) for name in _BOUNDS
+           if hasattr(constraint, name)}  # fmt: skip
+    return (None if own & {"ge", "gt"} else -kind.largest, None if own & {"le", "lt"} else kind.largest)
+
+
+def _inside(annotation: Any) -> Iterator[Any]:
+    """The constraints within, as of the items of a list."""
+    for part in get_args(annotation):
+        yield from getattr(part, "__metadata__", ())
+        yield from (found for one in getattr(part, "__metadata__", ()) for found in getattr(one, "metadata", ()))
+        yield from _inside(part)
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
@@ -39,9 +68,10 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     parsed = {}
     for text in overrides:
         path, equals, value = text.partition("=")
-        if not equals or "." not in path:
-            raise UserError(f"-o {text}: write it as section.option=value, for example train.steps=200")
-        parsed[path.strip()] = _parse_value(value.strip())
+        section, _, option = (part.strip() for part in path.partition("."))
+        if not (equals and section and option):
+            raise UserError(f"-o {shorten(text, 60)}: write it as section.option=value, for example train.steps=200")
+        parsed[f"{section}.{option}"] = _parse_value(value.strip())
     return parsed
 
 
@@ -57,13 +87,22 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for layer in layers:
         for key, value in layer.items():
             section, dot, option = key.partition(".")
-            if dot:
-                merged.setdefault(section, {})[option] = value
-            elif isinstance(value, Mapping):
-                merged.setdefault(section, {}).update(value)
-            else:
-                raise UserError(f"{key}: not in a section; write it as section.option, for example train.{key}")
+            if not dot and not isinstance(value, Mapping):
+                raise UserError(f"{shorten(key)}: not in a section; write it as section.option, such as train.steps")
+            for name, one in {option: value}.items() if dot else value.items():
+                _check(f"{section}.{name}", one)
+                merged.setdefault(section, {})[name] = one
+            merged.setdefault(section, {})
     return merged
+
+
+def _check(path: str, value: Any) -> None:
+    """What is checked here again by the section must hold before, where names of files and tasks are looked up."""
+    try:
+        check_value(path)
+        check_value(value)
+    except ValueError as error:
+        raise UserError(f"{shorten(path)}={quoted(value, 40)}: {error}") from None
 
 
 def validate(kinds: Mapping[str, type[Strict]], values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -89,10 +128,13 @@ def options(kind: type[Strict]) -> list[tuple[str, str, str]]:
 
 
 def _parse_value(text: str) -> Any:
+    """As in TOML; what is not TOML, or is a date, is a text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = parse_toml(f"value = {text}")
+    except ValueError:
         return text
+    value = parsed.pop("value")
+    return text if parsed or isinstance(value, date | time) else value
 
 
 def _typed(value: Any) -> str:
@@ -106,24 +148,20 @@ def _typed(value: Any) -> str:
 
 
 def _mistake(section: str, kind: type[Strict], error: Any) -> str:
-    path = ".".join(str(part) for part in (section, *error["loc"]))
+    path = shorten(".".join(str(part) for part in (section, *error["loc"])), 80)
     if error["type"] == "extra_forbidden":
         return _unknown(path, [f"{section}.{name}" for name in kind.model_fields])
     if error["type"] == "missing":
         return f"{path}: missing"
-    message = error["msg"].removeprefix("Value error, ")
-    given = f"={_shown(error['input'])}" if error["loc"] else ""  # else it is about the section as a whole
+    message = _MESSAGES.get(error["type"]) or error["msg"].removeprefix("Value error, ")
+    given = f"={quoted(error['input'], 40)}" if error["loc"] else ""  # else it is about the section as a whole
     return f"{path}{given}: {message[0].lower()}{message[1:]}"
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
 def _unknown(path: str, known: Iterable[str]) -> str:
-    known = list(known)
+    path, known = shorten(path, 60), list(known)
+    what = "option" if "." in path else "section"
     near = difflib.get_close_matches(path, known, n=1, cutoff=0.6)
     if near:
-        return f"{path}: no such option; did you mean {near[0]}?"
-    return f"{path}: no such option; " + (f"known: {', '.join(known)}" if known else "this section has no options")
+        return f"{path}: no such {what}; did you mean {near[0]}?"
+    return f"{path}: no such {what}; " + (f"known: {', '.join(known)}" if known else "this section has no options")

@@ -28,6 +28,7 @@ class ModelConfig(Strict):
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability on hidden values during training")
     tie: bool = Field(False, description="share the weights of the input embedding and the output layer")
 
+    largest: ClassVar[int] = 2**22
     defaults: ClassVar[Json] = {}  # default settings for this architecture: {"task.length": 64, ...}
     knobs: ClassVar[tuple[str, ...]] = ("width",)  # options adjusted to reach a parameter count, coarsest first
     tables: ClassVar[float | None] = None  # standard deviation of embedding initialisation; None: torch's default, 1

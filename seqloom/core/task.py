@@ -114,6 +114,10 @@ class TaskConfig(Strict):
         """Maximum tokens in one training step of `rows` rows."""
         return rows * self.tokens_per_row
 
+    def tokens_of_step(self, rows: int, total: int) -> int:
+        """The same where the training set has `total` tokens, none of which is read twice in a step."""
+        return min(self.tokens_per_step(rows), total)
+
     def build(self, vocabulary: Any) -> AnyTask:
         raise NotImplementedError
 
@@ -126,6 +130,7 @@ class Task(ABC, Generic[R]):
     protocol_phrases: ClassVar[Sequence[Text]] = ()  # in both languages; {} stands for a number or a name
     perplexity: ClassVar[bool] = False  # the loss is the mean token NLL, so exp(loss) is the perplexity
     ties: ClassVar[bool] = False  # input and output share a vocabulary, so their embeddings can be tied (model.tie)
+    predict_options: ClassVar[tuple[str, ...]] = ()  # keywords of `predict`, each an option of `seqloom predict`
     outputs: int = 1  # output size of the head, per position
     encodes: bool = False  # it uses `encode` on complete sequences and generates nothing
     accepts: frozenset[Kind]
@@ -190,7 +195,20 @@ class Task(ABC, Generic[R]):
         """
 
     def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        """The model's prediction for each row, in order, as JSON."""
+        """The model's prediction for each row, in order, as JSON; `options`: those in `predict_options`."""
+        self.check_options(options)
+        return self._predict(model, rows, **options)
+
+    def check_options(self, given: Iterable[str]) -> None:
+        """Raise on options of `predict` that the task does not have."""
+        if strange := [name for name in given if name not in self.predict_options]:
+            own = ", ".join(map(as_typed, self.predict_options))
+            raise UserError(
+                f"{as_typed(strange[0])}: a {self.name} run has no such option; "
+                + (f"the options of its predictions: {own}" if own else "its predictions have no options")
+            )
+
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         raise UserError(f"a {self.name} run does not predict; use seqloom {self.verb}")
 
     def epoch_tokens(self, rows: R) -> int:
@@ -206,10 +224,9 @@ class Task(ABC, Generic[R]):
         return {}
 
 
-def refuse_options(task: str, options: Mapping[str, object]) -> None:
-    """Raise on options of `predict` that the task does not support."""
-    if options:
-        raise UserError(f"{', '.join(options)}: a {task} run has no such option")
+def as_typed(option: str) -> str:
+    """A keyword as an option of the command line."""
+    return f"--{option.replace('_', '-')}"
 
 
 def check_limit(model: SequenceModel, option: str, wanted: int) -> None:

@@ -13,17 +13,24 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State, select_rows
 from seqloom.decode.pick import forbid_repeats, forbid_token
 from seqloom.decode.prompts import Refill
 
+MOST_BEAMS = 100  # more take much memory and time, and find hardly anything better
 Pick = Callable[[Tensor], Tensor]  # (B, V) -> (B,)
 
 
 class Hypothesis(NamedTuple):
     tokens: list[int]  # generated tokens, without the end token
     score: float  # log-probability / length ** length_penalty
+
+
+def check_beams(beams: int) -> None:
+    if not 1 <= beams <= MOST_BEAMS:
+        raise UserError(f"beams={beams}: must be from 1 (greedy) to {MOST_BEAMS:,}")
 
 
 @torch.inference_mode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +11,10 @@ from torch import Tensor
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
-from seqloom.decode.beam import Hypothesis, beam_search
+from seqloom.decode.beam import Hypothesis, beam_search, check_beams
 from seqloom.decode.pick import Choice, seeded
+
+_MOST_PENALTY = 10  # a length to this power is still a number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,9 @@ class Decoding:
     top_p: float = 1.0  # sample from the smallest set of tokens with this much probability
 
     def __post_init__(self) -> None:
-        if self.beams < 1:
-            raise UserError(f"beams={self.beams}: must be 1 (greedy) or more")
-        if not 0 <= self.length_penalty < math.inf:
-            raise UserError(f"length_penalty={self.length_penalty}: must be 0 (none) or more")
+        check_beams(self.beams)
+        if not 0 <= self.length_penalty <= _MOST_PENALTY:
+            raise UserError(f"length_penalty={self.length_penalty}: must be from 0 (none) to {_MOST_PENALTY}")
         if self.min_new < 0:
             raise UserError(f"min_new={self.min_new}: must be 0 (no minimum) or more")
         if self.no_repeat < 0:

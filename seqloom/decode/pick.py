@@ -10,6 +10,8 @@ from torch import Tensor
 
 from seqloom.core.errors import UserError
 
+_COLD = 1e-30  # a lower temperature is 0 in float32
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -32,7 +34,7 @@ class Choice:
         if self.temperature == 0 or self.top_k == 1:
             return logits.argmax(-1)
         logits = logits.float()
-        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # the maximum stays finite at low T
+        logits = (logits - logits.amax(-1, keepdim=True)) / max(self.temperature, _COLD)  # the maximum stays 0
         if 0 < self.top_k < logits.size(-1):
             least = logits.topk(self.top_k).values[:, -1:]
             logits = logits.masked_fill(logits < least, -torch.inf)
@@ -43,6 +45,8 @@ class Choice:
 
 def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:
     """A seeded generator; None: torch's global one."""
+    if seed is not None and not 0 <= seed < 2**63:
+        raise UserError(f"seed={seed}: must be from 0 to 2^63 - 1")
     return None if seed is None else torch.Generator(device).manual_seed(seed)
 
 
@@ -68,5 +72,6 @@ def _nucleus(logits: Tensor, share: float) -> Tensor:
     """Keep the smallest set of tokens with `share` of the probability (Holtzman et al. 2020)."""
     values, places = logits.sort(descending=True)
     probabilities = values.softmax(-1)
-    beyond = probabilities.cumsum(-1) - probabilities >= share  # the first token always stays
+    beyond = probabilities.cumsum(-1) - probabilities >= share
+    beyond[..., 0] = False  # also if the share is 0 in float32
     return values.masked_fill(beyond, -torch.inf).gather(-1, places.argsort(-1))

@@ -27,7 +27,8 @@ class Int8Linear(nn.Module):
         weight = linear.weight.detach().float()
         scale = (weight.abs().amax(1) / 127).clamp_min(1e-30).bfloat16()
         whole = (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
-        self.missing = -weight.size(1) % _LANES
+        self.out_features, self.in_features = weight.shape
+        self.missing = -self.in_features % _LANES
         self.register_buffer("weight", F.pad(whole, (0, self.missing)))
         self.register_buffer("scale", scale)
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach().float())

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from seqloom.core.errors import UserError
 from seqloom.core.network import Network, SequenceModel
 from seqloom.layers.linear import Linear, TiedLinear
+from seqloom.layers.tensors import read_tensors
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # where peft looks
 _ADAPTER, _MODEL = "default", "base_model.model."  # name of the adapter in a model; of the model in an adapter's file
@@ -114,7 +115,7 @@ def adapter_files(model: SequenceModel, tensors: Mapping[str, Tensor]) -> dict[s
 def adapter_tensors(model: SequenceModel, folder: Path) -> dict[str, Tensor]:
     """The tensors in the files of an adapter, by their names in the adapted model."""
     names = {_in_file(name): first for name, first in _first_names(model).items()}
-    return {names.get(name, name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+    return {names.get(name, name): tensor for name, tensor in read_tensors(folder / WEIGHTS).items()}
 
 
 def _targets(model: Network, targets: Sequence[str]) -> list[str]:

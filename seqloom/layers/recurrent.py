@@ -201,7 +201,7 @@ class RecurrentConfig(ModelConfig):
     """Options shared by all recurrent architectures."""
 
     inputs: int = Field(0, ge=0, description="size of the input embeddings; 0: min(64, width), or width if tied")
-    depth: int = Field(1, ge=1, description="number of layers")
+    depth: int = Field(1, ge=1, le=128, description="number of layers")
     bidirectional: bool = Field(False, description="half of the units read backwards; for tasks on whole sequences")
 
     knobs: ClassVar[tuple[str, ...]] = ("width", "inputs")

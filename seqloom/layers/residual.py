@@ -48,7 +48,9 @@ class ResidualConfig(StackConfig):
     """Options shared by all residual-stack architectures."""
 
     heads: int = Field(4, ge=1, description="heads of size width / heads, each with its own memory")
-    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution in each block; 1: no convolution")
+    kernel: int = Field(
+        4, ge=1, le=4096, description="kernel size of the causal convolution in each block; 1: no convolution"
+    )
     feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 8/3 x width")
 
     @property

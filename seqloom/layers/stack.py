@@ -16,7 +16,7 @@ _WIDTH, _RATE = 128, 4e-3  # for pairs; a wider stack diverges at this rate
 
 
 class StackConfig(ModelConfig):
-    depth: int = Field(4, ge=1, description="number of blocks")
+    depth: int = Field(4, ge=1, le=128, description="number of blocks")
     heads: int = Field(4, ge=1, description="attention heads, each of size width / heads")
     feed: int = Field(0, ge=0, description="hidden size of the feed-forward network; 0: 4 x width")
 

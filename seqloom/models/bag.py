@@ -32,7 +32,7 @@ _STD = 0.01  # of the initial embeddings: a word seen three times cannot unlearn
 class Config(ModelConfig):
     width: int = Field(32, ge=1, description="size of the vectors of tokens and n-grams")
     order: int = Field(0, ge=0, le=8, description="longest n-gram, in tokens; 0: 2 of words and bpe, 3 of characters")
-    buckets: int = Field(32_768, ge=1, description="vectors that all n-grams share, by hashing")
+    buckets: int = Field(32_768, ge=1, le=10**8, description="vectors that all n-grams share, by hashing")
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the vector of each position during training")
     tie: bool = Field(False, description="unused: n-grams are never output")
 

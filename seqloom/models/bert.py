@@ -29,7 +29,7 @@ PRESETS: dict[str, Json] = {"pre_norm": {}, "published": {"pre_norm": False}}
 
 class Config(StackConfig):
     preset: Literal["pre_norm", "published"] = Field("pre_norm", description="named layout; other options override it")
-    context: int = Field(256, ge=1, description="maximum sequence length, for learned positions")
+    context: int = Field(256, ge=1, le=2**20, description="maximum sequence length, for learned positions")
     positions: Literal["learned", "sinusoidal"] = Field("learned", description="position encoding")
     pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
     bend: Literal["gelu", "gelu_exact", "relu"] = Field(

@@ -35,7 +35,9 @@ SHORTEST, LONGEST = 16.0, 1024.0  # initial time constants of the memory, in tok
 
 
 class Config(ResidualConfig):
-    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution of queries, keys, values; 1: none")
+    kernel: int = Field(
+        4, ge=1, le=4096, description="kernel size of the causal convolution of queries, keys, values; 1: none"
+    )
     decay: bool = Field(True, description="forget at a rate that depends on the token (Gated DeltaNet)")
     negative: bool = Field(False, description="b up to 2, not 1: what a key holds can change its sign (parity)")
     gate: bool = Field(True, description="gate the output with a function of the input")

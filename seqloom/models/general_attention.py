@@ -41,15 +41,15 @@ class Config(ModelConfig):
     features: Literal["embedding", "convolution", "gru", "lstm", "transformer"] = Field(
         "gru", description="feature model; gru and lstm read in both directions"
     )
-    depth: int = Field(1, ge=1, description="layers of the feature model")
-    kernel: int = Field(5, ge=1, description="features=convolution: positions seen at once")
+    depth: int = Field(1, ge=1, le=128, description="layers of the feature model")
+    kernel: int = Field(5, ge=1, le=4096, description="features=convolution: positions seen at once")
     query: Literal["learned", "last", "each"] = Field(
         "learned", description="query model: one learned vector, the features' final vector, or each position's feature"
     )
     score: str = Field("additive", description=f"attention score: {', '.join(SCORES)}")
     align: str = Field("soft", description=f"attention alignment: {', '.join(ALIGNED)}")
     heads: int = Field(1, ge=1, description="attention heads")
-    hops: int = Field(1, ge=1, description="attention hops")
+    hops: int = Field(1, ge=1, le=128, description="attention hops")
     multi: bool = Field(False, description="separate attention weights per dimension (score=additive)")
     window: int = Field(5, ge=1, description="local alignment: positions to each side")
     output: Literal["join", "sum", "context"] = Field(

@@ -50,14 +50,16 @@ class Config(StackConfig):
     preset: Literal["modern", "llama", "gpt2"] = Field("modern", description="named layout; other options override it")
     kv_heads: int = Field(0, ge=0, description="key/value heads; 0: as many as query heads, 1: multi-query attention")
     window: int = Field(0, ge=0, description="sliding attention window, including the current token; 0: no window")
-    context: int = Field(128, ge=1, description="context length in tokens")
+    context: int = Field(128, ge=1, le=2**20, description="context length in tokens")
     positions: Literal["learned", "sinusoidal", "rotary"] = Field("rotary", description="position encoding")
-    rotary_base: float = Field(10_000.0, gt=1, description="base of the rotary frequencies; larger for longer contexts")
+    rotary_base: float = Field(
+        10_000.0, gt=1, le=10**12, description="base of the rotary frequencies; larger for longer contexts"
+    )
     rotary_scaling: Literal["none", "linear", "llama3", "yarn"] = Field(
         "none", description="change of the rotary frequencies for a longer context than that of the first training"
     )
     rotary_factor: float = Field(1.0, ge=1, description="rotary_scaling: how many times longer the context is")
-    rotary_context: int = Field(0, ge=0, description="rotary_scaling: context length of the first training")
+    rotary_context: int = Field(0, ge=0, le=2**20, description="rotary_scaling: context length of the first training")
     rotary_low: float = Field(1.0, gt=0, description="rotary_scaling: slower frequencies, in turns per context, change")
     rotary_high: float = Field(4.0, gt=0, description="rotary_scaling: faster frequencies, in turns per context, stay")
     rotary_gain: float = Field(1.0, gt=0, description="rotary_scaling: factor of the cosines and sines")

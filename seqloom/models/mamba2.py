@@ -36,7 +36,7 @@ class Config(ResidualConfig):
     width: int = Field(168, ge=1, description="size of every hidden vector")
     heads: int = Field(4, ge=1, description="heads of size expand x width / heads, each with its own decay")
     kernel: int = Field(
-        4, ge=1, description="kernel size of the causal convolution in the mixer; 1: current input only"
+        4, ge=1, le=4096, description="kernel size of the causal convolution in the mixer; 1: current input only"
     )
     feed: int = Field(
         0, ge=0, description="hidden size of a gated feed-forward after each mixer; 0: none, as published"

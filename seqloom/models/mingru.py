@@ -179,10 +179,10 @@ class Parallel(Backbone):
 
 class Config(ModelConfig):
     width: int = Field(192, ge=1, description="size of the vectors between blocks")
-    depth: int = Field(2, ge=1, description="number of blocks")
+    depth: int = Field(2, ge=1, le=128, description="number of blocks")
     hidden: int = Field(0, ge=0, description="size of each block's recurrent state; 0: 3/2 x width")
     feed: int = Field(0, ge=0, description="hidden size of the gated feed-forward; 0: 2 x width")
-    kernel: int = Field(4, ge=1, description="kernel size of the causal convolution; 1: current input only")
+    kernel: int = Field(4, ge=1, le=4096, description="kernel size of the causal convolution; 1: current input only")
 
     defaults: ClassVar[Json] = {"task.length": 64}
     knobs: ClassVar[tuple[str, ...]] = ("width", "feed")

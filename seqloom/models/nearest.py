@@ -40,7 +40,9 @@ PRIOR = 20.0  # M: tokens that the frequencies of the training targets count as
 
 class Config(ModelConfig):
     order: int = Field(3, ge=1, le=6, description="characters per n-gram by which sources are compared")
-    pairs: int = Field(200_000, ge=1, description="most training pairs that are remembered, from the first on")
+    pairs: int = Field(
+        200_000, ge=1, le=10**8, description="most training pairs that are remembered, from the first on"
+    )
     trust: float = Field(0.9, ge=0.5, lt=1, description="probability of the next token of the target that was found")
     width: int = Field(128, ge=1, description="unused: there are no hidden vectors")
     dropout: float = Field(0.0, ge=0, lt=1, description="unused: training is storing")

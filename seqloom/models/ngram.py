@@ -23,6 +23,7 @@ from torch import Tensor
 
 from seqloom.core.backbone import Kind
 from seqloom.core.errors import UserError
+from seqloom.core.memory import require
 from seqloom.core.model import ModelConfig
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
@@ -115,6 +116,7 @@ class NGram(SequenceModel):
     def learn(self, task: object, rows: object) -> int:
         assert isinstance(task, CountedTask)
         stream = task.stream(rows)
+        _check_memory(len(stream), self.order, arrays=min(self.order, 2) * 4)
         self.observe(torch.from_numpy(stream[start : start + PIECE]) for start in range(0, len(stream), PIECE))
         return len(stream)
 
@@ -125,6 +127,7 @@ class NGram(SequenceModel):
             raise ValueError(f"tokens must lie between 0 and {self.vocabulary - 1}")
         keys, numbers, counts = np.arange(self.vocabulary), tokens, np.bincount(tokens, minlength=self.vocabulary)
         for length in range(1, self.order):
+            _check_memory(tokens.size, self.order, arrays=4)
             longer, longer_numbers, longer_counts, first = _extend(numbers, tokens[length:], self.vocabulary)
             predecessors = np.bincount(numbers[1:][first], minlength=keys.size)
             predecessors[numbers[:1]] += 1  # the start of the stream counts as one distinct predecessor
@@ -196,11 +199,31 @@ class NGram(SequenceModel):
         out.log_()
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        saved = {name: state_dict[prefix + name] for name, _ in self.named_buffers(recurse=False)}
+        if saved["unigram"].shape == self.unigram.shape and not self._fits(saved):
+            args[-1].append("the tables of the n-gram do not belong together")
+            return
         for name, buffer in list(self.named_buffers(recurse=False)):
-            saved = state_dict.get(prefix + name)
-            if saved is not None and name != "unigram":  # their sizes depend on the data
-                setattr(self, name, buffer.new_empty(saved.shape))
+            if name != "unigram":  # their sizes depend on the data
+                setattr(self, name, buffer.new_empty(saved[name].shape))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _fits(self, saved: dict[str, Tensor]) -> bool:
+        """Whether every history that a table can name is in the next one."""
+        histories = self.vocabulary  # of each length
+        for length in range(1, self.order):
+            keys, shares, backoff = (saved[f"{name}_{length}"] for name in ("keys", "shares", "backoff"))
+            sound = keys.dim() == 1 and shares.shape == keys.shape and backoff.shape == (histories + 1,)
+            if not (sound and keys.min() >= 0 and keys[-1] == END and bool((keys.diff() > 0).all())):
+                return False
+            histories = len(keys) - 1
+        return all(t.isfinite().all() for t in saved.values())
+
+
+def _check_memory(tokens: int, order: int, arrays: int) -> None:
+    """`arrays`: with one number per token, that are about to be made."""
+    way_out = "lower model.order, choose a tokenizer with longer tokens (tokenizer.kind), or count a part of the text"
+    require(8 * arrays * tokens, f"model ngram: counting {order}-grams of {tokens:,} tokens", way_out)
 
 
 def _extend(numbers: Ints, tokens: Ints, vocabulary: int) -> tuple[Ints, Ints, Ints, Ints]:

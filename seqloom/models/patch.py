@@ -32,10 +32,10 @@ from seqloom.layers.transformer import EncoderBlock, xavier
 
 class Config(StackConfig):
     width: int = Field(64, ge=1, description="size of every hidden vector")
-    depth: int = Field(2, ge=1, description="number of blocks")
+    depth: int = Field(2, ge=1, le=128, description="number of blocks")
     patch: int = Field(16, ge=1, description="steps of a patch")
     stride: int = Field(8, ge=1, description="steps between the beginnings of two patches")
-    context: int = Field(256, ge=1, description="maximum sequence length")
+    context: int = Field(256, ge=1, le=2**20, description="maximum sequence length")
     dropout: float = Field(0.2, ge=0, lt=1, description="share of hidden values dropped in training")
 
     variants: ClassVar[tuple[Json, ...]] = (

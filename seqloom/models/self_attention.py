@@ -31,12 +31,12 @@ from seqloom.layers.views import View, pairs
 
 
 class Config(ModelConfig):
-    depth: int = Field(1, ge=1, description="how many times the outputs attend to each other again")
+    depth: int = Field(1, ge=1, le=128, description="how many times the outputs attend to each other again")
     bidirectional: bool = Field(False, description="every position sees all others; for tasks on whole sequences")
     scaled: bool = Field(True, description="divide scores by sqrt(width)")
     residual: bool = Field(False, description="add the input of each layer to its output")
     positions: Literal["none", "sinusoidal"] = Field("none", description="position encoding; none: order is not seen")
-    context: int = Field(128, ge=1, description="context length in tokens, if not bidirectional")
+    context: int = Field(128, ge=1, le=2**20, description="context length in tokens, if not bidirectional")
 
     variants: ClassVar[tuple[Json, ...]] = (
         {},

@@ -42,7 +42,7 @@ class Config(ModelConfig):
     width: int = Field(256, ge=2, description="size of every hidden vector")
     inputs: int = Field(0, ge=0, description="size of the input embeddings; 0: the width")
     cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
-    depth: int = Field(1, ge=1, description="layers of the encoder and of the decoder")
+    depth: int = Field(1, ge=1, le=128, description="layers of the encoder and of the decoder")
     bidirectional: bool = Field(True, description="half of the encoder's units read backwards")
     context: Literal["first", "every_step", "attention"] = Field(
         "attention", description="how the decoder sees the source: one vector at the start or every step, or attention"
@@ -53,7 +53,7 @@ class Config(ModelConfig):
     score: str = Field("general", description=f"attention score: {', '.join(SCORES)}")
     align: str = Field("soft", description=f"attention alignment: {', '.join(ALIGNED)}")
     heads: int = Field(1, ge=1, description="attention heads")
-    hops: int = Field(1, ge=1, description="attention hops")
+    hops: int = Field(1, ge=1, le=128, description="attention hops")
     multi: bool = Field(False, description="separate attention weights per dimension (score=additive)")
     window: int = Field(5, ge=1, description="local alignment: source positions to each side")
 
@@ -187,8 +187,8 @@ class Seq2Seq(Backbone):
         return torch.cat((last[:, :half], hidden[:, 0, half:]), dim=-1)  # the backward direction ends at the first step
 
     def _initial_memories(self, summary: Tensor) -> State:
-        """Autocast may run the product in low precision; the memories keep the dtype of the weights."""
-        values = self.bridge(summary).tanh().to(self.bridge.weight.dtype)
+        """Autocast may run the product in low precision; the memories keep the dtype of the parameters."""
+        values = self.bridge(summary).tanh().to(self.bridge.bias.dtype)
         parts = iter(values.chunk(sum(_memories(self.decoder)), dim=-1))
         return tuple(tuple(next(parts) for _ in range(count)) for count in _memories(self.decoder))
 

@@ -34,7 +34,9 @@ ORDERS = {"words": 2, "bpe": 2, "characters": 3, "bytes": 4}  # about the length
 
 class Config(ModelConfig):
     order: int = Field(0, ge=0, le=8, description="longest n-gram, in tokens; 0: 2 of words and bpe, 3 of characters")
-    features: int = Field(300_000, ge=1, description="most n-grams that have a weight, the most frequent first")
+    features: int = Field(
+        300_000, ge=1, le=10**8, description="most n-grams that have a weight, the most frequent first"
+    )
     balanced: bool = Field(False, description="rows of rare labels weigh more, so that all labels weigh the same")
     width: int = Field(128, ge=1, description="unused: there are no hidden vectors")
     dropout: float = Field(0.0, ge=0, lt=1, description="unused: the penalty is chosen by cross-validation")

@@ -39,12 +39,12 @@ Source = tuple[Tensor, Tensor]  # keys and values of one layer
 class Config(StackConfig):
     preset: Literal["pre_norm", "published"] = Field("pre_norm", description="named layout; other options override it")
     width: int = Field(256, ge=1, description="size of every hidden vector")
-    depth: int = Field(3, ge=1, description="encoder blocks")
-    decoder_depth: int = Field(0, ge=0, description="decoder blocks; 0: as many as encoder blocks")
+    depth: int = Field(3, ge=1, le=128, description="encoder blocks")
+    decoder_depth: int = Field(0, ge=0, le=128, description="decoder blocks; 0: as many as encoder blocks")
     pre_norm: bool = Field(True, description="pre-norm (normalise sublayer inputs), else post-norm")
     bend: Literal["gelu", "relu"] = Field("gelu", description="activation of the feed-forward network")
     positions: Literal["sinusoidal", "learned"] = Field("sinusoidal", description="position encoding")
-    context: int = Field(512, ge=1, description="maximum sequence length, for learned positions")
+    context: int = Field(512, ge=1, le=2**20, description="maximum sequence length, for learned positions")
     bias: bool = Field(True, description="biases in the linear layers")
 
     variants: ClassVar[tuple[Json, ...]] = (

@@ -39,7 +39,7 @@ class Config(ModelConfig):
     solve: bool = Field(False, description="form=linear on numbers: fit by least squares; the task sets the sizes")
     ridge: float = Field(0.0, ge=0, description="solve: L2 penalty relative to the mean squared error")
     hidden: int = Field(512, ge=1, description="hidden layer size (mlp)")
-    depth: int = Field(2, ge=1, description="hidden layers (mlp), residual after the first")
+    depth: int = Field(2, ge=1, le=128, description="hidden layers (mlp), residual after the first")
 
     knobs: ClassVar[tuple[str, ...]] = ("hidden", "width")
     variants: ClassVar[tuple[Json, ...]] = (

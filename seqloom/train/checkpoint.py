@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqloom.core.errors import RunError
 from seqloom.core.network import SequenceModel
@@ -32,25 +32,41 @@ def weights(model: SequenceModel) -> dict[str, Tensor]:
 
 
 def load_weights(model: SequenceModel, tensors: dict[str, Tensor], engine: Engine | None = None) -> None:
-    """All or nothing: every name and shape is checked before the first weight changes."""
+    """All or nothing: every name, shape, type and value is checked before the first weight changes."""
     mine = weights(model)
     flexible = model.grows
     missing, extra = sorted(mine.keys() - tensors.keys()), sorted(tensors.keys() - mine.keys())
-    sized = mine.keys() & tensors.keys() - _growing(model)
-    wrong = [] if flexible else [n for n in sized if mine[n].shape != tensors[n].shape]
-    if missing or extra or wrong:
-        faults = {"missing": missing, "unexpected": extra, "of a different shape": sorted(wrong)}
-        problems = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in faults.items() if names)
+    both = sorted(mine.keys() & tensors.keys())
+    sized = [] if flexible else [name for name in both if name not in _growing(model)]
+    faults = {
+        "missing": missing,
+        "unexpected": extra,
+        "of a different shape": [n for n in sized if mine[n].shape != tensors[n].shape]
+        + [n for n in both if mine[n].dim() != tensors[n].dim() and n not in sized],
+        "of a different type": [n for n in both if mine[n].dtype != tensors[n].dtype],
+        "not finite": [n for n in both if not _is_sound(tensors[n], isinstance(mine[n], nn.Parameter))],
+    }
+    if problems := "; ".join(f"{fault}: {', '.join(names[:5])}" for fault, names in faults.items() if names):
         raise RunError(f"the weights do not match this model: {problems}")
     with torch.no_grad():
         if flexible:
-            model.load_state_dict(tensors)
+            try:
+                model.load_state_dict(tensors)
+            except RuntimeError as error:
+                raise RunError(f"the weights do not match this model: {str(error).splitlines()[-1].strip()}") from None
             return
         for name, tensor in mine.items():
             if tensor.shape != tensors[name].shape:
                 tensor.resize_(tensors[name].shape)
             tensor.copy_(engine.place(tensors[name], tensor) if engine else tensors[name])
     model.train(model.training)  # functions that hold products of the former weights are dropped
+
+
+def _is_sound(tensor: Tensor, learned: bool) -> bool:
+    """Without NaN and, if it is learned, infinity; the logarithm of a count of zero is minus infinity."""
+    if not tensor.is_floating_point():
+        return True
+    return bool(tensor.isfinite().all() if learned else not tensor.isnan().any())
 
 
 def _growing(model: SequenceModel) -> set[str]:

@@ -13,15 +13,17 @@ from types import FrameType
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
 from seqloom.core.batch import Batch
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import RunError, UserError, out_of_memory
 from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json, Rows
 from seqloom.core.state import State, detach_state
+from seqloom.core.stopping import stop_signals
 from seqloom.core.task import AnyTask, Order, Step
 from seqloom.train.checkpoint import load_weights, pack_process, restore_process, weights
 from seqloom.train.clock import Clock
@@ -55,11 +57,14 @@ class Store(Protocol):
 
     path: Path
 
+    @property
+    def identity(self) -> str | None: ...
     def log(self, entry: Json) -> None: ...
     def trim_metrics(self, step: int, validated: int | None = None) -> None: ...
     def save_checkpoint(
         self, step: int, files: Mapping[str, bytes], keep: int, best: int | None, kept: Collection[int]
     ) -> None: ...
+    def prune(self, keep: int, best: int | None, kept: Collection[int]) -> None: ...
 
 
 class Objective(nn.Module):
@@ -172,8 +177,8 @@ class Trainer:
         self.progress.tokens += int(tokens)
         self.progress.seconds += seconds / self.engine.world  # averaged, so that all processes stop together
         self.progress.wall += wall / self.engine.world
-        self.progress.low = self.progress.low + 1 if loss / count <= self.config.enough else 0
-        return {"loss": loss / count, "norm": norm, "rate_factor": factor}, stop > 0
+        self.progress.low = self.progress.low + 1 if loss / max(count, 1.0) <= self.config.enough else 0
+        return {"loss": loss / max(count, 1.0), "norm": norm, "rate_factor": factor}, stop > 0
 
     def evaluate(self, valid: Rows | None) -> None:
         self.progress.evaluated, self.progress.evaluated_share = self.progress.step, self.share()
@@ -215,10 +220,11 @@ class Trainer:
         moments = {name: self.engine.whole(t).contiguous() for name, t in self.optimizers.tensors()}
         processes = self.engine.gather(pack_process(self.states))
         if self.engine.main:
+            about = {"world": self.engine.world, "run": self.folder.identity}
             files = {
                 "model.safetensors": save(model),
                 "optimizer.safetensors": save(moments),
-                "progress.json": json.dumps(asdict(self.progress) | {"world": self.engine.world}).encode(),
+                "progress.json": json.dumps(asdict(self.progress) | about).encode(),
             } | {f"process-{rank}.safetensors": blob for rank, blob in enumerate(processes)}
             best, kept = self.progress.best_step, self.progress.kept
             self.folder.save_checkpoint(self.progress.step, files, self.config.keep, best, kept)
@@ -226,8 +232,22 @@ class Trainer:
 
     def restore(self, path: Path) -> None:
         """Resume exactly from a checkpoint."""
+        try:
+            self._restore(path)
+        except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, SafetensorError, RunError) as error:
+            if out_of_memory(error):
+                raise
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RunError(
+                f"{path}: this run cannot continue from this checkpoint ({why[:200]}); delete it and run the same "
+                "command again"
+            ) from error
+
+    def _restore(self, path: Path) -> None:
         saved = json.loads((path / "progress.json").read_bytes())
-        world = saved.pop("world")
+        world, run = saved.pop("world"), saved.pop("run", None)
+        if run and run != self.folder.identity:
+            raise ValueError("it is of another run")
         load_weights(self.model, load_file(path / "model.safetensors"), self.engine)
         self.optimizers.load(load_file(path / "optimizer.safetensors"), self.engine.place)
         saved.setdefault("wall", saved["seconds"])  # of versions that knew only one clock
@@ -241,6 +261,8 @@ class Trainer:
             )
         if self.engine.main:
             self.folder.trim_metrics(self.progress.step, self.progress.evaluated)
+            # a process that was killed may not have pruned after its last save
+            self.folder.prune(self.config.keep, self.progress.best_step, self.progress.kept)
 
     def _settle_gradients(self, count: float) -> float:
         """Scale summed gradients to the mean over targets and clip them in one pass; returns the unclipped norm."""
@@ -313,9 +335,9 @@ class Trainer:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """On SIGTERM or SIGINT, save a checkpoint and stop; a second signal stops at once."""
+    """On a signal to stop, save a checkpoint first; a second one stops at once."""
     received: list[int] = []
-    handled = (signal.SIGTERM, signal.SIGINT)
+    handled = stop_signals()
 
     def remember(number: int, frame: FrameType | None) -> None:
         received.append(number)

