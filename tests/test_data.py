@@ -126,7 +126,9 @@ BAD_FILES = {
     "not gzip": ("a.txt.gz", b"plain", "a.txt.gz: damaged compressed file"),
     "half gzip": ("a.txt.gz", gzip.compress(os.urandom(5000))[:3000], "a.txt.gz: damaged compressed file"),
     "bad xz": ("a.txt.xz", b"plain", "a.txt.xz: damaged compressed file"),
+    "xz of NULs": ("a.txt.xz", bytes(5000), "a.txt.xz: damaged compressed file"),
     "bad json": ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl:2: not valid JSON"),
+    "cut json": ("a.jsonl", b'{"text": "a', "a.jsonl:1: not valid JSON: Unterminated string starting at column 10"),
     "no object": ("a.jsonl", b"[1]\n", "a.jsonl:1: expected one JSON object per line"),
     "no column": (
         "a.jsonl",

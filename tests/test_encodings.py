@@ -410,3 +410,12 @@ def test_a_series_is_read_in_any_encoding_and_with_any_line_ends(tmp_path, encod
     shape = find_shape("series")
     (series,) = shape.open(str(path), shape.options(train=str(path), time="日期")).series
     assert series.values.shape == (28, 2) and series.values[2].tolist() == [3.5, 6]
+
+
+@pytest.mark.parametrize("content", [b'{"text": "a"}\n', "schön\n".encode("latin1"), "schön".encode("utf-16-le")])
+def test_utf16_without_its_byte_order_mark_is_refused_as_any_other_encoding(content, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    files.declare(str(path), "utf-16")
+    with pytest.raises(UserError, match=r"a\.jsonl:1: not utf-16"):
+        list(files.read_lines(path))

@@ -301,3 +301,35 @@ def test_other_data_than_in_fit_is_refused() -> None:
     model = SequenceClassifier("tfidf").fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="X: 1 measurements per step, but fit had texts"):
         model.predict(np.zeros((2, 3)))
+
+
+HALF = "a\ud800"
+WRONG: dict[str, tuple[Any, Any, Any, str]] = {  # estimator, X, y, the error
+    "text": (SequenceClassifier(train=BRIEF), [HALF, *TEXTS[1:]], LABELS, r"X\[0\]: not valid text: a lone surrogate"),
+    "label": (SequenceClassifier(train=BRIEF), TEXTS, [HALF, *LABELS[1:]], "y: not valid text"),
+    "word": (SequenceTagger(train=BRIEF), [[HALF, "b", "c", "d"], *WORDS[1:]], TAGS, r"X\[0\]: not valid text"),
+    "empty word": (SequenceTagger(train=BRIEF), [["", "b", "c", "d"], *WORDS[1:]], TAGS, r"X\[0\]: an empty word"),
+    "tag": (SequenceTagger(train=BRIEF), WORDS, [[HALF, "O", "O", "O"], *TAGS[1:]], r"y\[0\]: not valid text"),
+    "empty tag": (SequenceTagger(train=BRIEF), WORDS, [["", "O", "O", "O"], *TAGS[1:]], r"y\[0\]: an empty tag"),
+    "large numbers": (Forecaster(train=BRIEF), WAVE * 1e308, None, "too large to compute with; use another unit"),
+    "options": (SequenceClassifier(train=3), TEXTS, LABELS, "train=3: give a dict of options"),
+    "model": (SequenceClassifier(3), TEXTS, LABELS, "model=3: give a name"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_no_run_can_learn_from_is_a_value_error(name: str) -> None:
+    estimator, X, y, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y)
+
+
+def test_a_word_without_letters_cannot_be_tagged() -> None:
+    tagger = SequenceTagger({"name": "frequent"}).fit(WORDS, TAGS)
+    with pytest.raises(ValueError, match=r"X\[0\]: an empty word"):
+        tagger.predict([[" "]])
+
+
+def test_data_in_memory_has_no_half_characters() -> None:
+    with pytest.raises(UserError, match=r"data\[1\]: not valid text: a lone surrogate"):
+        seqloom.fit(task="classification", data=(["a", HALF], ["b", "c"]), model="gru")

@@ -12,7 +12,7 @@ from test_cli import call
 
 from seqloom.core.errors import UserError
 from seqloom.runs.run import load
-from seqloom.tasks.translation import writer
+from seqloom.tasks.translation import sources, writer
 
 SMALL_GPT = ["model.depth=1", "model.heads=2", "model.context=32"]
 
@@ -171,6 +171,12 @@ def test_a_source_too_long_for_the_model_is_cut_at_its_end_and_marked(gpt):
     assert same["cut"] is True
 
 
+def test_a_model_without_a_limit_reads_a_long_source_only_so_far(trained, monkeypatch):
+    monkeypatch.setattr(sources, "LONGEST", 40)
+    one, other = load(trained).predict(texts=[" ".join(["cat"] * 60), " ".join(["cat"] * 39)])
+    assert one["cut"] is True and "cut" not in other and one["prediction"] == other["prediction"]
+
+
 def test_no_output_is_longer_than_the_context_has_room_for(gpt):
     (row,) = gpt.predict(texts=[" ".join(["cat"] * 60)], min_new=100, max_new=100, beams=1)
     assert len(row["prediction"].split()) <= 16 and row["cut"]
@@ -187,8 +193,8 @@ BAD = {
     "the best of what is drawn": (["--text", "a", "--temperature", "1", "--n-best", "2"], "the search keeps 1"),
     "drawn and searched": (["--text", "a", "--temperature", "1", "--beams", "2"], "searches for the most likely"),
     "top-k without drawing": (["--text", "a", "--top-k", "3"], "set temperature above 0"),
-    "no beams": (["--text", "a", "--beams", "0"], "beams=0: must be 1"),
-    "less than nothing": (["--text", "a", "--max-new", "-1"], "max_new=-1: must be 0"),
+    "no beams": (["--text", "a", "--beams", "0"], "beams=0: must be from 1"),
+    "less than nothing": (["--text", "a", "--max-new", "-1"], "Invalid value for '--max-new'"),
     "a folder to write to": (["--text", "a", "--out", "."], ".: is a folder; give a file name"),
     "the data to write to": (["--data", "pairs.tsv", "--out", "pairs.tsv"], "is also --data"),
 }

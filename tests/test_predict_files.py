@@ -184,3 +184,23 @@ def test_a_table_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError):
         write_predictions(rows(), tmp_path / "a.csv")
     assert not list(tmp_path.iterdir())
+
+
+FORMULAS = ["=1+1", "+1+1", "-1-1", "@sum(a1)", "\t=1", "\r=1", "\n=1", "＝1+1", "-", "=", "+a", "-a", "-1_000"]
+HARMLESS = ["", "a", "a=1", "-1", "+1.5", "-1e-5", "-1,000.5", "+5%", "-.5", " 1", "'=1", "[1]"]
+
+
+@pytest.mark.parametrize("kind, mark", [(".csv", ","), (".tsv", "\t")])
+def test_no_cell_is_a_formula(tmp_path: Path, kind: str, mark: str) -> None:
+    rows = [{"line": n, "=name": text, "score": -0.5} for n, text in enumerate([*FORMULAS, *HARMLESS])]
+    write_predictions(iter(rows), tmp_path / f"a{kind}")
+    with (tmp_path / f"a{kind}").open(newline="") as file:
+        head, *found = csv.reader(file, delimiter=mark)
+    assert head == ["line", "'=name", "score"]
+    assert [cells[1] for cells in found] == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert {cells[2] for cells in found} == {"-0.5"}
+
+
+def test_lines_of_json_have_texts_as_they_are(tmp_path: Path) -> None:
+    write_predictions(iter({"text": text} for text in FORMULAS), tmp_path / "a.jsonl")
+    assert [json.loads(line)["text"] for line in (tmp_path / "a.jsonl").read_text().splitlines()] == FORMULAS

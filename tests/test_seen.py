@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -87,3 +88,9 @@ def test_a_fingerprint_is_that_of_the_bytes(folder: Path, tmp_path: Path) -> Non
     assert fingerprint(str(a)) != fingerprint(str(b)) and pair not in (None, fingerprint(str(b)))
     assert fingerprint(str(tmp_path)) not in (None, pair) and fingerprint("sample:sine") == "sample:sine"
     assert fingerprint(str(tmp_path / "nowhere")) is None
+
+
+def test_a_pipe_or_a_device_has_no_identity(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    assert fingerprint(str(tmp_path / "pipe")) is None and fingerprint(str(tmp_path / "zeros")) is None

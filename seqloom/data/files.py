@@ -15,16 +15,24 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, short
 from seqloom.data.encodings import BOMS, find_codec, is_surely_utf8, recognise_wide
-from seqloom.data.refusals import not_as_declared, not_text, not_utf8
+from seqloom.data.refusals import check_name, not_as_declared, not_text, not_utf8
 
 BLOCK = 1 << 18
-COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
+_PATH = 300  # characters of a path in a message
+LONGEST_LINE = 1 << 28  # bytes; a line is held in memory
+COMPRESSED: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.GzipFile,
+    ".xz": partial(lzma.LZMAFile, format=lzma.FORMAT_XZ),  # else NULs are read as empty files of an older format
+    ".bz2": bz2.BZ2File,
+}
 
 _declared: dict[str, tuple[str, str] | None] = {}  # encodings by absolute path: as typed, and Python's name
 
@@ -36,9 +44,9 @@ def check_file(path: Path) -> None:
         if stat.S_ISREG(mode):
             io.FileIO(path).close()
     except OSError as error:
-        raise UserError(f"{path}: {_reason(error)}") from None
+        raise UserError(f"{short(path, _PATH)}: {_reason(error, path)}") from None
     except ValueError:
-        raise UserError(f"{str(path)!r}: not a valid file name") from None
+        raise UserError(f"{quoted(str(path))}: not a valid file name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise UserError(f"{path}: not a regular file; it is read more than once, so save it to a file first")
 
@@ -51,15 +59,18 @@ def suffix(path: Path) -> str:
 
 def read_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """The (decompressed) content, unchanged."""
+    check_file(path)
     opener = COMPRESSED.get(path.suffix.lower(), io.FileIO)
     try:
         with opener(path) as file:
             while block := file.read(size):
                 yield block
-    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, ValueError) as error:
         raise UserError(f"{path}: damaged compressed file ({error}); download or compress it again") from None
     except OSError as error:
-        raise UserError(f"{path}: {_reason(error)}") from None
+        if error.errno is None:  # bz2's own
+            raise UserError(f"{path}: damaged compressed file ({error}); download or compress it again") from None
+        raise UserError(f"{path}: {_reason(error, path)}") from None
 
 
 def declare(spec: str | None, encoding: object) -> None:
@@ -89,17 +100,18 @@ def read_utf8(path: Path, size: int | None = None) -> Iterator[bytes]:
     checked to be valid."""
     blocks = read_blocks(path, size) if size else read_blocks(path)
     first = next(blocks, b"")
+    check_name(path, first)
     mark = next((bom for bom in BOMS if first.startswith(bom)), b"")
     name, codec = (BOMS[mark], BOMS[mark]) if mark else declared(path) or ("utf-8", "utf-8")
     if codec != "utf-8" and (mark or not is_surely_utf8(first)):  # beside GBK files there may be one in UTF-8
         yield from _in_utf8(path, chain([first[len(mark) :]], blocks), name, codec)
         return
-    offset = 0
+    offset, lines = 0, 1
     for block in chain([first] if first else [], blocks):
         if (at := block.find(b"\0")) >= 0:
-            raise not_text(path, first, offset + at)
+            raise not_text(path, first, offset + at, lines + block.count(b"\n", 0, at))
         yield block
-        offset += len(block)
+        offset, lines = offset + len(block), lines + block.count(b"\n")
 
 
 def _in_utf8(path: Path, blocks: Iterator[bytes], name: str, codec: str) -> Iterator[bytes]:
@@ -114,8 +126,9 @@ def _in_utf8(path: Path, blocks: Iterator[bytes], name: str, codec: str) -> Iter
             lines += _line_ends(text)
             if data := text.encode():
                 yield data
-    except UnicodeDecodeError as error:
-        before = bytes(error.object[: error.start]).decode(codec, "ignore")
+    except UnicodeError as error:  # a plain one if UTF-16 lacks its byte order mark
+        read = bytes(error.object[: error.start]) if isinstance(error, UnicodeDecodeError) else b""
+        before = read.decode(codec, "ignore")
         raise not_as_declared(path, lines + _line_ends(before), name, codec, read_blocks(path)) from None
 
 
@@ -144,16 +157,18 @@ def read_lines(path: Path) -> Iterator[str]:
     """Line by line, line endings kept, for formats whose errors name a line. In a file whose lines end with \\r only,
     as on early Macs, they end with \\n."""
     pending: list[bytes] = []  # pieces of a line longer than a block
-    number, mac = 0, False
+    number, mac, length = 0, False, 0
     for block in read_utf8(path):
         if not number:
             number, block = 1, _without_bom(block)
             mac = b"\r" in block[:-1] and b"\n" not in block
+        if (length := length + len(block)) > LONGEST_LINE and b"\n" not in block:
+            raise UserError(f"{path}:{number}: a line of more than {LONGEST_LINE:,} bytes; split it into lines")
         first, *lines = (block.replace(b"\r", b"\n") if mac else block).split(b"\n")
         pending.append(first)
         for line in lines:
             yield _decode_line(path, number, b"".join(pending)) + "\n"
-            pending = [line]
+            pending, length = [line], len(line)
             number += 1
     if rest := b"".join(pending):
         yield _decode_line(path, number, rest)
@@ -169,8 +184,13 @@ def _without_bom(block: bytes) -> bytes:
     return block.removeprefix(codecs.BOM_UTF8)
 
 
-def _reason(error: OSError) -> str:
-    return "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error))
+def _reason(error: OSError, path: Path) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return error.strerror or str(error)
+    if path.is_symlink():
+        return "a link to a file that is not there"
+    pattern = any(mark in path.name for mark in "*?[")
+    return "no such file" + ("; patterns are not expanded, give one file or a folder" if pattern else "")
 
 
 def _decode_line(path: Path, number: int, line: bytes) -> str:

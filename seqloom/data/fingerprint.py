@@ -13,6 +13,8 @@ def fingerprint(spec: str) -> str | None:
     total = hashlib.sha256()
     try:
         for path in _files(spec):
+            if not path.is_file():  # a pipe or a device may have no end
+                return None
             with path.open("rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
     except OSError:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from seqloom.data.numbers import is_number
 from seqloom.data.role_names import is_usual, language_of
 
 LONGEST = 100  # characters of a name
@@ -49,14 +50,6 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], usual: bool)
         return usual
     chances = [_chance(name, column) for name, column in zip(names, columns, strict=True) if column]
     return _combined(chances) < SURE
-
-
-def is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def is_date(cell: str) -> bool:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
+from seqloom.core.quoting import quoted
 from seqloom.data.findings import Finding
+from seqloom.data.labels import unlearnable
 from seqloom.data.role_names import flag
 
 FEW = 20  # rows per label
@@ -27,14 +29,20 @@ def examine_labels(train: HasLabels, valid: HasLabels) -> Iterator[Finding]:
     counts = train.labels.most_common()
     if len(counts) < 2:
         yield Finding(
-            "error", f"the only label is {counts[0][0]!r}: there is nothing to classify" if counts else "no labels"
+            "error",
+            f"the only label is {quoted(counts[0][0])}: there is nothing to classify" if counts else "no labels",
         )
+        return
+    if fault := unlearnable(train.labels, train.count, "rows", valid.labels):
+        yield Finding("error", fault, f"is it the right column? {flag('label')}")
         return
     (most, often), (least, rarely) = counts[0], counts[-1]
     yield Finding("ok", f"{train.count:,} rows, {len(counts):,} labels: " + _shown(counts))
     if often >= UNEVEN * rarely:
         advice = "look at macro-F1 besides accuracy; -o task.weights=balanced gives rare labels more weight"
-        yield Finding("warning", f"imbalanced labels: {often:,} rows of {most!r}, {rarely:,} of {least!r}", advice)
+        yield Finding(
+            "warning", f"imbalanced labels: {often:,} rows of {quoted(most)}, {rarely:,} of {quoted(least)}", advice
+        )
     if rare := [name for name, count in counts if count < FEW]:
         message = f"{len(rare):,} labels have fewer than {FEW} rows: {_names(rare)}"
         yield Finding("warning", message, "collect more rows, or merge labels")

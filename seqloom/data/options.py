@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from seqloom.core.config import Strict
+from seqloom.core.quoting import quoted
 from seqloom.data.encodings import find_codec
+from seqloom.data.role_names import flag
 
 
 class DataOptions(Strict):
@@ -15,9 +18,15 @@ class DataOptions(Strict):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)  # a column may be given by number
 
+    roles: ClassVar[Mapping[str, str]] = {}  # role of a column, as the user names it: its option; all have to differ
+
     train: str = Field(min_length=1, description="file, folder or sample:NAME to train on")
-    valid: str | None = Field(None, description="file, folder or sample:NAME to validate on; default: a share of train")
-    test: str | None = Field(None, description="file, folder or sample:NAME to test on; default: a share of train")
+    valid: str | None = Field(
+        None, min_length=1, description="file, folder or sample:NAME to validate on; default: a share of train"
+    )
+    test: str | None = Field(
+        None, min_length=1, description="file, folder or sample:NAME to test on; default: a share of train"
+    )
     valid_fraction: float = Field(0.1, ge=0, lt=1, description="share of train held out if valid is not given")
     test_fraction: float = Field(0.0, ge=0, lt=1, description="share of train held out if test is not given")
     examples: int | float = Field(
@@ -49,6 +58,16 @@ class DataOptions(Strict):
     def _leave_something_to_learn_from(self) -> Self:
         if self.valid_fraction + self.test_fraction >= 1:
             raise ValueError("valid_fraction and test_fraction together leave nothing to train on")
+        return self
+
+    @model_validator(mode="after")
+    def _give_each_column_one_role(self) -> Self:
+        taken: dict[str, str] = {}
+        for role, option in self.roles.items():
+            name = getattr(self, option)
+            name = str(int(name)) if name is not None and name.isdecimal() else name
+            if name is not None and (first := taken.setdefault(name, role)) != role:
+                raise ValueError(f"{first} and {role} are both column {quoted(name)}; choose another: {flag(role)}")
         return self
 
     @property

@@ -100,10 +100,19 @@ def _of_fields(spec: str, rows: list[list[str]], header: bool | None, usual: boo
     if not width or (header is not False and len(first) != width and not below):
         return None
     if header is None:
-        header = len(first) == width and is_header(first, below, usual)
+        whole = len(first) == width
+        header = whole and is_header(first, below, usual)
+        if whole and not header and is_header(_told_apart(first), below, usual=False):
+            return None  # a header with a name twice, which opening it reports
     if header:
-        return Peek(spec, True, first, below) if below and len(first) == width else None
+        distinct = len(set(filter(str.strip, first))) == len(list(filter(str.strip, first)))
+        return Peek(spec, True, first, below) if below and len(first) == width and distinct else None
     return Peek(spec, False, [str(n + 1) for n in range(width)], [row for row in rows if len(row) == width])
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    first = {name: n for n, name in reversed([*enumerate(names)])}
+    return [name if first[name] == n else f"{name}{n}" for n, name in enumerate(names)]
 
 
 def _of_objects(spec: str, rows: list[dict[str, Any]]) -> Peek | None:

@@ -34,7 +34,12 @@ def spooled(stream: BinaryIO, numbered: bool = False) -> Iterator[Path]:
             shutil.copyfileobj(stream, file)
         if not path.stat().st_size:
             raise UserError("--data -: standard input is empty")
-        yield path.rename(path.with_suffix(_kind(path, numbered)))
+        try:
+            path = path.rename(path.with_suffix(_kind(path, numbered)))
+            yield path
+        except UserError as error:  # nobody knows of this file
+            error.args = (str(error).replace(str(path), "standard input"),)
+            raise
 
 
 def _kind(path: Path, numbered: bool) -> str:
@@ -55,6 +60,6 @@ def _json_kind(line: str) -> str:
     """One object per line, or one over many lines, as in the SQuAD format."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # reported when it is read
         return ".json"
     return ".json" if isinstance(found.get("data"), list) else ".jsonl"

@@ -53,10 +53,22 @@ def split_rows(source: Source, valid: float = 0.1, test: float = 0.0) -> dict[st
     parts = {name: part(name) for name in shares_of(source.unit, valid, test)}
     for name, found in parts.items():
         if next(found.rows(), None) is None:
-            count = len({source.key(row) for row in source.rows()})
-            way_out = f"add {source.unit}, use a larger share, or give a separate file"
-            raise UserError(f"{source.name}: too few {source.unit} ({count:,}) for a {name} split; {way_out}")
+            raise too_few(source, name)
     return parts
+
+
+def too_few(source: Divisible, split: str) -> UserError:
+    """Rows of one text are never in two splits, so that it is the different ones that count."""
+    count = sum(1 for _ in source.rows())
+    distinct = len({source.key(row) for row in source.rows()})
+    share = "use smaller shares for the others" if split == "train" else "use a larger share"
+    way_out = f"add {source.unit}, {share}, or give a separate file"
+    if distinct == 1 < count:
+        return UserError(f"{source.name}: all {count:,} {source.unit} are alike: no {split} split; add others")
+    if distinct < count:
+        number = f"only {distinct:,} different {source.unit} among {count:,}, too few"
+        return UserError(f"{source.name}: {number} for a {split} split: equal ones stay together; {way_out}")
+    return UserError(f"{source.name}: too few {source.unit} ({count:,}) for a {split} split; {way_out}")
 
 
 def draw_rows(source: Source, amount: int | float, draw: int) -> Source:

@@ -14,6 +14,8 @@ from seqloom.data.encodings import Encoding, is_surely_utf8, recognise, recognis
 
 SAMPLE = 1 << 17  # bytes at the beginning, and as many from the first one that is not UTF-8
 
+_CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1f]")
+_RARE = 50  # bytes of a text for each of these that slipped in; a binary file has more of them
 _SPREADSHEET = "save it as CSV (UTF-8) in the program that made it"
 _DOCUMENT = "save it as plain text (UTF-8) in the program that made it"
 _RENAME = "rename it so that its name ends in "
@@ -27,6 +29,10 @@ FORMATS = {  # first bytes: what it is, and the way out
     b"\xfd7zXZ": ("compressed with xz", _RENAME + ".xz"),
     b"7z\xbc\xaf": ("a 7z archive", "unpack it first"),
     b"SQLite format 3": ("an SQLite database", "export the table as CSV"),
+}
+KEPT_NAMES = {  # formats that only some tasks read: what it is, and the way out
+    ".parquet": ("a parquet file", "this task reads text; save it as CSV or JSONL"),
+    ".npz": ("an NPZ file of arrays", "this task reads text; arrays are for classification"),
 }
 ZIPPED = {  # a name inside: what it is, and the way out
     "xl/": ("an Excel workbook", _SPREADSHEET),
@@ -74,13 +80,23 @@ def not_as_declared(path: Path, line: int, name: str, codec: str, blocks: Iterab
     return Undecodable(f"{path}:{line}: not {name}; it looks like {best}: use --encoding {best.name}", best.name)
 
 
-def not_text(path: Path, first: bytes, offset: int) -> UserError:
+def not_text(path: Path, first: bytes, offset: int, line: int) -> UserError:
     """A file with a NUL byte; `first`: its beginning."""
     if known := _format(path, first):
         return known
     if wide := recognise_wide(first):
         return Undecodable(f"{path}: {wide.upper()} text without a byte order mark: {_way_out(path, wide)}", wide)
+    if _RARE * len(_CONTROLS.findall(first)) < len(first):
+        way_out = f"remove such bytes: tr -d '\\000' < {shlex.quote(str(path))} > clean{path.suffix}"
+        return UserError(f"{path}:{line}: a NUL byte in a text; {way_out}")
     return UserError(f"{path}: a binary file (NUL byte at offset {offset}); give a text file in UTF-8")
+
+
+def check_name(path: Path, first: bytes) -> None:
+    """Refuse a text in a file whose name says that it is none; `first`: its beginning."""
+    if kept := KEPT_NAMES.get(path.suffix.lower()):
+        fault = f"{path}: by its name {kept[0]}, but it is none; rename it, or write it again"
+        raise _format(path, first) or UserError(fault)
 
 
 def _format(path: Path, first: bytes) -> UserError | None:
@@ -88,11 +104,12 @@ def _format(path: Path, first: bytes) -> UserError | None:
     if first.startswith(b"PK\x03\x04"):
         try:
             names = zipfile.ZipFile(path).namelist()
-        except (OSError, zipfile.BadZipFile):
+        except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
             names = []
         found = next(
             known for inside, known in ZIPPED.items() if any(n.startswith(inside) for n in names) or not inside
         )
+    found = found and KEPT_NAMES.get(path.suffix.lower(), found)
     return UserError(f"{path}: {found[0]}, not text: {found[1]}") if found else None
 
 

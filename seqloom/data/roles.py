@@ -15,6 +15,7 @@ from typing import Any
 
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import short, some
 from seqloom.data.columns import as_text
 from seqloom.data.files import suffix
 from seqloom.data.header import is_date, is_number
@@ -202,6 +203,9 @@ def look(spec: str, given: Mapping[str, object], roles: Sequence[str], *, forgiv
 
 def chosen(table: Table, defaults: Mapping[str, str | None], found: Mapping[str, tuple[Column, str]]) -> list[Choice]:
     """What differs from the defaults, and was not given."""
+    for role, (column, _) in found.items():
+        if not column.name.strip():
+            raise UserError(f"{table.spec}: the column found for data.{role} has no name; give it one in the header")
     return [
         Choice(f"data.{role}", column.name, table.reason(reason))
         for role, (column, reason) in found.items()
@@ -212,7 +216,7 @@ def chosen(table: Table, defaults: Mapping[str, str | None], found: Mapping[str,
 def ask(table: Table, role: str, what: str, columns: Sequence[Column]) -> UserError:
     """The question that --columns answers."""
     counted = {2: "two", 3: "three", 4: "four"}.get(len(columns), f"{len(columns)}")
-    shown = ", ".join(f"{_short(column.name)} ({_kind(column)})" for column in columns[:6])
+    shown = ", ".join(f"{short(column.name)} ({_kind(column)})" for column in columns[:6])
     more = ", ..." if len(columns) > 6 else ""
     likely = min(columns, key=lambda column: column.distinct) if role == "label" else columns[0]
     return UserError(
@@ -221,24 +225,19 @@ def ask(table: Table, role: str, what: str, columns: Sequence[Column]) -> UserEr
 
 
 def missing(table: Table, role: str, what: str) -> UserError:
-    columns = ", ".join(_short(name) for name in table.names[:12]) + (", ..." if len(table.names) > 12 else "")
+    columns = some(table.names)
     there = "the only column is" if len(table.names) == 1 else "columns:"
     if not table.header:
         there = (
             "no header, one column:" if len(table.names) == 1 else f"no header, {len(table.names)} columns, by number:"
         )
     likely = min(table.free(), key=lambda c: c.distinct if role == "label" else -c.length, default=None)
-    which = flag(role, likely.name if likely else "NAME")
+    which = flag(role, likely.name if likely and likely.name.strip() else "NAME")
     return UserError(f"{table.spec}: no column looks like {what}; say which: {which}; {there} {columns}")
 
 
 def _kind(column: Column) -> str:
     return column.size if column.label or not column.varied else f"{column.words:.0f} words on average"
-
-
-def _short(name: str) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= 40 else name[:39] + "…"
 
 
 def texts_of(columns: Sequence[Column]) -> list[Column]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import csv
 import difflib
-import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, some
 from seqloom.core.rows import Json
 from seqloom.data.files import declared, read_lines, suffix
 from seqloom.data.role_names import flag
+from seqloom.data.strict_json import parse_json
 
 LONGEST_FIELD = 1 << 24  # characters; an unclosed quote would swallow the rest of the file
 
@@ -40,33 +42,28 @@ def read_jsonl(path: Path, refuse: Refuse = _stop) -> Rows:
         if line.isspace():
             continue
         try:
-            row = _object(line, f"{path}:{number}")
+            row = _object(line, path, number)
         except UserError as error:
             refuse(error)
             continue
         yield number, row
 
 
-def _object(line: str, place: str) -> Json:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{place}: not valid JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise UserError(f"{place}: JSON nested too deeply; give one flat object per line") from None
-    except ValueError as error:
-        raise UserError(f"{place}: not valid JSON: {error}") from None
+def _object(line: str, path: Path, number: int) -> Json:
+    row = parse_json(line.rstrip(), path, number)
     if not isinstance(row, dict):
-        raise UserError(f'{place}: expected one JSON object per line, like {{"text": "..."}}')
+        raise UserError(f'{path}:{number}: expected one JSON object per line, like {{"text": "..."}}')
     return row
 
 
 def read_csv(path: Path, refuse: Refuse = _stop) -> Rows:
-    return _under_header(path, read_fields(path, find_delimiter(path), refuse), refuse)
+    delimiter = find_delimiter(path)
+    return _under_header(path, read_fields(path, delimiter, refuse), delimiter, refuse)
 
 
 def find_delimiter(path: Path) -> str:
-    """A comma, unless the first lines have equally many cells only with semicolons or tabs."""
+    """A comma, unless the first lines have equally many cells only with semicolons or tabs, or the header has several
+    with these and one with commas."""
     lines = _first_lines(path)
     if len(lines) < 2 or len(widths := _widths(lines, ",")) == 1 < max(widths):
         return ","  # also for a single line, which shows nothing
@@ -75,7 +72,7 @@ def find_delimiter(path: Path) -> str:
     if _separates("|", lines):
         way_out = f"tr '|' '\\t' < {shlex.quote(str(path))} > {shlex.quote(path.stem)}.tsv"
         raise UserError(f"{path}:1: vertical bars separate its cells; use commas, semicolons or tabs: {way_out}")
-    return ","
+    return next((mark for mark in (";", "\t") if mark in lines[0]), ",") if "," not in lines[0] else ","
 
 
 def check_tabs(path: Path) -> None:
@@ -116,19 +113,39 @@ def read_tsv(path: Path, refuse: Refuse = _stop) -> Rows:
     check_tabs(path)
     known = path.stat()
     quoted = _reads_as_quoted(path, known.st_size, known.st_mtime_ns, declared(path))
-    return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path), refuse)
+    return _under_header(path, read_fields(path, "\t") if quoted else read_tabbed(path), "\t", refuse)
 
 
-def _under_header(path: Path, rows: Fields, refuse: Refuse = _stop) -> Rows:
+def _under_header(path: Path, rows: Fields, delimiter: str = "", refuse: Refuse = _stop) -> Rows:
     header: list[str] | None = None
     for number, fields in rows:
         if header is None:
             header = fields
+            check_header(path, number, header)
             continue
         if len(fields) != len(header):
-            refuse(UserError(f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}"))
+            refuse(uneven(path, number, len(fields), len(header), delimiter))
             continue
         yield number, dict(zip(header, fields, strict=True))
+
+
+def check_header(path: Path, line: int, header: list[str]) -> None:
+    """Refuse a name that two columns have; columns without a name cannot be named, so several do no harm."""
+    if twice := next((name for name, count in Counter(header).items() if count > 1 and name.strip()), None):
+        way_out = "give each its own name, or, if this line is no header, give column numbers"
+        raise UserError(f"{path}:{line}: two columns are named {quoted(twice)}; {way_out}")
+
+
+def uneven(path: Path, line: int, count: int, width: int, delimiter: str) -> UserError:
+    """A row with more or fewer cells than the header."""
+    mark = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(delimiter, "its own mark")
+    hint = f"a cell is missing, or its line is not separated by {mark}"
+    if count > width:
+        hint = f"it is read as separated by {mark}; put a cell that contains one in quotes"
+    if width == 1:
+        hint = "use commas, semicolons or tabs between columns in .csv, tabs in .tsv"
+    cells = "1 field" if count == 1 else f"{count:,} fields"
+    return UserError(f"{path}:{line}: {cells}, but the header has {width:,}; {hint}")
 
 
 def read_fields(path: Path, delimiter: str = ",", refuse: Refuse = _stop) -> Fields:
@@ -138,7 +155,7 @@ def read_fields(path: Path, delimiter: str = ",", refuse: Refuse = _stop) -> Fie
     number = 1
     try:
         for fields in reader:
-            if fields:
+            if len(fields) > 1 or (fields and fields[0].strip()):
                 yield number, fields
             number = reader.line_num + 1
     except csv.Error as error:  # nothing after it can be told apart
@@ -182,25 +199,13 @@ def text_of(row: Json, column: str, place: str, way_out: str = "", role: str | N
     if column not in row:
         near = difflib.get_close_matches(column, row, n=1, cutoff=0.6)
         which = flag(role, near[0] if near else "NAME") if role else ""
-        hint = f"; did you mean {near[0]!r}?" if near else way_out
+        hint = f"; did you mean {quoted(near[0])}?" if near else way_out
         hint += f"{' ' if near else '; say which: '}{which}" if which else ""
-        names = ", ".join(_short(name) for name in row) or "none"
-        raise UserError(f"{place}: no column {column!r}; available: {names}{hint}")
+        raise UserError(f"{place}: no column {quoted(column)}; available: {some(row)}{hint}")
     text = row[column]
     if not isinstance(text, str):
-        raise UserError(f"{place}: column {column!r} is {_named(text)}, not text")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        code = f"\\u{ord(text[error.start]):04x}"
-        raise UserError(f"{place}: column {column!r} has a lone surrogate ({code}), half a character") from None
+        raise UserError(f"{place}: column {quoted(column)} is {named(text)}, not text")
     return text
-
-
-def _short(name: str) -> str:
-    """A column name, shortened to one line: without a header it may be any text."""
-    name = " ".join(name.split())
-    return name if len(name) <= 40 else name[:39] + "…"
 
 
 def _explained(message: str) -> str:
@@ -213,6 +218,7 @@ def _explained(message: str) -> str:
     return message
 
 
-def _named(value: Any) -> str:
+def named(value: Any) -> str:
+    """What kind of JSON value this is."""
     names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return "null" if value is None else names[type(value)]
+    return "null" if value is None else names.get(type(value), "a text")

@@ -85,9 +85,18 @@ class SequenceEstimator(BaseEstimator):
 
     def _seed(self) -> int:
         """Of held-out rows and training; without a random state that of the train section."""
+        self._check_parameters()
         given: Any = (self.train or {}).get("seed", 0) if self.random_state is None else self.random_state
         drawn = check_random_state(given)
         return int(given if isinstance(given, int | np.integer) else drawn.randint(2**31 - 1))
+
+    def _check_parameters(self) -> None:
+        for name in ("train", "tokenizer", "options"):
+            given = getattr(self, name, None)
+            if given is not None and not isinstance(given, Mapping):
+                raise InputError(f"{name}={given!r}: give a dict of options")
+        if not isinstance(self.model, str | Mapping):
+            raise InputError(f"model={self.model!r}: give a name, or a dict with a name and options")
 
     def _held_out(self, groups: np.ndarray, seed: int) -> np.ndarray:
         """True for rows to validate on: about `valid_fraction` of every group, and never all of it."""

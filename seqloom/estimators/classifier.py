@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
+from seqloom.core.errors import check_encodable
 from seqloom.estimators.base import InputError, SequenceEstimator, as_value_error, rows_of
 from seqloom.estimators.inputs import Sequences, read_sequences
 
@@ -70,6 +71,8 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         labels: np.ndarray = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
+        with as_value_error():
+            check_encodable("y", " ".join(map(str, np.unique(labels))))
         return labels
 
     def _same(self, found: Sequences) -> Sequences:

@@ -16,6 +16,8 @@ from seqloom.core.rows import Row
 from seqloom.data.memory import Data
 from seqloom.estimators.base import InputError, Options, SequenceEstimator, as_value_error
 
+_LARGEST = 1e150  # its square is still a number
+
 
 class Forecaster(SequenceEstimator):
     """Forecasts of a numeric series, with prediction intervals.
@@ -133,7 +135,10 @@ class Forecaster(SequenceEstimator):
         flat = not issparse(X) and np.ndim(X) == 1
         columns = X.to_frame() if timed and flat else np.asarray(X)[:, None] if flat else X
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2 if reset else 1}
-        table = validate_data(self, columns, reset=reset, **how)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of what is refused below
+            table = validate_data(self, columns, reset=reset, **how)
+        if (large := np.abs(table) > _LARGEST).any():
+            raise InputError(f"X: {table[large][0]:g} is too large to compute with; use another unit")
         return X if timed else table
 
     def __sklearn_tags__(self) -> Any:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
+from seqloom.core.errors import check_encodable
 from seqloom.core.rows import Row
 from seqloom.data.columns import clean
-from seqloom.estimators.base import InputError
+from seqloom.estimators.base import InputError, as_value_error
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,6 @@ def _texts(array: np.ndarray) -> list[str]:
     for n, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"X[{n}]: {text!r} is not a text; replace missing texts by an empty one")
+        with as_value_error():
+            check_encodable(f"X[{n}]", text)
     return texts

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from seqloom.core.errors import check_encodable
 from seqloom.estimators.base import InputError, SequenceEstimator, as_value_error, rows_of
 
 Words = Sequence[Sequence[str]]
@@ -70,6 +71,10 @@ def _sentences(X: Any) -> list[list[str]]:
             raise InputError(f"X[{n}]: {words!r} is not a list of words; for a text, give text.split()")
         if wrong := [word for word in words if not isinstance(word, str)]:
             raise InputError(f"X[{n}]: {wrong[0]!r} is not a word; give texts")
+        if not all(word.strip() for word in words):
+            raise InputError(f"X[{n}]: an empty word; leave it out, with its tag")
+        with as_value_error():
+            check_encodable(f"X[{n}]", " ".join(words))
         sentences.append([str(word) for word in words])
     return sentences
 
@@ -86,4 +91,8 @@ def _tags(sentences: list[list[str]], y: Any) -> list[list[Any]]:
             raise InputError(f"y[{n}]: {tags!r} is not a list of tags")
         if len(words) != len(tags):
             raise InputError(f"X[{n}] has {len(words)} words, but y[{n}] has {len(tags)} tags")
+        if not all(str(tag).strip() for tag in tags):
+            raise InputError(f"y[{n}]: an empty tag; a word outside of all entities has the tag O")
+        with as_value_error():
+            check_encodable(f"y[{n}]", " ".join(map(str, tags)))
     return [list(row) for row in rows]

@@ -27,5 +27,5 @@ def train_tokenizer(
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     if min_count < 1:
-        raise UserError(f"min_count={min_count}: must be at least 1, which keeps everything")
+        raise UserError(f"tokenizer.min_count={min_count}: must be at least 1, which keeps everything")
     return tokenizer_class(kind).train(texts, size=size, min_count=min_count, split=split)

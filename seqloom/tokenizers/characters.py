@@ -33,7 +33,9 @@ class Characters(Tokenizer):
             raise UserError("no text to build a character vocabulary from; check the training data")
         characters = [chr(code) for code in np.flatnonzero(counts >= min_count)]
         if not characters:
-            raise UserError(f"min_count={min_count} leaves no character; the most frequent occurs {counts.max()} times")
+            raise UserError(
+                f"tokenizer.min_count={min_count} leaves no character; the most frequent occurs {counts.max():,} times"
+            )
         vocabulary = {token: id for id, token in enumerate([*SPECIALS, *characters])}
         tokenizer = HuggingFaceTokenizer(models.WordLevel(vocabulary, unk_token=UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")

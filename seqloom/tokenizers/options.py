@@ -17,7 +17,7 @@ class NoTokenizer(Strict):
 
 class TokenizerOptions(Strict):
     kind: Kind = Field("characters", description="unit of tokenization")
-    vocabulary: int = Field(8192, ge=2, description="maximum vocabulary size of words and bpe")
+    vocabulary: int = Field(8192, ge=2, le=10**7, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(1, ge=1, description="characters and words that occur less often become <unk>")
     split: Literal["punctuation", "space"] = Field(
         "punctuation", description="split words at punctuation as well, or only at white space"

@@ -21,6 +21,7 @@ from seqloom.tokenizers.tokenizer import SPECIALS, byte_spans, describe
 if TYPE_CHECKING:
     import tokenizers
 
+_MOST = 2_000_000  # tokens; the library reserves memory for all of them
 SAMPLE = 50_000_000  # characters to learn merges from; more would change them little
 PIECE = 4096  # characters per piece: short pieces stay in the CPU cache
 BATCH = 128  # pieces encoded per call; bounds the memory in use
@@ -38,7 +39,7 @@ class Subwords(ByteLevel):
 
         smallest = 256 + len(SPECIALS)
         if size < smallest:
-            raise UserError(f"size={size}: bpe needs at least {smallest}, one per byte and special token")
+            raise UserError(f"tokenizer.vocabulary={size}: bpe needs at least {smallest}, for bytes and special tokens")
         sample = _evenly(texts, SAMPLE)
         if not sample:
             raise UserError("no text to learn subwords from; check the training data")
@@ -46,7 +47,7 @@ class Subwords(ByteLevel):
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
-            vocab_size=size,
+            vocab_size=min(size, _MOST),
             min_frequency=max(2, min_count),  # a pair seen once is not a pattern
             special_tokens=list(SPECIALS),
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),

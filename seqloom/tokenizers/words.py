@@ -60,7 +60,8 @@ class Words(Tokenizer):
         frequent = sorted((-count, word) for word, count in counts.items() if count >= min_count)
         words = [word for _, word in frequent if word not in SPECIALS][: max(size - 1, 0)]
         if not words:
-            raise UserError(f"size={size}, min_count={min_count}: leaves no words; raise size or lower min_count")
+            given = f"tokenizer.vocabulary={size}, tokenizer.min_count={min_count}"
+            raise UserError(f"{given}: leaves no words; raise the vocabulary or lower min_count")
         vocabulary = {token: id for id, token in enumerate([*SPECIALS, *words])}
         tokenizer = HuggingFaceTokenizer(models.WordLevel(vocabulary, unk_token=UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(theirs), "removed", invert=True)

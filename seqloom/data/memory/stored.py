@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import RunError, UserError, check_encodable
 from seqloom.data.memory.forms import Columns, Data, Layout, measurements, to_columns
 from seqloom.data.stream import default_cache
 
@@ -57,9 +57,11 @@ def _lines(columns: Columns) -> Iterator[bytes]:
         raise UserError(f"data: columns of different lengths: {shown}")
     if not any(lengths.values()):
         raise UserError("data: empty; there are no rows")
-    for cells in zip(*columns.values(), strict=True):
+    for n, cells in enumerate(zip(*columns.values(), strict=True)):
         row = {name: _plain(name, cell) for name, cell in zip(columns, cells, strict=True)}
-        yield json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        line = json.dumps(row, ensure_ascii=False)
+        check_encodable(f"data[{n}]", line)
+        yield line.encode() + b"\n"
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Json
 from seqloom.data.shapes import find_shape, shape_names
 from seqloom.data.shapes.shape import AnyShape
@@ -47,8 +48,8 @@ def column_options(shape: AnyShape, columns: Columns) -> Json:
     for role, name in columns.items():
         if role not in shape.columns:
             near = _nearest(role, shape.columns)
-            hint = f"; did you mean {near!r}?" if near else ";"
-            raise UserError(f"--columns: unknown role {role!r}{hint} this task has {', '.join(roles_of(shape))}")
+            hint = f"; did you mean {quoted(near)}?" if near else ";"
+            raise UserError(f"--columns: unknown role {quoted(role)}{hint} this task has {', '.join(roles_of(shape))}")
         option = shape.columns[role]
         if option in shape.numbered and _NUMBER.fullmatch(str(name).strip()):
             found[shape.numbered[option]] = int(name)

@@ -16,6 +16,7 @@ from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Part, Row, Rows, Vocabulary
 from seqloom.data.findings import Finding
 from seqloom.data.memory import Layout
@@ -47,6 +48,7 @@ class Shape(ABC, Generic[O, T, P, R, V]):
     numbered: ClassVar[Mapping[str, str]] = {}  # option of a column's name: the option that is set by a number instead
     echoes: ClassVar[Mapping[str, str]] = {}  # field of a prediction that repeats a column: its option, or name
     inputs: ClassVar[frozenset[str]] = frozenset()  # options of columns that a prediction needs
+    beside: ClassVar[Mapping[str, str]] = {}  # role of a text that is read together with another one: its option
     parts: ClassVar[tuple[str, ...]] = ()  # data options that name the columns of an example, the input first
     counted: ClassVar[Literal["tokens", "points", "examples"]] = "tokens"  # unit of an amount of data
     drawn: ClassVar[bool] = True  # a share of it depends on the random seed
@@ -90,7 +92,7 @@ class Shape(ABC, Generic[O, T, P, R, V]):
         found = {choice.path.removeprefix("data."): choice.value for choice in choices}
         if lost := [o for o in gone - found.keys() if fields[o].default is None]:
             role = next(role for role, option in self.columns.items() if option == lost[0])
-            raise UserError(f"{spec}: no column {names[lost[0]]!r}, which the run reads; say which: {flag(role)}")
+            raise UserError(f"{spec}: no column {quoted(names[lost[0]])}, which the run reads; say which: {flag(role)}")
         return {option: fields[option].default for option in names if option in gone} | found
 
     def table(self, spec: str, options: O) -> TableRows | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqloom.core.choice import Choice, Demand, Start, batch_tokens, fine_tuning
+from seqloom.core.choice import Choice, Demand, Start, batch_tokens, fine_tuning, part_to_score
 from seqloom.data.shapes.frames.reading import FrameSource
 from seqloom.data.shapes.labelled.reading import LabelledSource
 
@@ -18,6 +18,7 @@ _TUNED_STEPS, _LEAST_TUNED, _MOST_TUNED = 400, 3, 15  # of pretrained weights: u
 _CONTRASTED = 2560  # rows that contrastive tuning encodes at most: 80 batches of 32, but every row once
 _FITTED = 0.01  # contrastive loss at which it ends: cosines are within 0.1 of their targets, in the root mean square
 _PROMPTED = 1000  # rows of each split that are scored by prompting
+_SCORED = 50_000  # rows of each split, of more than ten times as many
 _CHARACTER_EPOCHS = 10  # at least, where words must be learned from their characters
 
 
@@ -39,6 +40,7 @@ def choose(train: LabelledSource | FrameSource, given: Mapping[str, Any]) -> lis
     if given.get("train.method") == "prompt":
         template = Choice("task.prompt", "default", "a template of your own: the path of a TOML file")
         return [*found, template, Choice("task.scored", _PROMPTED, "reading a row with a prompt takes long")]
+    found += part_to_score(train.count, _SCORED, "rows")
     longest = given.get("task.longest", longest)
     mean = min(lengths.mean + 2, longest)
     batch = given.get("task.batch_tokens") or batch_tokens(mean)

@@ -27,7 +27,7 @@ from seqloom.core.order import cut_by_length, spread
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, refuse_options
+from seqloom.core.task import Order, Step, Task
 from seqloom.data.shapes.frames.scale import LabelledScale
 from seqloom.data.shapes.labelled.vocabulary import LabelledTokenizer
 from seqloom.tasks.classification import showing
@@ -185,8 +185,7 @@ class Classification(Task[Examples]):
     def contrast(self) -> Contrast:
         return Contrast(self)
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
-        refuse_options(self.name, options)
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         rows = iter(rows)
         while window := list(islice(rows, _WINDOW)):
             filled = [n for n, row in enumerate(window) if "frames" in row or row["source"]]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.core.batch import Keep, cut
+from seqloom.core.errors import UserError
 from seqloom.core.rows import Row
 from seqloom.data.shapes.frames.rows import FrameRows
 from seqloom.data.shapes.frames.scale import LabelledScale
@@ -114,7 +115,12 @@ class MeasuredInputs(Inputs):
         return cut(parts[0], most, keep)
 
     def parts(self, row: Row) -> list[np.ndarray]:
-        return [self.scale.apply(row["frames"])]
+        frames: np.ndarray = row["frames"]
+        if frames.shape[1] != self.scale.size:
+            raise UserError(
+                f"sequence {row['line']} has {frames.shape[1]} features, but the run was trained on {self.scale.size}"
+            )
+        return [self.scale.apply(frames)]
 
     def empty(self) -> np.ndarray:
         return np.zeros((1, self.scale.size), np.float32)

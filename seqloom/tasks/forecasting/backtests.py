@@ -19,6 +19,7 @@ _AT_ONCE = 256  # windows forecast and scored together
 _MEASURED = 2_000  # windows whose errors give the prediction intervals of a point forecaster
 _INSIDE = 500  # windows before the part that are scored for comparison
 _JUDGED = 5_000  # most histories that naive2 is computed for
+_PADDED = 2_048  # points of history that a shorter series may be padded to
 
 Rows = Any  # SeriesRows
 Origins = tuple[np.ndarray, np.ndarray]  # series and origin of each window
@@ -157,6 +158,11 @@ def short_series(part: str, windows: SeriesWindows, places: Places) -> list[str]
         if part == "train":
             raise UserError(f"no series of the training set has more than task.horizon={horizon} points; lower it")
         raise UserError(f"the {part} split: {too_short(windows)}")
+    longest = max(int(windows.lengths.max()), _PADDED)
+    if part == "train" and windows.context > longest:
+        raise UserError(
+            f"task.context={windows.context:,}: no series of the training set is so long; set it to {longest}"
+        )
     remarks = []
     if none := int((places.counts == 0).sum()):
         what = "trained on" if part == "train" else "scored"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.core.errors import UserError
 from seqloom.core.rows import Json, Row
 from seqloom.tasks.forecasting.windows import JoinedRows, SeriesWindows
 
@@ -51,7 +52,9 @@ class ForecastRows:
         while some := list(islice(given, _AT_ONCE)):
             rows = JoinedRows([row["rows"](self.scale) for row in some])
             lengths = np.array([len(values) for values in rows.values])
-            ends = np.maximum(1, lengths - self.back)
+            if self.back >= lengths.min():
+                raise _too_short(some[int(lengths.argmin())].get("series"), int(lengths.min()), self.back)
+            ends = lengths - self.back
             windows = self.windows(rows, max(0, self.horizon - int((lengths - ends).min())))
             forecasts, bands = self.forecast(windows, (np.arange(len(ends)), ends))
             actual = self.scale.undo(windows.future(np.arange(len(ends)), ends))
@@ -71,6 +74,11 @@ class ForecastRows:
                     "history": self.scale.undo(rows.values[n][first:end]),
                     "history_times": shown_times(rows.times[n][first:end], self.scale.frequency),
                 }
+
+
+def _too_short(series: str | None, points: int, back: int) -> UserError:
+    which = f"series {series!r}" if series else "the series"
+    return UserError(f"--back {back}: {which} has {points:,} points, and at least one must remain before the forecast")
 
 
 def shown_times(times: np.ndarray, frequency: str) -> list[Any]:

@@ -26,7 +26,7 @@ from seqloom.core.order import shuffled_batches
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, check_limit, refuse_options
+from seqloom.core.task import Order, Step, Task, check_limit
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.layers.linear import Linear
@@ -74,6 +74,7 @@ class Config(ForecastOptions):
 
 class Forecasting(Task[SeriesRows]):
     name = "forecasting"
+    predict_options = ("back",)
     title = ("forecasting", "时间序列预测")
     protocol_phrases = PHRASES
     baseline_titles: ClassVar[dict[str, Text]] = {
@@ -289,12 +290,13 @@ class Forecasting(Task[SeriesRows]):
         """Point forecasts (W, H, targets) and quantiles (W, H, targets, levels) at these origins, in scaled units."""
         return self.forecaster.forecast(model, self._windows(rows), origins, quantiles)
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], *, back: int = 0, **options: Any) -> Iterator[Row]:
         """`back`: start this many points before the end and add the actual values."""
-        return self._answers(model, options).rows(rows)
+        return self._answers(model, back).rows(rows)
 
     def pictures(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Json]:
-        return self._answers(model, options).each(rows)
+        self.check_options(options)
+        return self._answers(model, **options).each(rows)
 
     def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
         return instance(self, model, row, target)
@@ -336,8 +338,7 @@ class Forecasting(Task[SeriesRows]):
         """Windows of a part with intervals from sample paths; 0: all, or none are needed."""
         return self.config.drawn if self.output.probabilistic and self.forecaster.draws else 0
 
-    def _answers(self, model: SequenceModel, options: Json) -> ForecastRows:
-        refuse_options(self.name, {name: value for name, value in options.items() if name != "back"})
+    def _answers(self, model: SequenceModel, back: int = 0) -> ForecastRows:
         c = self.config
 
         def windows(rows: SeriesRows, beyond: int) -> SeriesWindows:
@@ -346,7 +347,7 @@ class Forecasting(Task[SeriesRows]):
         def forecast(some: SeriesWindows, origins: Origins) -> tuple[np.ndarray, np.ndarray | None]:
             return self.forecaster.forecast(model, some, origins, True)
 
-        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, int(options.get("back", 0)))
+        return ForecastRows(self.scale, c.horizon, c.levels, windows, forecast, back)
 
     def _windows(self, rows: SeriesRows) -> SeriesWindows:
         """Cached for the last few rows."""

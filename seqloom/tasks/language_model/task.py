@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.core.batch import Batch
+from seqloom.core.choice import Choice, part_to_score
 from seqloom.core.errors import UserError
 from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
@@ -35,6 +36,7 @@ from seqloom.tokenizers import Tokenizer
 
 _STREAMS = 32  # parallel rows that validation text is read in during training
 _STRETCH = 2048  # tokens that a row reads in order when state is carried
+_SCORED = 2_000_000  # tokens of each split, of a text of more than ten times as many bytes
 _PIECES = 100  # scored separately, for paired comparisons of two models
 
 Schedule = tuple[Callable[[int], tuple[np.ndarray, int, bool]], int]  # step -> (starts, length, continues); steps
@@ -86,9 +88,16 @@ class Config(TaskConfig):
     def next_token(self) -> bool:
         return True
 
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return part_to_score(train.bytes, _SCORED, "bytes of text")
+
     @property
     def tokens_per_row(self) -> int:
         return (self.stretch or _STRETCH) if self.truncation == "full" else self.length
+
+    def tokens_of_step(self, rows: int, total: int) -> int:
+        return rows * min(self.tokens_per_row, total)
 
     def build(self, vocabulary: Tokenizer) -> LanguageModel:
         return LanguageModel(self, vocabulary.size, vocabulary.unk, vocabulary.byte_counts)

@@ -8,7 +8,7 @@ are masked accuracy and pseudo-perplexity.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqloom.core.batch import IGNORE, Batch
+from seqloom.core.choice import Choice, part_to_score
 from seqloom.core.errors import UserError
 from seqloom.core.instance import Instance
 from seqloom.core.loss import cross_entropy
@@ -26,7 +27,7 @@ from seqloom.core.order import shuffled
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit, refuse_options
+from seqloom.core.task import Order, Step, Task, TaskConfig, check_limit
 from seqloom.data.stream import TokenStream
 from seqloom.layers.linear import Linear
 from seqloom.tasks.masked_lm import showing
@@ -35,6 +36,7 @@ from seqloom.tasks.masked_lm.masking import Joints, hide
 from seqloom.tasks.masked_lm.phrases import PHRASES
 from seqloom.tokenizers import Tokenizer
 
+_SCORED = 2_000_000  # tokens of each split, of a text of more than ten times as many bytes
 _PIECES = 100  # scored separately, for paired comparisons of two models
 _AT_ONCE = 8192  # tokens per batch in evaluation
 _FILLS = 5  # candidates shown per gap
@@ -55,9 +57,17 @@ class Config(TaskConfig):
     shared: ClassVar[Json] = {"task.validation": 20_000, "task.scored": 200_000, "train.batch": 16}
     whole = True
 
+    @classmethod
+    def choose(cls, train: Any, given: Mapping[str, Any]) -> list[Choice]:
+        return part_to_score(train.bytes, _SCORED, "bytes of text")
+
     @property
     def tokens_per_row(self) -> int:
         return self.length
+
+    def tokens_of_step(self, rows: int, total: int) -> int:
+        """A window is padded to its full length."""
+        return rows * self.length
 
     def build(self, vocabulary: Tokenizer) -> MaskedLM:
         return MaskedLM(self, vocabulary)
@@ -150,11 +160,10 @@ class MaskedLM(Task[TokenStream]):
             scores["baselines"] = {"unigram": self._unigram(np.array(naive["counts"], float), rows, most)}
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """Fill the gaps of each text, written <mask>; a text without any is an error."""
-        refuse_options(self.name, options)
         for row in rows:
-            yield {"line": row["line"], "text": row["source"], "gaps": self._fill(model, row["source"])}
+            yield {"line": row["line"], "text": row["source"], "gaps": self._fill(model, row)}
 
     @torch.inference_mode()
     def showcase(self, model: SequenceModel, rows: TokenStream) -> Json | None:
@@ -245,9 +254,10 @@ class MaskedLM(Task[TokenStream]):
         return {"loss": loss, "masked_accuracy": correct, "pseudo_perplexity": math.exp(min(loss, 700))}
 
     @torch.inference_mode()
-    def _fill(self, model: SequenceModel, text: str) -> list[list[Json]]:
+    def _fill(self, model: SequenceModel, row: Row) -> list[list[Json]]:
+        text = row["source"]
         if GAP not in text:
-            raise UserError(f"{text[:40]!r}: nothing to fill; write {GAP} where a token is missing")
+            raise UserError(f"line {row['line']}: {text[:40]!r}: nothing to fill; write {GAP} where a token is missing")
         first, *others = [self.tokenizer.encode(piece) for piece in text.split(GAP)]
         ids, size = np.concatenate((first, *([self.mask, *piece] for piece in others))), self.config.length - 1
         gaps = np.flatnonzero(ids == self.mask)

@@ -34,11 +34,11 @@ class Given(NamedTuple):
         return cls(tokenizer.encode(row["question"]), passage, places, row["context"])
 
 
-def with_passage(row: Row, passage: str | None) -> Row:
-    """A row from a file as it is, or a question on its own together with `passage`."""
+def asked(row: Row) -> Row:
+    """A row from a file as it is; of a question on its own, the same fields."""
     if "question" in row:
         return row
-    if not passage or not passage.strip():
+    if not (passage := row.get("passage")) or not passage.strip():
         raise UserError('a question needs its passage: give --passage TEXT, or --data with "question" and "context"')
     return {"line": row["line"], "question": row["source"], "context": passage}
 

@@ -27,12 +27,12 @@ from seqloom.core.order import cut_by_length, spread
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
+from seqloom.core.task import Order, Step, Task, TaskConfig
 from seqloom.data.shapes.questions.rows import Asked, QuestionRows
 from seqloom.layers.inputs import MatchedEmbedding, PartedEmbedding
 from seqloom.layers.linear import Linear
 from seqloom.tasks.question_answering import showing
-from seqloom.tasks.question_answering.answers import Found, Given, answer_tokens, as_json, text_of, with_passage
+from seqloom.tasks.question_answering.answers import Found, Given, answer_tokens, as_json, asked, text_of
 from seqloom.tasks.question_answering.instance import instance
 from seqloom.tasks.question_answering.phrases import PHRASES
 from seqloom.tasks.question_answering.scores import Rules, agreements, baselines, protocol
@@ -96,6 +96,7 @@ class Reading(NamedTuple):
 
 class QuestionAnswering(Task[QuestionRows]):
     name = "question_answering"
+    predict_options = ("n_best",)
     title = ("question answering", "问答")
     protocol_phrases = PHRASES
     encodes = True
@@ -226,16 +227,14 @@ class QuestionAnswering(Task[QuestionRows]):
             scores["baselines"] = baselines(chosen, self.config.rules)
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], *, n_best: int = 3, **options: Any) -> Iterator[Row]:
         """Each row with `answer`, its character offsets `start` and `end` (exclusive), `score` and `n_best` answers.
 
         The score is the sum of start and end scores; with `no_answer`, minus the score of no answer.
         """
-        n_best, passage = options.pop("n_best", 3), options.pop("passage", None)
-        refuse_options(self.name, options)
         if n_best < 0:
             raise UserError(f"n_best={n_best}: must be 0 (none) or more")
-        return self._predicted(model, (with_passage(row, passage) for row in rows), n_best)
+        return self._predicted(model, map(asked, rows), n_best)
 
     def read(self, model: SequenceModel, chosen: Sequence[Asking], n_best: int = 1) -> Reading:
         """The best spans of all windows of each question; one batch of windows is in memory at a time."""
@@ -264,7 +263,7 @@ class QuestionAnswering(Task[QuestionRows]):
 
     def instance(self, model: SequenceModel, row: Row, vocabulary: Any, target: str | None = None) -> Instance:
         """`target`: the answer to explain, as it stands in the passage; default: the model's own."""
-        one = Given.of(with_passage(row, row.get("passage")), self.tokenizer)
+        one = Given.of(asked(row), self.tokenizer)
         first, last = answer_tokens(one, target) if target is not None else self._best(model, one)
         windows = self.windows(np.array([(len(one.asked), len(one.passage))], np.int64))
         whole = next((w for w in windows.tolist() if w[1] <= first and last < w[2]), windows[0].tolist())

@@ -27,7 +27,7 @@ from seqloom.core.order import cut_by_length
 from seqloom.core.rows import Facts, Json, Row
 from seqloom.core.score import Score, Text
 from seqloom.core.state import State
-from seqloom.core.task import Order, Step, Task, TaskConfig, refuse_options
+from seqloom.core.task import Order, Step, Task, TaskConfig
 from seqloom.core.words import cut_characters, cut_words
 from seqloom.data.shapes.tagged.rows import Pieces, TaggedRows
 from seqloom.data.shapes.tagged.vocabulary import TagVocabulary
@@ -228,9 +228,8 @@ class Tagging(Task[TaggedRows]):
             scores["baselines"] = {"frequent tag": {k: v for k, v in baseline.items() if k != "pieces"}}
         return scores
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         """Rows have `words`, or a text (`source`) to split into words; `places`: offsets of words in `text`."""
-        refuse_options(self.name, options)
         rows = iter(rows)
         while chunk := [self._cut_text(row) for row in islice(rows, _CHUNK)]:
             encoded = self.tokens.rows([Sentence(row["words"], []) for row in chunk])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seqloom.core.choice import Choice, Demand, batch_tokens
+from seqloom.core.choice import Choice, Demand, batch_tokens, part_to_score
 from seqloom.data.shapes.pairs.reading import PairSource
 
 _MOST = 256  # tokens on a side of a training pair
 _STEPS = 12_000  # updates that a small set needs, within these bounds in epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 10, 40
+_SCORED = 5_000  # pairs of each split, of more than ten times as many
 _MINUTES = 8.0  # a text is written token by token, which takes more learning than a label
 
 
@@ -19,6 +20,7 @@ def choose(train: PairSource, given: Mapping[str, Any]) -> list[Choice]:
     longer = max(side.quantile(kind, 0.99) for side, kind in zip(train.surveys, kinds, strict=True))
     longest = min(_MOST, max(16, round(1.2 * longer) + 2))
     found = [Choice("task.longest", longest, f"99 % of the texts have at most about {longer:,} tokens")]
+    found += part_to_score(train.count, _SCORED, "pairs")
     means = _means(train, given)
     size = f"{train.count:,} pairs of {', '.join(f'{n:.0f}' for n in means)} tokens on average"
     batch = given.get("task.batch_tokens") or batch_tokens(max(means))

@@ -1,8 +1,9 @@
 """Decode many sources at once, each truncated to what the model can read.
 
-Only a model with a limited context truncates. An encoder-decoder has its full context for the source and again for the
-output. A causal model has one context for both: the output gets the requested number of tokens, or else a quarter of
-the context, but never more than half; the source may use the rest.
+A model with a limited context truncates, and any other at LONGEST tokens, beyond which a source only takes time. An
+encoder-decoder has its full context for the source and again for the output. A causal model has one context for both:
+the output gets the requested number of tokens, or else a quarter of the context, but never more than half; the source
+may use the rest.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding, decode
 
 AT_ONCE = 4096  # tokens per batch
+LONGEST = 5_000  # tokens of a source
+_MOST = 2000  # tokens of an output where no maximum is given: a model that never ends one stops all the same
 
 
 class Frame(NamedTuple):
-    """Start and end token of an output, and its maximum length; 0: twice the source length plus 10."""
+    """Start and end token of an output, and its maximum length; 0: twice the source length plus 10, up to _MOST."""
 
     begin: int
     end: int
@@ -35,11 +38,9 @@ def fit_source(model: SequenceModel, ids: np.ndarray, most_new: int = 0) -> np.n
 
     `most_new`: output tokens to leave room for; 0: unspecified.
     """
-    if model.limit is None:
-        return ids
-    most = model.limit
-    if model.joins:
-        most -= min(most_new or model.limit // 4, model.limit // 2)
+    most = model.limit or LONGEST
+    if model.limit and model.joins:
+        most -= min(most_new or most // 4, most // 2)
     return ids if len(ids) <= most else np.concatenate((ids[: max(0, most - 1)], ids[-1:]))
 
 
@@ -48,6 +49,11 @@ def room(model: SequenceModel, read: int) -> float:
     if model.limit is None:
         return float("inf")
     return max(1, model.limit - read) if model.joins else model.limit
+
+
+def asked_new(read: int, most: int = 0) -> int:
+    """Maximum output tokens after a source of `read` tokens, if the model has room; `most`: as in `Frame`."""
+    return most or min(2 * read + 10, _MOST)
 
 
 def find(
@@ -72,7 +78,7 @@ def _search(
 ) -> list[list[Hypothesis]]:
     context, mask = pad(sources)
     context, mask = context.to(model.device), mask.to(model.device)
-    most = [int(min(frame.most or 2 * len(ids) + 10, room(model, len(ids)))) for ids in sources]
+    most = [int(min(asked_new(len(ids), frame.most), room(model, len(ids)))) for ids in sources]
     state = model.begin(context, None if bool(mask.all()) else mask)
     last = torch.full((len(sources),), frame.begin, device=model.device)
     return decode(model, state, last, how, max_new=most, end=frame.end, seed=seed)

@@ -84,12 +84,14 @@ class Config(TaskConfig):
     bleu: Literal["auto", "13a", "zh", "char", "intl", "ja-mecab", "ko-mecab"] = Field(
         "auto", description="tokenisation for BLEU; auto: zh for Chinese, char for Japanese, else 13a"
     )
-    beams: int = Field(5, ge=1, description="hypotheses kept in beam search; 1: greedy search")
-    length_penalty: float = Field(1.0, ge=0, description="log-probabilities are divided by length to this power")
+    beams: int = Field(5, ge=1, le=256, description="hypotheses kept in beam search; 1: greedy search")
+    length_penalty: float = Field(1.0, ge=0, le=10, description="log-probabilities are divided by length to this power")
     tune_length: bool = Field(False, description="choose length_penalty on the validation set after training")
-    min_new: int = Field(0, ge=0, description="minimum tokens of an output")
-    max_new: int = Field(0, ge=0, description="maximum tokens of an output; 0: twice the source length plus 10")
-    no_repeat: int = Field(0, ge=0, description="size of n-grams that an output may not repeat; 0: no limit")
+    min_new: int = Field(0, ge=0, le=4096, description="minimum tokens of an output")
+    max_new: int = Field(
+        0, ge=0, le=4096, description="maximum tokens of an output; 0: twice the source length plus 10"
+    )
+    no_repeat: int = Field(0, ge=0, le=4096, description="size of n-grams that an output may not repeat; 0: no limit")
     select: Literal["loss", "accuracy"] = Field(
         "loss", description="validation score that selects the checkpoint: loss, or accuracy of the most likely token"
     )
@@ -122,6 +124,10 @@ class Config(TaskConfig):
 
 class Translation(Task[PairRows]):
     name = "translation"
+    predict_options = (
+        "beams", "length_penalty", "min_new", "max_new", "no_repeat", "n_best", "temperature", "top_k", "top_p", "seed",
+        "alignments",
+    )  # fmt: skip
     title = ("text to text", "文本到文本")
     protocol_phrases = PHRASES
     perplexity = True
@@ -260,7 +266,7 @@ class Translation(Task[PairRows]):
     def text(self, hypothesis: Hypothesis) -> str:
         return self.writer.text(hypothesis)
 
-    def predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
+    def _predict(self, model: SequenceModel, rows: Iterable[Row], **options: Any) -> Iterator[Row]:
         return self.writer.predict(model, rows, **options)
 
     def align(self, model: SequenceModel, source: str, target: str | None = None) -> Alignment:

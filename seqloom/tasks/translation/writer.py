@@ -19,7 +19,7 @@ from seqloom.decode.alignment import Alignment, check_attention, read_maps
 from seqloom.decode.beam import Hypothesis
 from seqloom.decode.decoding import Decoding
 from seqloom.tasks.translation.instance import instance
-from seqloom.tasks.translation.sources import Frame, find, fit_source, room
+from seqloom.tasks.translation.sources import Frame, asked_new, find, fit_source, room
 
 _CHUNK = 1000  # rows predicted together: enough to sort by length, few enough for memory
 
@@ -70,13 +70,13 @@ class Writer:
 
         `how`: fields of `Decoding`; the others keep the run's settings.
         """
-        if "passage" in how:
-            raise UserError("--passage: only question_answering runs read a passage; give the source as --text")
         sampling = {"beams": 1} if how.get("temperature") else {}
         for name, number in (("n_best", n_best), ("max_new", max_new)):
             if number < 0:
                 raise UserError(f"{name}={number}: must be 0 (the default) or more")
         writer = replace(self, how=replace(self.how, **(sampling | how)), max_new=max_new or self.max_new)
+        if writer.max_new:
+            _check_lengths(writer.how.min_new, writer.max_new)
         if n_best > (kept := writer.how.beams):
             raise UserError(f"n_best={n_best}: the search keeps {kept}; set beams={n_best} and temperature=0")
         if alignments:
@@ -111,6 +111,8 @@ class Writer:
         done = 0
         while chunk := list(islice(rows, _CHUNK)):
             sources, cut = self._read(model, [row["source"] for row in chunk])
+            for row, ids in zip(chunk, sources, strict=True):
+                _check_lengths(self.how.min_new, asked_new(len(ids), self.max_new), f"line {row['line']}: ")
             found = find(model, sources, self.how, self._frame, None if seed is None else seed + done)
             for row, ids, short, hypotheses in zip(chunk, sources, cut, found, strict=True):
                 first = best(hypotheses)
@@ -146,6 +148,11 @@ class Writer:
     def _frame(self) -> Frame:
         target = self.tokenizers.target
         return Frame(target.bos, target.eos, self.max_new)
+
+
+def _check_lengths(least: int, most: int, place: str = "") -> None:
+    if least > most:
+        raise UserError(f"{place}min_new={least} is above the {most} tokens that an output may have (max_new)")
 
 
 def best(found: list[Hypothesis]) -> Hypothesis:

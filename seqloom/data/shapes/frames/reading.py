@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -20,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, short, some
 from seqloom.core.rows import Json
+from seqloom.data.columns import as_text
 from seqloom.data.files import check_file, suffix
+from seqloom.data.numbers import LARGEST_SINGLE, as_number
+from seqloom.data.parquet import cells_of, parquet_batches
 from seqloom.data.role_names import flag
 from seqloom.data.rows import READERS
 from seqloom.data.samples import SAMPLES, find_sample
-
-FRAMES, OFFSETS, LENGTHS = "frames", "offsets", "lengths"
+from seqloom.data.shapes.frames.npz import FRAMES, read_npz
 
 Sequenced = tuple[np.ndarray, tuple[str, ...]]  # measurements, labels
 
@@ -85,10 +87,16 @@ class FrameSource:
 
 
 def open_frames(
-    spec: str, label: str | None = "label", row: str = "id", column: str = FRAMES, separator: str | None = None
+    spec: str,
+    label: str = "label",
+    row: str = "id",
+    column: str = FRAMES,
+    separator: str | None = None,
+    labelled: bool = True,
 ) -> FrameSource:
-    """`label`: None if no labels are needed; `row`: column that names the sequence of a line; `column`: the array of an
-    NPZ file; `separator`: between the labels of one sequence, if it may have several."""
+    """`labelled`: False if no labels are needed, and those that are there do not matter; `row`: column that names the
+    sequence of a line; `column`: the array of an NPZ file; `separator`: between the labels of one sequence, if it may
+    have several."""
     if spec.startswith("sample:"):
         found = [(frames, str(name)) for frames, name in find_sample(spec, "frames").read()]
     else:
@@ -96,12 +104,12 @@ def open_frames(
         check_file(path)
         kind = suffix(path)
         if kind == ".npz":
-            found = list(_read_npz(path, label, column))
+            found = list(read_npz(path, label if labelled else None, column))
         elif kind in READERS or kind == ".parquet":
-            found = list(_read_table(path, label, row))
+            found = list(_read_table(path, label, row, labelled))
         else:
             raise UserError(f"{path}: unknown format; give measurements as NPZ, CSV, TSV, JSONL or parquet")
-    labels = [tuple(part.strip() for part in (name.split(separator) if separator else [name])) for _, name in found]
+    labels = [tuple(filter(None, map(str.strip, name.split(separator) if separator else [name]))) for _, name in found]
     kept = [n for n, (frames, _) in enumerate(found) if len(frames)]
     if not kept:
         raise UserError(f"{spec}: contains no sequences" + ("; all of them are empty" if found else ""))
@@ -117,92 +125,76 @@ def holds_frames(spec: str) -> bool:
     return suffix(Path(spec)) in (".npz", ".parquet")
 
 
-def _read_npz(path: Path, label: str | None, column: str) -> Iterator[tuple[np.ndarray, str]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path}: not an NPZ file of plain arrays ({error})") from None
-    name = column if column in arrays else FRAMES
-    if name not in arrays or (label is not None and label not in arrays):
-        missing, role = (name, "frames") if name not in arrays else (label, "label")
-        raise UserError(f"{path}: no array {missing!r}; available: {', '.join(arrays) or 'none'}; {flag(role)}")
-    frames = _numbers(path, name, arrays[name])
-    rows = _rows(path, name, frames, arrays)
-    labels = [""] * len(rows) if label is None else [str(value) for value in arrays[label].tolist()]
-    if len(labels) != len(rows):
-        raise UserError(f"{path}: {len(rows):,} sequences in {name!r}, but {len(labels):,} labels in {label!r}")
-    return zip(rows, labels, strict=True)
-
-
-def _rows(path: Path, name: str, frames: np.ndarray, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    if frames.ndim == 3:
-        lengths = arrays.get(LENGTHS, np.full(len(frames), frames.shape[1]))
-        if len(lengths) != len(frames) or (lengths > frames.shape[1]).any() or (lengths < 0).any():
-            raise UserError(f"{path}: {LENGTHS!r} does not fit {name!r} of shape {frames.shape}")
-        return [row[:length] for row, length in zip(frames, lengths.tolist(), strict=True)]
-    if frames.ndim == 2 and OFFSETS in arrays:
-        offsets = arrays[OFFSETS].astype(np.int64)
-        if offsets[0] != 0 or offsets[-1] != len(frames) or (np.diff(offsets) < 0).any():
-            raise UserError(f"{path}: {OFFSETS!r} must increase from 0 to {len(frames):,}, the rows of {name!r}")
-        return np.split(frames, offsets[1:-1])
-    raise UserError(
-        f"{path}: {name!r} has shape {frames.shape}; give (rows, time, features), or (all, features) with {OFFSETS!r}"
-    )
-
-
-def _numbers(path: Path, name: str, array: np.ndarray) -> np.ndarray:
-    if not np.issubdtype(array.dtype, np.number):
-        raise UserError(f"{path}: {name!r} holds {array.dtype}, not numbers")
-    array = array.astype(np.float32)
-    if (bad := np.argwhere(~np.isfinite(array))).size:
-        count, place = len(bad), ", ".join(map(str, bad[0]))
-        raise UserError(
-            f"{path}: {count:,} values of {name!r} are not finite, the first at [{place}]; fix or remove them"
-        )
-    return array
-
-
-def _read_table(path: Path, label: str | None, row: str) -> Iterator[tuple[np.ndarray, str]]:
-    """Lines of one sequence are contiguous and in time order."""
+def _read_table(path: Path, label: str, row: str, labelled: bool) -> Iterator[tuple[np.ndarray, str]]:
+    """Lines of one sequence are contiguous and in time order; the columns are those of the first line."""
     done: set[str] = set()
+    columns: list[str] = []
     for name, lines in groupby(_table_rows(path), key=lambda line: _cell(path, line, row, "row")):
         steps = list(lines)
+        columns = columns or _measured(path, steps[0], row, label)
         if name in done:
-            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} is interrupted; sort the lines by {row!r}")
+            raise UserError(
+                f"{path}:{steps[0][0]}: sequence {quoted(name)} is interrupted; sort the lines by {quoted(row)}"
+            )
         done.add(name)
-        named = {""} if label is None else {_cell(path, step, label, "label") for step in steps}
+        named = {_cell(path, step, label, "label") for step in steps} if labelled else {""}
         if len(named) > 1:
-            raise UserError(f"{path}:{steps[0][0]}: sequence {name!r} has several labels: {', '.join(sorted(named))}")
-        frames = [[_number(path, n, key, value) for key, value in step.items() if key not in (row, label)]
-                  for n, step in steps]  # fmt: skip
+            raise UserError(
+                f"{path}:{steps[0][0]}: sequence {quoted(name)} has several labels: {some(sorted(named))}; give it one"
+            )
+        frames = [_numbers(path, step, columns, 1 + (label in step[1])) for step in steps]
         yield np.array(frames, np.float32), named.pop()
 
 
+def _measured(path: Path, line: tuple[int, Json], row: str, label: str | None) -> list[str]:
+    number, cells = line
+    if found := [name for name in cells if name not in (row, label)]:
+        return found
+    raise UserError(f"{path}:{number}: no column of measurements; available: {some(cells)}")
+
+
 def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    if suffix(path) != ".parquet":
-        return READERS[suffix(path)](path)
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError(f"{path}: parquet needs the pyarrow package: pip install 'seqloom[data]'") from None
-    table = parquet.ParquetFile(path)
-    batches = (row for batch in table.iter_batches() for row in batch.to_pylist())
-    return enumerate(batches, 1)
+    return _parquet_rows(path) if suffix(path) == ".parquet" else READERS[suffix(path)](path)
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
+    number = 0
+    for names, batch in parquet_batches(path):
+        columns = [cells_of(path, name, column) for name, column in zip(names, batch.columns, strict=True)]
+        plain = [c.astype(str) if isinstance(c, np.ndarray) and c.dtype.kind == "M" else c for c in columns]
+        for cells in zip(*plain, strict=True):
+            number += 1
+            yield number, dict(zip(names, cells, strict=True))
 
 
 def _cell(path: Path, line: tuple[int, Json], column: str, role: str) -> str:
     number, row = line
     if column not in row:
-        raise UserError(f"{path}:{number}: no column {column!r}; available: {', '.join(row)}; {flag(role)}")
-    return str(row[column])
+        raise UserError(f"{path}:{number}: no column {quoted(column)}; available: {some(row)}; {flag(role)}")
+    value = as_text(row[column].item() if isinstance(row[column], np.generic) else row[column])
+    if not isinstance(value, str) or not value.strip():
+        what = "name of its sequence" if role == "row" else role
+        raise UserError(f"{path}:{number}: no {what}: column {quoted(column)} is {quoted(row[column])}")
+    return value
+
+
+def _numbers(path: Path, line: tuple[int, Json], columns: list[str], others: int) -> list[float]:
+    """The measurements of one line, always in the same order; `others`: columns that are none."""
+    number, row = line
+    if len(row) != len(columns) + others or not row.keys() >= set(columns):
+        lost = next((f", without {quoted(name)}" for name in columns if name not in row), "")
+        raise UserError(f"{path}:{number}: other columns than on the first line{lost}; give all lines the same ones")
+    return [_number(path, number, name, row[name]) for name in columns]
 
 
 def _number(path: Path, line: int, column: str, value: Any) -> float:
+    place = f"{path}:{line}: {short(column)}={quoted(value)}"
     try:
-        number = float(value)
+        number = as_number(value)
     except (TypeError, ValueError):
-        raise UserError(f"{path}:{line}: {column}={value!r} is not a number") from None
+        raise UserError(f"{place} is not a number") from None
     if not math.isfinite(number):
-        raise UserError(f"{path}:{line}: {column}={value!r} is not finite; fix it or remove the sequence")
+        raise UserError(f"{place} is not finite; fix it or remove the sequence")
+    if abs(number) > LARGEST_SINGLE:
+        raise UserError(f"{place} is beyond {LARGEST_SINGLE:g}, too large for single precision; fix it or rescale it")
     return number

@@ -6,19 +6,18 @@ row     lines of one sequence follow each other, so each value of its column com
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
-
 from seqloom.core.choice import Choice
+from seqloom.core.errors import UserError
 from seqloom.data.files import suffix
 from seqloom.data.peek import Peek, lacking
 from seqloom.data.role_names import names_a_label
 from seqloom.data.roles import Column, Table, ask, chosen, look, missing
-from seqloom.data.shapes.frames.reading import FRAMES, LENGTHS, OFFSETS
+from seqloom.data.shapes.frames.arrays import declared_arrays, read_arrays
+from seqloom.data.shapes.frames.npz import FRAMES, LENGTHS, OFFSETS, as_list
 
 MOST = 5000  # labels looked at
 DEFAULTS = {"label": "label", "row": "id"}
@@ -57,7 +56,8 @@ def _in_arrays(path: Path, given: Mapping[str, object], predict: bool) -> list[C
         found.append(Choice("data.column", frames, f"the only array of {dimensions} dimensions"))
     if predict or given.get("label") is not None or "label" in shapes:
         return found
-    rows = shapes[OFFSETS][0] - 1 if OFFSETS in shapes else shapes[frames][0]
+    first = shapes[OFFSETS] if OFFSETS in shapes else shapes[frames]
+    rows = first[0] - (OFFSETS in shapes) if first else 0
     columns = [name for name, shape in shapes.items() if shape == (rows,) and name not in (OFFSETS, LENGTHS)]
     label = _label(_as_table(path, columns))
     return [*found, Choice("data.label", label.name, f"{label.size} that recur")]
@@ -65,24 +65,15 @@ def _in_arrays(path: Path, given: Mapping[str, object], predict: bool) -> list[C
 
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The shapes of the arrays, without reading them; none if the file cannot be read, which opening it reports."""
-    shapes = {}
     try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as file:
-                    version = np.lib.format.read_magic(file)
-                    first = version == (1, 0)
-                    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-                    shapes[name.removesuffix(".npy")] = read(file)[0]
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError):
+        return {name: array.shape for name, array in declared_arrays(path).items()}
+    except UserError:
         return {}
-    return shapes
 
 
 def _as_table(path: Path, names: list[str]) -> Table:
-    with np.load(path, allow_pickle=False) as file:
-        cells = [file[name] for name in names]
-    steps = [array[:: max(1, len(array) // MOST)].tolist() for array in cells]
+    arrays = read_arrays(path, names)
+    steps = [as_list(path, name, array[:: max(1, len(array) // MOST)]) for name, array in arrays.items()]
     return Table(Peek(str(path), True, names, list(map(list, zip(*steps, strict=True)))), {}, far=True)
 
 

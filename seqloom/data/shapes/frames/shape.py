@@ -26,9 +26,13 @@ from seqloom.tokenizers.options import NoTokenizer
 
 
 class Options(DataOptions):
+    roles = {"row": "row", "label": "label"}
+
     column: str = Field("text", min_length=1, description="array of measurements in NPZ files; if absent: frames")
     label: str = Field("label", min_length=1, description="label column")
-    separator: str | None = Field(None, description="separator between the labels of a row; default: one label each")
+    separator: str | None = Field(
+        None, min_length=1, description="separator between the labels of a row; default: one label each"
+    )
     row: str = Field("id", min_length=1, description="tables with one time step per line: column naming the sequence")
 
 
@@ -51,7 +55,7 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
         return lacks_frames(spec, names)
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
-        found = open_frames(spec, None, options.row, options.column)
+        found = open_frames(spec, options.label, options.row, options.column, labelled=False)
         return ({"line": n, "frames": frames} for n, frames in enumerate(found.frames, 1))
 
     def answered(self, spec: str, options: Options) -> Iterator[Row]:
@@ -82,7 +86,7 @@ class Frames(RowShape[Options, NoTokenizer, FrameSource, FrameRows, LabelledScal
         return FrameRows(part, vocabulary)
 
     def check(self, rows: Mapping[str, FrameRows], vocabulary: LabelledScale) -> None:
-        check_labels(vocabulary.labels)
+        check_labels(rows, vocabulary.labels)
 
     def describe(self, train: FrameRows, vocabulary: LabelledScale) -> str:
         left_out = f" ({train.origin.dropped:,} empty ones left out)" if train.origin.dropped else ""

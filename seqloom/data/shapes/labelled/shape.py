@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from seqloom.core.choice import Choice
+from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Row
 from seqloom.data.columns import whole_rows
@@ -31,10 +32,14 @@ _FEW_TOKENS = 300_000  # below which words that occur once stay in the vocabular
 
 
 class Options(DataOptions):
+    roles = {"text": "column", "label": "label", "second": "second"}
+
     column: str = Field("text", min_length=1, description="text column; a number if the file has no header")
     label: str = Field("label", min_length=1, description="label column; a number if the file has no header")
     second: str | None = Field(None, description="column of a second text, read after the first")
-    separator: str | None = Field(None, description="separator between the labels of a row; default: one label each")
+    separator: str | None = Field(
+        None, min_length=1, description="separator between the labels of a row; default: one label each"
+    )
     per_label: int = Field(0, ge=0, description="train on this many randomly drawn rows of each label; 0: all")
 
     @model_validator(mode="after")
@@ -48,7 +53,7 @@ class Options(DataOptions):
 
 class LabelledTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("words", description="what a token is")
-    vocabulary: int = Field(20_000, ge=2, description="maximum vocabulary size of words and bpe")
+    vocabulary: int = Field(20_000, ge=2, le=10**7, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(2, ge=1, description="rarer characters and words become <unk>")
     lower: bool = Field(False, description="read texts in lower case")
 
@@ -59,6 +64,7 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
     parts = ("column", "label")
     columns = {"text": "column", "second": "second", "label": "label"}
     echoes = {"text": "column", "source": "column", "second": "second"}
+    beside = {"second": "second"}
     inputs = frozenset({"column", "second"})
 
     def open(self, spec: str, options: Options) -> LabelledSource:
@@ -74,6 +80,8 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
 
     def sources(self, spec: str, options: Options) -> Iterator[Row]:
         for line, texts in open_unlabelled(spec, options.column, options.second):
+            if options.second is not None and len(texts) < 2:
+                raise UserError(f"{spec}:{line}: one text, but the run reads two; give a table with both columns")
             yield {"line": line, "source": texts[0]} | ({"second": texts[1]} if len(texts) > 1 else {})
 
     def answered(self, spec: str, options: Options) -> Iterator[Row]:
@@ -114,10 +122,16 @@ class LabelledTexts(RowShape[Options, LabelledTokenizerOptions, LabelledSource, 
     ) -> LabelledRows:
         sides = len(next(part.rows()).texts)
         streams = [prepared(part.side(n, vocabulary.lower), vocabulary.tokenizer, talk, name) for n in range(sides)]
-        return LabelledRows([Documents(stream, vocabulary.eos) for stream in streams], part, vocabulary.labels)
+        rows = LabelledRows([Documents(stream, vocabulary.eos) for stream in streams], part, vocabulary.labels)
+        if not vocabulary.multi and (wrong := next((n for n in rows.labels if len(n) != 1), None)) is not None:
+            raise UserError(
+                f"{part.name}: a row has {len(wrong)} labels, but this run was trained on rows with one; give a file "
+                "with one label per row"
+            )
+        return rows
 
     def check(self, rows: Mapping[str, LabelledRows], vocabulary: LabelledTokenizer) -> None:
-        check_labels(vocabulary.labels)
+        check_labels(rows, vocabulary.labels)
         counts = rows["train"].counts
         if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
             raise mostly_unknown("the training texts", vocabulary.kind)

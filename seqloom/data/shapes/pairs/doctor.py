@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
+from seqloom.data.portions import split_rows
 from seqloom.data.shapes.pairs.reading import PairSource, open_pairs
 
 FEW, SMALL = 100, 10_000  # pairs
@@ -106,7 +107,7 @@ def examine_pairs(spec: str, source: str = "source", target: str = "target", val
         for row in pairs.rows():
             survey.add(*row)
         findings = [*_size(survey, pairs), *_lengths(survey), *_repeats(survey), *_content(survey)]
-        findings += _overlap(survey, open_pairs(valid, source, target)) if valid else _split()
+        findings += _overlap(survey, open_pairs(valid, source, target)) if valid else _split(pairs)
     except UserError as error:
         advice = "" if spec.startswith("sample:") else "fix the file and run the doctor again"
         return [Finding("error", str(error), advice)]
@@ -180,8 +181,13 @@ def _overlap(survey: Survey, valid: PairSource) -> Iterator[Finding]:
         yield Finding("ok", message)
 
 
-def _split() -> Iterator[Finding]:
-    yield Finding("ok", "validation: pairs are split by source, so no source is in two splits")
+def _split(source: PairSource) -> Iterator[Finding]:
+    try:
+        split_rows(source)
+    except UserError as error:
+        yield Finding("error", str(error))
+    else:
+        yield Finding("ok", "validation: pairs are split by source, so no source is in two splits")
 
 
 def _suited(side: Side, pairs: int) -> Finding:

@@ -136,6 +136,8 @@ def _find(spec: str, columns: list[str], optional: str | None = None) -> Callabl
         if file.is_dir():
             raise UserError(f"{file}: is a folder; give one file, or two parallel files: train.en,train.de")
     if others:
+        if path.samefile(others[0]):
+            raise UserError(f"{path}: source and target are the same file; give two parallel ones: train.en,train.de")
         return lambda: _parallel(path, others[0])
     return _find_in_file(path, columns, optional)
 

@@ -30,15 +30,19 @@ _VALIDATED, _LEAST_SHARE = 1000, 0.02  # pairs that are enough to validate on, b
 
 
 class Options(DataOptions):
+    roles = {"source": "source", "target": "target"}
+
     source: str = Field("source", min_length=1, description="source column; a number if the file has no header")
     target: str = Field("target", min_length=1, description="target column; a number if the file has no header")
 
 
 class PairTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8000, ge=2, description="maximum vocabulary size of words and bpe")
+    vocabulary: int = Field(8000, ge=2, le=10**7, description="maximum vocabulary size of words and bpe")
     target_kind: Kind | None = Field(None, description="what a target token is; default: as for the source")
-    target_vocabulary: int = Field(0, ge=0, description="maximum target vocabulary size; 0: as for the source")
+    target_vocabulary: int = Field(
+        0, ge=0, le=10**7, description="maximum target vocabulary size; 0: as for the source"
+    )
     joint: bool = Field(False, description="share one vocabulary between source and target")
 
     @property

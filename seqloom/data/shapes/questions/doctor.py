@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 
 from seqloom.core.errors import UserError
 from seqloom.data.findings import Finding, Level, Lines, concluded
+from seqloom.data.portions import split_rows
 from seqloom.data.shapes.pairs.doctor import EAST_ASIAN, Seen, script_of
-from seqloom.data.shapes.questions.reading import USUAL, Counts, Names, Question, QuestionSource, open_questions
+from seqloom.data.shapes.questions.reading import (
+    NO_ANSWER,
+    USUAL,
+    Counts,
+    Names,
+    Question,
+    QuestionSource,
+    open_questions,
+)
 
 FEW, SMALL = 100, 10_000  # questions
 LONG = {EAST_ASIAN: 200, "": 900}  # characters that roughly fill a window of 256 tokens
@@ -54,7 +63,7 @@ def examine_questions(spec: str, valid: str | None = None, names: Names = USUAL)
             survey.add(row)
         counts = source.counts
         findings = [*_size(counts), *_answers(survey, counts), *_lengths(survey), *_repeats(survey)]
-        findings += _overlap(survey, open_questions(valid, names)) if valid else _split()
+        findings += _overlap(survey, open_questions(valid, names)) if valid else _split(source)
     except UserError as error:
         return [Finding("error", str(error), "fix the file and run the doctor again")]
     return concluded([*findings, _suited(survey)])
@@ -87,7 +96,9 @@ def _answers(survey: Survey, counts: Counts) -> Iterator[Finding]:
         yield Finding(level, message, advice)
     else:
         yield Finding("ok", f"all {counts.answers:,} answers are at their answer_start")
-    if counts.unanswered:
+    if not counts.answers:
+        yield Finding("error", NO_ANSWER)
+    elif counts.unanswered:
         message = f"{counts.unanswered:,} questions have no answer that can be found in their passage"
         yield Finding("note", message, "they are scored against their answer texts, but not trained on")
     if counts.impossible:
@@ -132,8 +143,13 @@ def _overlap(survey: Survey, valid: QuestionSource) -> Iterator[Finding]:
         yield Finding("ok", message)
 
 
-def _split() -> Iterator[Finding]:
-    yield Finding("ok", "validation: questions are split by passage, so no passage is in two splits")
+def _split(source: QuestionSource) -> Iterator[Finding]:
+    try:
+        split_rows(source)
+    except UserError as error:
+        yield Finding("error", str(error))
+    else:
+        yield Finding("ok", "validation: questions are split by passage, so no passage is in two splits")
 
 
 def _suited(survey: Survey) -> Finding:

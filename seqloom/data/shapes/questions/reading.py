@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.core.memory import require
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Json
 from seqloom.data.files import check_file, read_text, suffix
 from seqloom.data.role_names import flag
-from seqloom.data.rows import read_jsonl, text_of
+from seqloom.data.rows import named, read_jsonl, text_of
 from seqloom.data.samples import find_sample
+from seqloom.data.strict_json import parse_json
 
+_HELD = 6  # bytes in memory of each byte of JSON
 LINES = {".jsonl", ".ndjson"}
+NO_ANSWER = "no question has an answer that is found in its passage; check the answers and their answer_start"
 FORM = '{"context": "...", "question": "...", "answers": {"text": ["..."], "answer_start": [0]}}'
 
 
@@ -167,15 +172,8 @@ def _find(spec: str, names: Names) -> Read:
 
 def _read_squad(path: Path) -> Iterator[tuple[int, str, Json]]:
     """{"data": [{"paragraphs": [{"context": ..., "qas": [...]}, ...]}, ...]}: one object, so it is read whole."""
-    try:
-        whole = json.loads("".join(read_text(path)))
-    except json.JSONDecodeError as error:
-        way_out = "; if it has one object per line, rename it to .jsonl" if error.msg == "Extra data" else ""
-        raise UserError(
-            f"{path}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}{way_out}"
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise UserError(f"{path}: not valid JSON: {error or 'nested too deeply'}") from None
+    require(_HELD * path.stat().st_size, f"{path}: reading it whole", "give JSONL, one question per line")
+    whole = parse_json("".join(read_text(path)), path)
     number = 0
     for a, article in enumerate(_list_of(whole, "data", str(path)), 1):
         place = f"{path}: article {a}"
@@ -197,7 +195,7 @@ def _list_of(holder: Any, key: str, place: str) -> list[Any]:
 
 def _object(value: Any, place: str) -> Json:
     if not isinstance(value, dict):
-        raise UserError(f"{place}: expected an object in braces")
+        raise UserError(f"{place}: expected an object in braces, not {named(value)}")
     return value
 
 
@@ -207,6 +205,10 @@ def _text(row: Json, column: str, place: str) -> str:
 
 def _question(row: Json, line: int, place: str) -> Question:
     context, question = _text(row, "context", place), _text(row, "question", place).strip()
+    if row.get("is_impossible") not in (None, True, False):
+        raise UserError(f'{place}: "is_impossible" must be true or false, not {quoted(row["is_impossible"])}')
+    if not isinstance(row.get("id", ""), str | int):
+        raise UserError(f'{place}: "id" is {named(row["id"])}; give a text or a number')
     given = _given(row, place)
     texts = tuple(dict.fromkeys(text for _, text in given if text.strip()))
     if row.get("is_impossible") is True or not given:

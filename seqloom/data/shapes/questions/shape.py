@@ -19,7 +19,7 @@ from seqloom.data.options import DataOptions
 from seqloom.data.rows import Rows as TableRows
 from seqloom.data.rows import read_jsonl
 from seqloom.data.shapes.questions.doctor import examine_questions
-from seqloom.data.shapes.questions.reading import LINES, Names, QuestionSource, open_asked, open_questions
+from seqloom.data.shapes.questions.reading import LINES, NO_ANSWER, Names, QuestionSource, open_asked, open_questions
 from seqloom.data.shapes.questions.roles import question_roles
 from seqloom.data.shapes.questions.rows import QuestionRows
 from seqloom.data.shapes.shape import RowShape, fitted, mostly_unknown, unknown_among
@@ -33,6 +33,8 @@ _SURVEYED = 2000  # passages and questions that show the script
 class Options(DataOptions):
     """SQuAD JSON has fixed names; those of JSONL may differ."""
 
+    roles = {"question": "question", "passage": "context", "answers": "answers"}
+
     context: str = Field("context", min_length=1, description="passage column of JSONL files")
     question: str = Field("question", min_length=1, description="question column of JSONL files")
     answers: str = Field("answers", min_length=1, description="column of the answers in JSONL files")
@@ -44,7 +46,7 @@ class Options(DataOptions):
 
 class QuestionTokenizerOptions(TokenizerOptions):
     kind: Kind = Field("bpe", description="what a token is")
-    vocabulary: int = Field(8000, ge=2, description="maximum vocabulary size of words and bpe")
+    vocabulary: int = Field(8000, ge=2, le=10**7, description="maximum vocabulary size of words and bpe")
 
 
 class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows, Tokenizer]):
@@ -52,6 +54,7 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
     tokenizer = QuestionTokenizerOptions
     columns = {"question": "question", "passage": "context", "answers": "answers", "context": "context"}
     echoes = {"question": "question", "id": "id"}
+    beside = {"passage": "context"}
     inputs = frozenset({"question", "context"})
 
     def open(self, spec: str, options: Options) -> QuestionSource:
@@ -104,6 +107,9 @@ class Questions(RowShape[Options, TokenizerOptions, QuestionSource, QuestionRows
         counts = rows["train"].counts
         if unknown_among(counts, vocabulary.unk) > 0.5 * counts.sum():
             raise mostly_unknown("the training set", vocabulary.kind)
+        source = rows["train"].origin
+        if source and not source.counts.answers:
+            raise UserError(f"{source.name}: {NO_ANSWER}")
         for part, questions in rows.items():
             if not len(questions):
                 raise UserError(f"the {part} split has no questions")

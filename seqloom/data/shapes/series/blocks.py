@@ -7,9 +7,11 @@ from itertools import chain, islice
 from pathlib import Path
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Json
 from seqloom.data.files import read_text
-from seqloom.data.rows import read_fields
+from seqloom.data.parquet import cells_of, parquet_batches
+from seqloom.data.rows import check_header, read_fields, uneven
 from seqloom.data.shapes.series.cells import is_missing, is_number
 
 BLOCK = 1 << 15  # lines held as text at once
@@ -25,7 +27,7 @@ def csv_blocks(path: Path, separator: str) -> Iterator[Block]:
             first = [cells[0] for cells in columns]
             bare = all(is_number(cell) or is_missing(cell) for cell in first)
             header = [str(n) for n in range(1, len(first) + 1)] if bare else [name.strip() for name in first]
-            _check_header(path, header)
+            check_header(path, lines[0], header)
             if not bare:
                 lines, columns = lines[1:], [cells[1:] for cells in columns]
         if lines:
@@ -42,7 +44,7 @@ def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[s
         width = width or texts[0].count(separator) + 1
         for line, text in zip(lines, texts, strict=True):
             if text.count(separator) + 1 != width:
-                raise _uneven(path, line, text.count(separator) + 1, width)
+                raise uneven(path, line, text.count(separator) + 1, width, separator)
         cells = separator.join(texts).split(separator)
         yield lines, [cells[n::width] for n in range(width)]
         done += len(lines)
@@ -53,7 +55,7 @@ def _fields(path: Path, separator: str) -> Iterator[tuple[list[int], list[list[s
         width = width or len(block[0][1])
         for line, fields in block:
             if len(fields) != width:
-                raise _uneven(path, line, len(fields), width)
+                raise uneven(path, line, len(fields), width, separator)
         yield [line for line, _ in block], [[fields[n] for _, fields in block] for n in range(width)]
 
 
@@ -68,21 +70,11 @@ def _plain_lines(path: Path) -> Iterator[tuple[list[int], list[str]]]:
             yield [], []
             return
         texts = whole.split("\n")
-        found = [(line, text) for line, text in enumerate(texts, number) if text]
+        found = [(line, text) for line, text in enumerate(texts, number) if text.strip(" ")]
         number += len(texts)
         if found:
             lines, full = zip(*found, strict=True)
             yield list(lines), list(full)
-
-
-def _uneven(path: Path, line: int, count: int, width: int) -> UserError:
-    hint = "; use commas, semicolons or tabs between columns in .csv, tabs in .tsv" if width == 1 else ""
-    return UserError(f"{path}:{line}: {count} fields, but the header has {width}{hint}")
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    if twice := [name for name in header if header.count(name) > 1]:
-        raise UserError(f"{path}: two columns are named {twice[0]!r}; give each its own name")
 
 
 def json_blocks(spec: str, rows: Iterator[tuple[int, Json]]) -> Iterator[Block]:
@@ -92,31 +84,17 @@ def json_blocks(spec: str, rows: Iterator[tuple[int, Json]]) -> Iterator[Block]:
         header = header or block[0][1]
         for line, row in block:
             if strange := row.keys() - header.keys():
-                raise UserError(f"{spec}:{line}: {sorted(strange)[0]!r} is not in the first row; add it there, as null")
+                raise UserError(
+                    f"{spec}:{line}: {quoted(sorted(strange)[0])} is not in the first row; add it there, as null"
+                )
         yield [line for line, _ in block], {name: [row.get(name) for _, row in block] for name in header}
 
 
 def parquet_blocks(path: Path) -> Iterator[Block]:
     """Line numbers are those of the rows, from 1."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError(f"{path}: parquet needs the pyarrow package: pip install 'seqloom[data]'") from None
-    try:
-        file = parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise UserError(f"{path}: not a parquet file ({error})") from None
     done = 0
-    for batch in file.iter_batches(BLOCK):
-        kinds = pyarrow.types
-        plain = (kinds.is_floating, kinds.is_integer, kinds.is_timestamp, kinds.is_date)
-        cells = {
-            name: column.to_numpy(zero_copy_only=False)
-            if any(is_(column.type) for is_ in plain)
-            else column.to_pylist()
-            for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        }
+    for names, batch in parquet_batches(path):
+        cells = {name: cells_of(path, name, column) for name, column in zip(names, batch.columns, strict=True)}
         if len(batch):
             yield range(done + 1, done + len(batch) + 1), cells
         done += len(batch)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.shapes.series.reading import SeriesSource
 
 MOST = 50  # levels of a column
@@ -27,7 +28,7 @@ def levels_of(train: SeriesSource) -> dict[str, list[str]]:
                 f"{MOST} can be a covariate; leave it out, or group them"
             )
         if not levels:
-            raise UserError(f"{train.name}: column {column!r} has no values in the training set; leave it out")
+            raise UserError(f"{train.name}: column {quoted(column)} has no values in the training set; leave it out")
         found[column] = levels
     return found
 
@@ -38,13 +39,13 @@ def expanded(source: SeriesSource, levels: Levels) -> SeriesSource:
     chosen = {column: levels[column] for column in source.texts if column in levels}
     if lacking := [column for column in levels if column not in source.texts]:
         shown = "a column of numbers" if lacking[0] in source.columns else "not there"
-        raise UserError(f"{source.name}: column {lacking[0]!r} must have texts, as in training, but is {shown}")
+        raise UserError(f"{source.name}: column {quoted(lacking[0])} must have texts, as in training, but is {shown}")
     if not source.texts:
         return source
     names = {column: [f"{column}={level}" for level in found] for column, found in chosen.items()}
     columns = [name for column in source.columns for name in names.get(column, [column])]
     if twice := [name for name in columns if columns.count(name) > 1]:
-        raise UserError(f"{source.name}: two columns would be named {twice[0]!r}; rename one")
+        raise UserError(f"{source.name}: two columns would be named {quoted(twice[0])}; rename one")
     series = []
     for one in source.series:
         parts = [

@@ -13,6 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, short
+from seqloom.data.numbers import LARGEST, as_number
+from seqloom.data.numbers import is_number as is_plain
 
 MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # in upper or lower case
 FLAGS = {"true": 1.0, "false": 0.0}
@@ -27,16 +30,31 @@ class NotPlain(UserError):
 
 
 def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.ndarray:
-    """Cells as float64, NaN where missing; raises for one that is not a number, or infinite."""
+    """Cells as float64, NaN where missing; raises for one that is not a number, or too large."""
     try:
         ready = isinstance(cells, np.ndarray)
-        numbers = cells.astype(np.float64) if ready else np.fromiter(map(float, cells), np.float64, len(cells))
-    except (ValueError, TypeError):
+        read = float if ready or _without_underscores(cells) else as_number  # three times as fast
+        numbers = cells.astype(np.float64) if ready else np.fromiter(map(read, cells), np.float64, len(cells))
+    except (ValueError, TypeError, OverflowError):
         numbers = np.array([_number(spec, column, cell, lines[n]) for n, cell in enumerate(cells)])
-    if (infinite := np.isinf(numbers)).any():
-        row = int(infinite.argmax())
-        raise UserError(f"{spec}:{lines[row]}: {column}={cells[row]} is infinite; fix it, or leave the cell empty")
+    if (large := np.abs(numbers) > LARGEST).any():
+        row = int(large.argmax())
+        what = "infinite" if np.isinf(numbers[row]) else f"beyond {LARGEST:g}"
+        place = f"{spec}:{lines[row]}: {short(column)}={_bare(cells[row])}"
+        raise UserError(f"{place} is {what}; fix it, or leave the cell empty")
     return numbers
+
+
+def _without_underscores(cells: Any) -> bool:
+    try:
+        return "_" not in "".join(cells)
+    except TypeError:  # not all are texts
+        return False
+
+
+def _bare(cell: Any) -> str:
+    """A number as it is written."""
+    return short(cell, 40) if isinstance(cell, str) else quoted(cell, 40)
 
 
 def is_missing(cell: Any) -> bool:
@@ -44,26 +62,23 @@ def is_missing(cell: Any) -> bool:
 
 
 def is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (ValueError, TypeError):
-        return isinstance(cell, str) and cell.strip().lower() in FLAGS
-    return True
+    return is_plain(cell) or (isinstance(cell, str) and cell.strip().lower() in FLAGS)
 
 
 def _number(spec: str, column: str, cell: Any, line: int) -> float:
     if is_missing(cell):
         return np.nan
-    try:
-        return float(cell)
-    except (ValueError, TypeError):
-        pass
+    if is_plain(cell):
+        return as_number(cell)
     text = str(cell).strip()
     if text.lower() in FLAGS:
         return FLAGS[text.lower()]
     hint = "; write decimals with a point" if text.replace(",", "").lstrip("-").isdecimal() else ""
     hint = "; leave out the per cent sign" if text.endswith("%") else hint
-    raise NotPlain(f"{spec}:{line}: {column}={text!r} is not a number{hint}; fix it, or leave the cell empty")
+    hint = "; leave out the underscores" if is_plain(text.replace("_", "")) else hint
+    raise NotPlain(
+        f"{spec}:{line}: {short(column)}={quoted(text)} is not a number{hint}; fix it, or leave the cell empty"
+    )
 
 
 def is_formatted(cell: Any) -> bool:

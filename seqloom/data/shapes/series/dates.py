@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from seqloom.core.quoting import quoted
 from seqloom.data.shapes.series.times import OffClock, parse_times
 
 Order = Literal["iso", "year", "day", "month"]  # ISO 8601, or what comes first
@@ -52,7 +53,7 @@ def find_order(cells: Sequence[Any], dayfirst: bool | None = None) -> Order | No
     if len(possible) < 2:
         return next(iter(possible), None)
     if dayfirst is None:
-        raise Ambiguous(f"{example!r} may begin with the day or the month, and no other date shows which")
+        raise Ambiguous(f"{quoted(example)} may begin with the day or the month, and no other date shows which")
     return "day" if dayfirst else "month"
 
 
@@ -126,8 +127,10 @@ def _ordered(cell: Any, row: int, order: Order) -> np.datetime64:
             hour = hour % 12 + (12 if half[0] in "pP" else 0)
         return _made(int(found["year"]), month, day, hour, minute, second)
     except (ValueError, OffClock):
-        raise OffClock(row, f"{text!r} is not a date like those before it") from None
+        raise OffClock(row, f"{quoted(text)} is not a date like those before it") from None
 
 
 def _made(year: int, month: int, day: int, hour: int, minute: int, second: int) -> np.datetime64:
+    if not 1 <= year <= 9999:
+        raise ValueError(f"{year} is not a year")
     return np.datetime64(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", "s")

@@ -12,7 +12,7 @@ from seqloom.data.shapes.series.options import Options
 from seqloom.data.shapes.series.reading import SeriesSource, open_series
 from seqloom.data.shapes.series.roles import resolved
 from seqloom.data.shapes.series.seasons import named
-from seqloom.data.shapes.series.split import check_no_leak, open_parts, scale_of
+from seqloom.data.shapes.series.split import check_no_leak, clock_of, open_parts, scale_of
 
 MUCH = 0.2  # share of a column that is missing
 FAR = 10.0  # spreads from the median: an outlier
@@ -30,6 +30,7 @@ def examine_series(data: Options) -> list[Finding]:
         given = {name: spec for name, spec in (("valid", data.valid), ("test", data.test)) if spec}
         parts = open_parts(whole, data, {name: open_series(spec, data) for name, spec in given.items()})
         train = parts["train"]
+        clock_of(train)
         scale_of(train, [*train.targets, *train.past, *train.known])  # refuses a column without values
         found = [
             *_sizes(whole, parts),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import some
 from seqloom.core.rows import Json
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.cells import is_missing, is_number
@@ -48,7 +49,7 @@ def _targets(spec: str, cells: Json, taken: set[str], given: Mapping[str, object
     if (len(gone), len(lost), len(numbers), role) != (1, 1, 1, "targets"):
         raise UserError(
             f"{spec}: no column {lost[0]!r}, one of the {role} in training ({', '.join(was[role])}); say which, in "
-            f"this order: {flag(role, now)}; columns: {', '.join(cells)}"
+            f"this order: {flag(role, now)}; columns: {some(cells)}"
         )
     return {"targets": now}
 
@@ -64,7 +65,7 @@ def renamed(source: SeriesSource, scale: SeriesScale) -> SeriesSource:
             raise UserError(
                 f"{source.name}: no column {next(n for n in was if n not in source.columns)!r}; the {role} in training "
                 f"were {', '.join(was)}; give as many, in this order: {flag(role, ','.join(['NAME'] * len(was)))}; "
-                f"available: {', '.join(source.columns)}"
+                f"available: {some(source.columns)}"
             )
         names |= dict(zip(now, was, strict=True))
     if not names:

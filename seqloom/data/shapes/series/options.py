@@ -8,6 +8,8 @@ from pydantic import Field, field_validator
 
 from seqloom.data.options import DataOptions
 
+_DIGITS = 9  # of the points per season
+
 
 class Options(DataOptions):
     layout: Literal["auto", "long", "wide"] = Field(
@@ -40,6 +42,8 @@ class Options(DataOptions):
         texts = [str(part).strip() for part in parts]
         if not texts or not all(text.isdecimal() for text in texts) or (len(texts) > 1 and min(map(int, texts)) < 2):
             raise ValueError("give points per season: a number, or several like 24,168; 0: from the data; 1: none")
+        if max(map(len, texts)) > _DIGITS:
+            raise ValueError(f"a number of points per season has at most {_DIGITS} digits")
         return int(texts[0]) if len(texts) == 1 else ",".join(dict.fromkeys(str(int(text)) for text in texts))
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, some
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.calendar import calendar_of
 from seqloom.data.shapes.series.clock import Clock, infer_clock
@@ -37,7 +38,7 @@ class Series:
 
     @property
     def shown(self) -> str:
-        return f"series {self.name!r}" if self.name else "the series"
+        return f"series {quoted(self.name)}" if self.name else "the series"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class SeriesSource:
     def places(self, names: Sequence[str]) -> list[int]:
         """The indices of these columns; raises if one is absent."""
         if lacking := [name for name in names if name not in self.columns]:
-            raise UserError(f"{self.name}: no column {lacking[0]!r}; available: {', '.join(self.columns)}")
+            raise UserError(f"{self.name}: no column {quoted(lacking[0])}; available: {some(self.columns)}")
         return [self.columns.index(name) for name in names]
 
     def points_of(self, names: Sequence[str]) -> np.ndarray:
@@ -151,7 +152,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
         raise UserError(f"{spec}: no column is left to forecast; set {flag('targets')}")
     if taken := [name for name in targets if name in TAKEN]:
         raise UserError(
-            f"{spec}: column {taken[0]!r} cannot be a target, as tables of forecasts have a column of that name; "
+            f"{spec}: column {quoted(taken[0])} cannot be a target, as tables of forecasts have a column of that name; "
             f"rename it, set its role ({flag('series', taken[0])}), or set the targets ({flag('targets')})"
         )
     order = np.argsort(table.series, kind="stable")
@@ -159,7 +160,7 @@ def open_series(spec: str, data: Options | None = None) -> SeriesSource:
     times, clock = _clocked(table, order, which, lines)
     found, facts = _cut(table, targets, times, values, which, clock)
     if not found:
-        raise UserError(f"{spec}: contains no series; no target ({', '.join(targets)}) has a value")
+        raise UserError(f"{spec}: contains no series; no target ({some(targets)}) has a value")
     seasons = None if data.seasons is None else tuple(Season(points) for points in data.seasons)
     calendar = calendar_of(data.calendar, clock.unit if clock else "day")
     ends = [one.ends for one in found]
@@ -264,7 +265,7 @@ def _is_constant(values: np.ndarray) -> bool:
 
 
 def _shown(table: Table, series: int) -> str:
-    return f"series {table.names[series]!r}" if table.names[series] else "the series"
+    return f"series {quoted(table.names[series])}" if table.names[series] else "the series"
 
 
 def _at(time: np.datetime64 | float) -> str:

@@ -26,6 +26,7 @@ from seqloom.data.shapes.series.blocks import Block, csv_blocks, json_blocks, pa
 from seqloom.data.shapes.series.cells import is_missing, is_number
 from seqloom.data.shapes.series.dates import PARTS, Ambiguous, find_order, joined, parse_ordered, split_columns
 from seqloom.data.shapes.series.options import Options
+from seqloom.data.shapes.series.spikes import check_spikes
 from seqloom.data.shapes.series.table import BY_LINE, Table, listed, read_long
 from seqloom.data.shapes.series.times import OffClock, parse_times
 from seqloom.data.shapes.series.wide import looks_wide, read_wide
@@ -51,8 +52,11 @@ def read_table(spec: str, data: Options) -> Table:
     path, separator = _file(spec)
     if data.layout == "wide":
         assert path is not None
-        return read_wide(spec, read_fields(path, separator), data)
-    return read_long(spec, _blocks(spec, path, separator), data, separator)
+        table = read_wide(spec, read_fields(path, separator), data)
+    else:
+        table = read_long(spec, _blocks(spec, path, separator), data, separator)
+    check_spikes(table)
+    return table
 
 
 def resolved(spec: str, data: Options) -> Options:

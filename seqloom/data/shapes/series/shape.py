@@ -19,12 +19,12 @@ from seqloom.data.shapes.series.calendar import calendar_names
 from seqloom.data.shapes.series.doctor import examine_series
 from seqloom.data.shapes.series.elsewhere import columns_elsewhere, renamed
 from seqloom.data.shapes.series.options import Options
-from seqloom.data.shapes.series.reading import LINES, SeriesSource, open_series
+from seqloom.data.shapes.series.reading import SeriesSource, open_series
 from seqloom.data.shapes.series.roles import resolved, roles_of
 from seqloom.data.shapes.series.rows import SeriesRows
 from seqloom.data.shapes.series.scale import SeriesScale
 from seqloom.data.shapes.series.seasons import named
-from seqloom.data.shapes.series.split import latest, open_parts, scale_of
+from seqloom.data.shapes.series.split import clock_of, latest, open_parts, scale_of
 from seqloom.data.shapes.shape import Shape
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import NoTokenizer
@@ -84,7 +84,7 @@ class NumericSeries(Shape[Options, NoTokenizer, SeriesSource, SeriesRows, Series
 
     def make_vocabulary(self, options: NoTokenizer, train: SeriesSource, known: Tokenizer | None = None) -> SeriesScale:
         columns = {"targets": train.targets, "past": train.past, "known": train.known}
-        clock = train.clock or LINES
+        clock = clock_of(train)
         values = np.isnan(train.points_of(train.columns)).any(0)
         return SeriesScale(
             columns,

@@ -12,6 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
+from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.categories import expanded, levels_of, recoded
 from seqloom.data.shapes.series.clock import NEARLY, Clock
 from seqloom.data.shapes.series.options import Options
@@ -160,7 +162,7 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
     """Centre and spread of each column over all points of the training set; a constant column has a spread of 1."""
     values = train.points_of(columns)
     if lacking := [name for name, there in zip(columns, (~np.isnan(values)).any(0), strict=True) if not there]:
-        raise UserError(f"{train.name}: column {lacking[0]!r} has no values in the training set; leave it out")
+        raise UserError(f"{train.name}: column {quoted(lacking[0])} has no values in the training set; leave it out")
     if train.scale == "none" or not columns:
         return np.zeros(len(columns)), np.ones(len(columns))
     largest = np.nanmax(np.abs(values), axis=0)
@@ -175,8 +177,17 @@ def scale_of(train: SeriesSource, columns: list[str]) -> tuple[np.ndarray, np.nd
         centre, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     centre, spread = centre * largest, np.where(spread > 1e-8 * np.abs(centre), spread * largest, 1.0)  # less: rounding
     if strange := [name for name, size in zip(columns, spread, strict=True) if not np.isfinite(size)]:
-        raise UserError(f"{train.name}: the numbers in column {strange[0]!r} are too large; use another unit")
+        raise UserError(f"{train.name}: the numbers in column {quoted(strange[0])} are too large; use another unit")
     return centre, spread
+
+
+def clock_of(train: SeriesSource) -> Clock:
+    """The clock of the training set; raises if no series has two points to tell it from."""
+    if train.clock is None:
+        which = f"none of its {train.count:,} series has" if train.count > 1 else "the series does not have"
+        way_out = f"if a wrong column names the series, choose another: {flag('series')}"
+        raise UserError(f"{train.name}: {which} two points; {way_out}")
+    return train.clock
 
 
 def changed_after(source: SeriesSource, moments: Mapping[str, int], seed: int = 0) -> SeriesSource:

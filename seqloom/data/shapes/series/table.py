@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted, some
 from seqloom.core.rows import Json
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.blocks import Block
@@ -128,7 +129,7 @@ def _read(spec: str, blocks: Iterator[Block], data: Options, written: Written) -
         lines.append(np.asarray(at))
     columns = roles.found
     if not columns:
-        raise UserError(f"{spec}: no numeric column; available: {', '.join(first[1])}")
+        raise UserError(f"{spec}: no numeric column; available: {some(first[1])}")
     values = np.stack([np.concatenate(numbers[column]) for column in columns], axis=1)
     return Table(
         spec,
@@ -169,11 +170,11 @@ class Roles:
         for column in named:
             if column not in there:
                 near = difflib.get_close_matches(column, there, n=1, cutoff=0.6)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise UserError(f"{spec}: no column {column!r}; available: {', '.join(there)}{hint}")
+                hint = f"; did you mean {quoted(near[0])}?" if near else ""
+                raise UserError(f"{spec}: no column {quoted(column)}; available: {some(there)}{hint}")
             if named.count(column) > 1:
                 raise UserError(
-                    f"{spec}: column {column!r} is named twice, among {', '.join(named)}; give it only one role"
+                    f"{spec}: column {quoted(column)} is named twice, among {some(named)}; give it only one role"
                 )
         self.covariates = {*past, *known}
         self.declared = {*self.targets, *self.covariates}
@@ -201,7 +202,7 @@ class Roles:
         if is_number(value) or self.written.numbers.get(column, "plain") != "plain":
             return
         if not self.written.known and is_formatted(value):
-            raise NotPlain(f"column {column!r}: {value!r} is not a plain number")
+            raise NotPlain(f"column {quoted(column)}: {quoted(value)} is not a plain number")
         if column in self.covariates and isinstance(value, str) and not value.strip().endswith("%"):
             self.texts[column] = {}
         elif column not in self.declared:
@@ -222,7 +223,7 @@ def _when(spec: str, there: list[str], data: Options) -> list[str]:
         parts = listed(data.time)
         return [data.time] if data.time in there or len(parts) < 2 else parts
     raise UserError(
-        f"{spec}: no time column found; set {flag('time')} (available: {', '.join(there)}), or, if lines are evenly "
+        f"{spec}: no time column found; set {flag('time')} (available: {some(there)}), or, if lines are evenly "
         f"spaced and there is none, {flag('time', BY_LINE)}"
     )
 

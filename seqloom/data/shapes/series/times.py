@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.core.quoting import quoted
+from seqloom.data.numbers import LARGEST, as_number, is_number
+
 _PLAIN = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d)?)?)?$")  # no zone, no fraction
 
 
@@ -29,18 +32,26 @@ def parse_times(cells: Sequence[Any], kind: str | None = None) -> tuple[np.ndarr
         return _to_the_second(cells), "date"
     if kind != "date":
         try:
-            numbers = np.array(cells, dtype=np.float64)
+            numbers = _as_numbers(cells)
         except (ValueError, TypeError):
             numbers = None
         if numbers is not None:
-            if not (good := np.isfinite(numbers)).all():
+            if not (good := np.abs(numbers) < LARGEST).all():  # nor is NaN
                 row = int(good.argmin())
-                raise OffClock(row, f"{cells[row]!r} is not a time")
+                missing = cells[row] is None or cells[row] != cells[row]
+                raise OffClock(row, "the time is missing" if missing else f"{quoted(cells[row])} is not a time")
             return numbers, "number"
-        if kind == "number" or _is_number(cells[0]):
-            row = next(n for n, cell in enumerate(cells) if not _is_number(cell))
-            raise OffClock(row, f"{cells[row]!r} is not a number, unlike the times before it")
+        if kind == "number" or is_number(cells[0]):
+            row = next((n for n, cell in enumerate(cells) if not is_number(cell)), 0)
+            raise OffClock(row, f"{quoted(cells[row])} is not a number, unlike the times before it")
     return _dates(cells), "date"
+
+
+def _as_numbers(cells: Sequence[Any]) -> np.ndarray:
+    try:
+        return np.array(cells, dtype=np.float64)
+    except OverflowError:
+        return np.array(list(map(as_number, cells)))
 
 
 def as_whole(numbers: np.ndarray) -> np.ndarray:
@@ -60,14 +71,6 @@ def _to_the_second(times: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
 def _dates(cells: Sequence[Any]) -> np.ndarray:
     if all(isinstance(cell, str) and _PLAIN.match(cell) for cell in cells):
         try:
@@ -78,16 +81,17 @@ def _dates(cells: Sequence[Any]) -> np.ndarray:
 
 
 def _date(cell: Any, row: int) -> np.datetime64:
+    if cell is None:
+        raise OffClock(row, "the time is missing")
     text = cell.isoformat() if hasattr(cell, "isoformat") else str(cell).strip()
     try:
         if len(text) == 7 and text[4] == "-":
             return np.datetime64(text, "s")
         found = datetime.fromisoformat(text)
-    except ValueError:
+        found = found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError):
         examples = "2016-07-01, 2016-07-01 12:00 or 2016-07"
-        raise OffClock(row, f"{text!r} is neither a date, like {examples}, nor a number") from None
-    if found.tzinfo:
-        found = found.astimezone(UTC).replace(tzinfo=None)
+        raise OffClock(row, f"{quoted(text)} is neither a date, like {examples}, nor a number") from None
     if found.microsecond:
-        raise OffClock(row, f"{text!r}: finer than a second; give times as plain numbers")
+        raise OffClock(row, f"{quoted(text)}: finer than a second; give times as plain numbers")
     return np.datetime64(found, "s")

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.series.cells import is_missing, is_number, to_numbers
 from seqloom.data.shapes.series.options import Options
@@ -53,7 +54,7 @@ def read_wide(spec: str, rows: Iterable[tuple[int, list[str]]], data: Options) -
             )
         name = fields.pop(place).strip()
         if name in names:
-            raise UserError(f"{spec}:{line}: duplicate series {name!r}; give each series one line")
+            raise UserError(f"{spec}:{line}: duplicate series {quoted(name)}; give each series one line")
         names[name] = len(names)
         while fields and is_missing(fields[-1]):
             fields.pop()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.files import read_lines
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.tagged.schemes import parse
@@ -49,6 +50,9 @@ def read_columns(path: Path, word: int, tag: int | None) -> Iterator[Sentence]:
         words.append(_cell(path, number, fields, word, "word"))
         if tag is not None:
             tags.append(_cell(path, number, fields, tag, "tag"))
+            if _place(fields, word) == _place(fields, tag):
+                which = f"words and tags are both column {word} of {len(fields)}"
+                raise UserError(f"{path}:{number}: {which}; choose another: {flag('tags', 'NUMBER')}")
     if words:
         yield Sentence(first, words, tags)
 
@@ -80,15 +84,19 @@ def read_cells(path: Path) -> Iterator[tuple[int, list[str] | None]]:
 
 
 def _cell(path: Path, number: int, fields: list[str], column: int, what: str) -> str:
-    place = column - 1 if column > 0 else len(fields) + column
+    place = _place(fields, column)
     if not 0 <= place < len(fields) or column == 0:
         way_out = f"give a number from 1 to {len(fields)}, or -1 for the last: {flag(f'{what}s', 'NUMBER')}"
         raise UserError(f"{path}:{number}: no column {column}; this line has {_columns(len(fields))}; {way_out}")
     if what == "tag" and len(fields) == 1:
-        raise UserError(f"{path}:{number}: the word {fields[0]!r} has no tag; give two columns: word and tag")
+        raise UserError(f"{path}:{number}: the word {quoted(fields[0])} has no tag; give two columns: word and tag")
     if not fields[place]:
         raise UserError(f"{path}:{number}: no {what} in column {column}")
     return fields[place]
+
+
+def _place(fields: list[str], column: int) -> int:
+    return column - 1 if column > 0 else len(fields) + column
 
 
 def looks_like_columns(path: Path) -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.findings import Finding, Level, Lines, concluded, size_finding
+from seqloom.data.portions import split_rows
 from seqloom.data.role_names import flag
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged
 from seqloom.data.shapes.tagged.spans import USUAL, Fields
@@ -58,7 +60,7 @@ def examine_tagged(
         for row in source.rows():
             survey.add(row.line, row.words, row.tags, source.entities)
         findings = [*_size(source, survey), *_scheme(source), *_labels(source, survey), *_sentences(survey)]
-        findings += _other(source, survey, open_tagged(valid, word, tag, column, fields)) if valid else _split()
+        findings += _other(source, survey, open_tagged(valid, word, tag, column, fields)) if valid else _split(source)
     except UserError as error:
         return [Finding("error", str(error), "fix the file and run the doctor again")]
     findings.append(_suited(source, survey))
@@ -93,7 +95,9 @@ def _labels(source: TaggedSource, survey: Survey) -> Iterator[Finding]:
     shown = ", ".join(f"{label} {count:,}" for label, count in labels.most_common(12))
     if not labels or len(source.survey.tags) < 2:
         only = next(iter(source.survey.tags))
-        yield Finding("error", f"every word has the tag {only!r}: nothing to learn", f"wrong column? {flag('tags')}")
+        yield Finding(
+            "error", f"every word has the tag {quoted(only)}: nothing to learn", f"wrong column? {flag('tags')}"
+        )
         return
     yield Finding("ok", f"{what}: {shown}{', ...' if len(labels) > 12 else ''}")
     most, least = labels.most_common()[0], labels.most_common()[-1]
@@ -166,8 +170,13 @@ def _other(source: TaggedSource, survey: Survey, valid: TaggedSource) -> Iterato
         yield Finding("ok", message)
 
 
-def _split() -> Iterator[Finding]:
-    yield Finding("ok", "validation: split by a hash of the sentence, so no sentence is in two splits")
+def _split(source: TaggedSource) -> Iterator[Finding]:
+    try:
+        split_rows(source)
+    except UserError as error:
+        yield Finding("error", str(error))
+    else:
+        yield Finding("ok", "validation: split by a hash of the sentence, so no sentence is in two splits")
 
 
 def _suited(source: TaggedSource, survey: Survey) -> Finding:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.role_names import flag
@@ -117,7 +118,7 @@ def open_tagged(spec: str, word: int = 1, tag: int = -1, column: str = "text", f
     if source.entities and (bare := source.survey.bare):
         line, example = source.survey.first_lines[bare[0]], next(t for t in source.survey.tags if parse(t)[1])
         raise UserError(
-            f"{spec}:{line}: tag {bare[0]!r} has no prefix, but others have, like {example!r}; "
+            f"{spec}:{line}: tag {quoted(bare[0])} has no prefix, but others have, like {quoted(example)}; "
             f"fix it, or choose another column: {flag('tags', 'NUMBER')}"
         )
     return source

@@ -13,6 +13,7 @@ from seqloom.core.choice import Choice
 from seqloom.core.config import Strict
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Row
 from seqloom.data.files import suffix
 from seqloom.data.findings import Finding
@@ -31,6 +32,8 @@ from seqloom.tokenizers import Tokenizer, train_tokenizer
 
 
 class Options(DataOptions):
+    roles = {"words": "words", "tags": "tags"}
+
     column: str = Field("text", min_length=1, description="text column of JSONL files")
     word: int = Field(1, description="word column of CoNLL files, from 1, or from the end: -1 is the last")
     tag: int = Field(-1, description="tag column of CoNLL files")
@@ -47,7 +50,7 @@ class TaggedTokenizerOptions(Strict):
     kind: Literal["words", "characters", "bpe", "pretrained"] = Field(
         "words", description="how words are split into tokens"
     )
-    vocabulary: int = Field(30_000, ge=2, description="maximum vocabulary size of words and bpe")
+    vocabulary: int = Field(30_000, ge=2, le=10**7, description="maximum vocabulary size of words and bpe")
     min_count: int = Field(1, ge=1, description="rarer words (or characters) become <unk>")
     lower: bool = Field(False, description="look up words in lower case; their characters keep their case")
 
@@ -113,12 +116,21 @@ class Tagged(RowShape[Options, TaggedTokenizerOptions, TaggedSource, TaggedRows,
     def prepare(
         self, part: TaggedSource, vocabulary: TagVocabulary, talk: Reporter | None = None, name: str = ""
     ) -> TaggedRows:
-        return vocabulary.rows(part.rows(), part)
+        rows = vocabulary.rows(part.rows(), part)
+        if rows.unknown == rows.words:
+            theirs, ours = (", ".join(map(repr, tags[:3])) for tags in (rows.tags[rows.known :], vocabulary.tags))
+            raise UserError(
+                f"{part.name}: none of its tags ({theirs}, ...) was in training ({ours}, ...); is it text without "
+                "tags, or are they in another column? --columns words=NUMBER,tags=NUMBER"
+            )
+        return rows
 
     def check(self, rows: Mapping[str, TaggedRows], vocabulary: TagVocabulary) -> None:
         train = rows["train"]
         if len(vocabulary.tags) < 2:
-            raise UserError(f"every word of the training set has the tag {vocabulary.tags[0]!r}: nothing to learn")
+            raise UserError(
+                f"every word of the training set has the tag {quoted(vocabulary.tags[0])}: nothing to learn"
+            )
         if vocabulary.unk is not None and 2 * (train.ids == vocabulary.unk).sum() > train.tokens:
             raise UserError(
                 "more than half of the training set's words are unknown; raise tokenizer.vocabulary, lower "

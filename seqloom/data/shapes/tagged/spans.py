@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.core.rows import Json
 from seqloom.core.words import cut_words
 from seqloom.data.role_names import flag
@@ -53,15 +54,16 @@ def of_spans(number: int, text: str, spans: list[Span], place: str) -> Sentence:
     found, last = [], 0
     for begin, end, label in sorted(spans):
         if not 0 <= begin < end <= len(text) or not text[begin:end].strip():
-            raise UserError(f"{place}: span {begin} to {end} ({label}) is outside the text of {len(text)} characters")
+            outside = f"span {begin} to {end} ({label}) is outside the text of {len(text)} characters"
+            raise UserError(f"{place}: {outside}; count from 0, to the first character after it")
         begin, end = _stripped(text, begin, end)
         if begin < last:
             raise UserError(f"{place}: span {begin} to {end} ({label}) overlaps another; a word can have only one tag")
         first, final = bisect_left(begins, begin), bisect_left(ends, end)
         if begins[first : first + 1] != [begin] or ends[final : final + 1] != [end]:
             raise UserError(
-                f"{place}: span {begin} to {end} ({label}), {text[begin:end]!r}, cuts through a word; "
-                f"the words there are {' '.join(text[b:e] for b, e in places if b < end and e > begin)!r}"
+                f"{place}: span {begin} to {end} ({label}), {quoted(text[begin:end])}, cuts through a word; "
+                f"the words there are {quoted(' '.join(text[b:e] for b, e in places if b < end and e > begin))}"
             )
         found.append((first, final + 1, label))
         last = end
@@ -95,13 +97,12 @@ def _listed(row: Json, number: int, place: str, tagged: bool) -> Sentence:
 def _texts(row: Json, column: str, place: str) -> list[str]:
     values = row[column]
     if not isinstance(values, list):
-        raise UserError(f"{place}: {column!r} must be a list of texts")
+        raise UserError(f"{place}: {quoted(column)} must be a list of texts")
     if column == "tags":  # numbers of tags, as in some published sets
         values = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
     for n, value in enumerate(values):
         if not isinstance(value, str) or not value.strip():
-            raise UserError(f"{place}: {column!r} has {value!r} at position {n + 1}; expected a text")
-        text_of({column: value}, column, place)  # refuses lone surrogates
+            raise UserError(f"{place}: {quoted(column)} has {quoted(value)} at position {n + 1}; expected a text")
     return [value.strip() for value in values]
 
 
