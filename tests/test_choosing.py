@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom.core.choice import Choice
+from seqloom.core.choice import Choice, part_to_score
 from seqloom.runs.choosing import choose, recorded, told
 from seqloom.runs.configure import read_request
 from seqloom.runs.material import Material
@@ -46,6 +46,25 @@ def test_lengths_batches_budget_and_size_follow_the_data(rows: Path) -> None:
     assert found["task.longest"] == 13 + 2 and found["tokenizer.min_count"] == 1
     assert found["train.epochs"] > 1 and found["train.patience"] and found["model.bidirectional"]
     assert found["task.select"] == "loss"
+
+
+@pytest.mark.parametrize(
+    ("size", "scored"),
+    [
+        (1000, []),
+        (1001, [Choice("task.scored", 100, "1,001 rows; task.scored=0 scores all of each split, which takes long")]),
+    ],
+)
+def test_of_large_sets_a_part_is_scored(size: int, scored: list[Choice]) -> None:
+    assert part_to_score(size, 100, "rows") == scored
+
+
+@pytest.mark.parametrize("task", ["language_model", "masked_lm"])
+def test_of_a_large_text_a_part_is_scored_unless_the_user_says_how_much(task: str, tmp_path: Path) -> None:
+    text = tmp_path / "large.txt"
+    text.write_text("a line of a text\n" * 1_500_000)
+    assert chosen(task, text, "gpt")["task.scored"] == 2_000_000
+    assert "task.scored" not in chosen(task, text, "gpt", "task.scored=0")
 
 
 def test_the_user_wins_and_a_given_budget_leaves_no_epochs_to_choose(rows: Path) -> None:

@@ -308,7 +308,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"models": "rnn:task.length=8"}, "must be the same for all models"),
     ({"models": "rnn:widht=8"}, "did you mean model.width"),
     ({"params": "20"}, "rnn has at least .* parameters with this vocabulary"),
-    ({"params": "30G"}, "rnn: training needs about 480.0 GB .*; lower --params or train.batch"),
+    ({"params": "30G"}, "rnn: training needs about 840.0 GB .*; lower --params or train.batch"),
     ({"params": "many"}, "--params many: not a positive number"),
     ({"budget": "tokens=100"}, "too few for one evaluation.*use at least tokens="),
     ({"budget": "seconds=0.1"}, "too little for one evaluation"),

@@ -135,10 +135,11 @@ def test_models_with_other_tokenizers_are_entries_of_one_comparison(encoder: Pat
 
 
 def replace_files(run: Path, files: dict[str, bytes]) -> None:
-    """Of its model."""
+    """Of its model, as if it had been trained to these."""
     folder = RunFolder(run)
     known = {path.name: path.read_bytes() for path in folder.model_files().iterdir() if path.name != MANIFEST}
     folder.publish_model(known | files)
+    folder.write_summary(folder.summary() or {})
 
 
 def test_weights_with_another_tokenizer_are_others_also_for_baselines(

@@ -125,7 +125,7 @@ def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, 
     [
         ({"examples": "9000"}, r"--examples 9000: the training set has only 3\d\d rows"),
         ({"examples": "few"}, "--examples few: not a positive number"),
-        ({"pretrain_budget": "hours=2"}, "--budget hours=2: write tokens=2M"),
+        ({"pretrain_budget": "hours=2"}, "--pretrain-budget hours=2: write tokens=2M"),
         ({"pretrain": "nowhere.txt"}, "nowhere.txt"),
         (
             {"task": "language_model", "overrides": [], "models": "gru", "params": None, "budget": "tokens=100k"},

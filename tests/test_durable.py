@@ -429,3 +429,28 @@ def test_only_plain_names_are_published(tmp_path, name):
 def test_neither_torch_nor_numpy_is_loaded():
     script = "import sys, seqloom.runs.folder; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_and_what_is_being_written_stays(tmp_path):
+    left = durable._temporary_name(tmp_path)
+    left.write_bytes(b"torn")
+    with durable.new_file(tmp_path / "long") as file:
+        file.write(b"one ")
+        durable.write_file(tmp_path / "short", b"two")
+        file.write(b"three")
+    assert sorted(os.listdir(tmp_path)) == ["long", "short"]
+    assert (tmp_path / "long").read_bytes() == b"one three"
+
+
+def test_a_file_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):
+    lock, removed = durable.fcntl.flock, []
+
+    def late(fd: int, how: int) -> None:
+        if not removed:  # another process looks between the creation and the lock
+            removed.append(next(tmp_path.iterdir()))
+            removed[0].unlink()
+        lock(fd, how)
+
+    monkeypatch.setattr(durable.fcntl, "flock", late)
+    durable.write_file(tmp_path / "file", b"whole")
+    assert removed and [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"]

@@ -111,6 +111,12 @@ def test_validation_and_test_may_be_files_of_their_own(book, out, tmp_path):
     assert run.summary["scores"]["valid"] == run.summary["scores"]["test"]
 
 
+def test_to_test_on_the_training_data_is_said(book, out, tmp_path, capsys):
+    shutil.copy(book, tmp_path / "copy.txt")
+    seqloom.fit(None, data=str(book), test=str(tmp_path / "copy.txt"), model="ngram", out=out)
+    assert "test: the same data as --data, so that its scores say nothing about new data" in capsys.readouterr().err
+
+
 def test_a_recipe_gives_settings_and_flags_win(book, out, tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('[model]\nname = "gru"\nwidth = 8\n[train]\nsteps = 4\n[data]\ntrain = "nowhere.txt"\n')

@@ -172,6 +172,10 @@ def test_bad_input_is_one_line_each(folder: Path, tmp_path: Path, toy: None) -> 
         index(tmp_path / "nowhere", tmp_path / "i2")
     with one_line("texts: not empty, and not an index; choose another folder"):
         index(folder, folder)
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / ".seqloom-tmp-1-0123abcd").write_text("its settings were being written")
+    index(folder, tmp_path / "killed").close()
+    assert not list((tmp_path / "killed").glob(".seqloom-*"))
     with one_line(r"i3: not an index \(no index.json\); create one: seqloom index"):
         Index.open(tmp_path / "i3")
     with one_line("not known; use edge"):

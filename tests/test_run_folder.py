@@ -65,6 +65,13 @@ def test_the_newest_and_the_best_checkpoints_are_kept(run):
     assert (run.checkpoint(BEST) / "state.json").read_bytes() == b"%d" % BEST * 30
 
 
+def test_what_a_killed_process_did_not_prune_is_pruned_on_request(run):
+    run.save_checkpoint(6, files(6), keep=10, best=BEST)
+    assert steps(run) == [6, 5, 4, BEST]
+    run.prune(KEEP, BEST)
+    assert steps(run) == [6, 5, BEST]
+
+
 def test_order_is_by_step_and_not_by_time(run):
     os.utime(run.path / "checkpoints" / f"step-{BEST:08d}", (2**33, 2**33))
     run.save_checkpoint(123456789, files(6), keep=KEEP, best=None)
@@ -470,7 +477,7 @@ def test_a_file_in_the_way_and_a_lost_directory_are_named(tmp_path, monkeypatch)
 
 def test_the_configuration_goes_to_json_and_back():
     sections = {"task": {"name": "t", "length": 8}, "model": {"name": "m"}, "data": {"train": "book.txt"}}
-    config = RunConfig.model_validate({**sections, "train": {"steps": 10, "rate": 1e20}})
+    config = RunConfig.model_validate({**sections, "train": {"steps": 10, "rate": 1e-20}})
     assert RunConfig.model_validate_json(config.model_dump_json()) == config
     assert RunConfig.model_validate(config.model_dump(mode="json")) == config
 

@@ -140,7 +140,7 @@ def test_an_unfinished_comparison_and_a_damaged_one_are_one_line(
     assert code == 2 and "the comparison is unfinished; run its command again" in err and err.count("\n") == 1
     (tmp_path / "result.json").write_text('{"entries": ')
     code, _, err = call(monkeypatch, capsys, "predict", str(tmp_path), "--text", "x")
-    assert code == 2 and "result.json: damaged" in err and err.count("\n") == 1
+    assert code == 1 and "result.json: not valid JSON; run the comparison's command" in err and err.count("\n") == 1
 
 
 def test_the_command_to_use_it_suits_the_task_and_the_data() -> None:

@@ -18,6 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from seqloom.compare import looks, record, results
 from seqloom.compare.advice.recommend import PREFERENCES
 from seqloom.compare.comparison import Comparison, use_command
@@ -37,16 +39,18 @@ from seqloom.data.files import declare
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.lab import search
-from seqloom.lab.crew import Crew
+from seqloom.lab.crew import Crew, check_jobs
 from seqloom.lab.entries import Sized
 from seqloom.lab.job import Job, Result
 from seqloom.lab.jobs import PROBE_SEEDS, Jobs, override
-from seqloom.lab.rules import Budget, Margin, parse_amount
+from seqloom.lab.rules import MOST_SEEDS, Budget, Margin, parse_count
 from seqloom.lab.watch import Watch, watcher
 from seqloom.runs.durable import write_file
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.given import Named, Section, place, settings
+from seqloom.runs.kept import write_json
 from seqloom.runs.record import versions
+from seqloom.runs.schema import mistake
 from seqloom.runs.terminal import reporter
 
 PLACES = ("local", "ray")
@@ -95,39 +99,50 @@ def compare(
     """Compare several models fairly on one dataset. Options as in `seqloom compare`; data, and settings for all models
     (`train`, `tokenizer`, `options`), as in `seqloom.fit`; `columns`: names by role, like {"label": "stars"}. The
     default `task` is guessed from the data, the default `models` suit it, and `out` is named after the data."""
-    _check({"prefer": prefer, "on": on, "count": count, "ladder": ladder}, (trials, seeds, jobs), trial_share)
+    _check({"prefer": prefer, "on": on, "count": count, "ladder": ladder}, trials, seeds, trial_share)
+    check_jobs(jobs, on)
     watch, given = watcher(quiet), [*overrides, *([f"data.encoding={encoding}"] if encoding else [])]
     names, overrides = settings(given, options, task=task, train=train, tokenizer=tokenizer)
     placed = place({"train": data, "valid": valid, "test": test}, names.get("task"), overrides)
     specs, name = placed.specs, placed.task or _guessed(placed.specs["train"], columns or {}, encoding, watch)
     models = default_models(name) if models is None else models
-    plan = Plan(
+    plan = _planned(
         task=name, data=specs, models=tuple(models.split(",") if isinstance(models, str) else models),
-        params=None if params is None else round(parse_amount(str(params), "--params")),
+        params=None if params is None else parse_count(str(params), "--params"),
         budget=Budget.parse(budget), trials=trials, trial_share=trial_share, tune_depth=tune_depth, seeds=seeds,
         overrides=(*placed.overrides, *column_overrides(name, columns or {}, overrides), *overrides),
         seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
-        count=count, ladder=ladder,  # type: ignore[arg-type]
-        per_label=few_rows(per_label) if per_label else (),
+        count=count, ladder=ladder,
+        per_label=() if per_label is None else few_rows(per_label),
         pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
     )  # fmt: skip
     wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or named_after(specs["train"]))
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
 
 
+def _planned(**given: Any) -> Plan:
+    try:
+        return Plan(**given)
+    except ValidationError as error:
+        option, _, problem = mistake(error).partition(": ")
+        raise UserError(f"--{option.partition('.')[0].replace('_', '-')}: {problem}") from None
+
+
 def _wishes(prefer: str, max_params: str | int | None, max_latency_ms: float | None, streaming: bool) -> Json:
-    most = None if max_params is None else round(parse_amount(str(max_params), "--max-params"))
+    if max_latency_ms is not None and not max_latency_ms > 0:
+        raise UserError(f"--max-latency-ms {max_latency_ms:g}: must be above 0")
+    most = None if max_params is None else parse_count(str(max_params), "--max-params")
     return {"prefer": prefer, "max_params": most, "max_latency_ms": max_latency_ms, "streaming": streaming}
 
 
-def _check(words: Mapping[str, str | None], numbers: tuple[int, int, int], trial_share: float) -> None:
+def _check(words: Mapping[str, str | None], trials: int, seeds: int, trial_share: float) -> None:
     choices = {"prefer": PREFERENCES, "on": PLACES, "count": COUNTS, "ladder": LADDERS}
     for option, value in words.items():
         if value is not None and value not in choices[option]:
             raise UserError(f"--{option} {value}: choose one of {', '.join(choices[option])}")
-    for option, number in zip(("trials", "seeds", "jobs"), numbers, strict=True):
-        if number < (least := 0 if option == "trials" else 1):
-            raise UserError(f"--{option} {number}: must be at least {least}")
+    for option, number, least in (("trials", trials, 0), ("seeds", seeds, 1)):
+        if not least <= number <= MOST_SEEDS:
+            raise UserError(f"--{option} {number}: must be {least} to {MOST_SEEDS:,}")
     if not 0 < trial_share <= 1:
         raise UserError(f"--trial-share {trial_share:g}: must be a share of the budget, above 0 and at most 1")
 
@@ -178,7 +193,7 @@ def conduct(
                 "size": field.target,
                 "budgets": budgets,
             }
-            record.write(out, "comparison.json", kept | {"models": record.entries_ever(plan, before)})
+            write_json(out / "comparison.json", kept | {"models": record.entries_ever(plan, before)})
             with comparing.working(on):
                 found = comparing.work()
             timing = watch.timing(time.perf_counter() - comparing.started)
@@ -192,7 +207,7 @@ def conduct(
             }
             result = results.assemble(found, protocol, look, plan.margin, wishes, timing)
             looks.taken(out, plan)
-            record.write(out, "result.json", result)
+            write_json(out / "result.json", result)
             for name, content in report_files(result).items():
                 write_file(out / name, content)
     finally:

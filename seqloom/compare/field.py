@@ -37,6 +37,7 @@ from seqloom.train.memory import check_memory
 from seqloom.train.pace import told_time
 
 _TEST_SHARE = 0.1  # of the data, if no test set is given
+_WAY_OUT = "--params or train.batch"  # of too little memory
 
 
 class Field:
@@ -239,7 +240,14 @@ class Field:
             matched = sized.with_model(match_size(sized.model, target, count, sized.entry.name, untie))
         try:
             task = task_config(matched.config)
-            check_memory(matched.blueprint, matched.config.train, task, sized.task, "lower --params or train.batch")
+            check_memory(
+                matched.blueprint,
+                matched.config.train,
+                task,
+                sized.task,
+                matched.model,
+                way_out=_WAY_OUT,
+            )
         except RunError as error:
             raise RunError(f"{sized.entry.name}: {error}") from None
         return matched

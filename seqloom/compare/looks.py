@@ -18,11 +18,21 @@ from seqloom.compare.plan import Plan
 from seqloom.core.rows import Json
 from seqloom.lab.rungs import branched
 from seqloom.lab.spending import FIRST, LEVEL, level_at
-from seqloom.runs import durable
+from seqloom.runs.durable import Damaged
+from seqloom.runs.kept import Facts, read_json, write_json
 
 _FILE = "plan.json"
 _GROWS = ("models", "seeds")  # what a look may change
 CONFIDENCE = 0.95
+
+
+class _Known(Facts):
+    """plan.json"""
+
+    fixed: Json
+    sha256: str
+    looks: list[Json]
+    amendments: list[Json]
 
 
 class Look(NamedTuple):
@@ -55,7 +65,7 @@ def agree(out: Path, plan: Plan, data: Mapping[str, Any], judged: Json) -> Look:
     known = _read(out) or {"fixed": fixed, "sha256": _digest(fixed), "looks": [], "amendments": []}
     if known["fixed"] != fixed and (known["amendments"] or [{}])[-1].get("fixed") != fixed:
         known["amendments"].append({"fixed": fixed, "after_looks": len(known["looks"])})
-    _write(out, known)
+    write_json(out / _FILE, known)
     looks, this = known["looks"], _this(plan, known)
     number = looks.index(this) + 1 if this in looks else len(looks) + 1
     shown = {"sha256": known["sha256"], "look": number, "amendments": len(known["amendments"])}
@@ -68,7 +78,7 @@ def taken(out: Path, plan: Plan) -> None:
     known = _read(out)
     if known is not None and plan.seeds > 1 and (this := _this(plan, known)) not in known["looks"]:
         known["looks"].append(this)
-        _write(out, known)
+        write_json(out / _FILE, known)
 
 
 def _this(plan: Plan, known: Json) -> Json:
@@ -83,11 +93,6 @@ def _digest(value: Json) -> str:
 
 def _read(out: Path) -> Json | None:
     try:
-        found = json.loads((out / _FILE).read_bytes())
-    except (OSError, ValueError):
+        return read_json(out / _FILE, _Known, "")
+    except Damaged:  # written anew
         return None
-    return found if isinstance(found, dict) and {"fixed", "sha256", "looks", "amendments"} <= found.keys() else None
-
-
-def _write(out: Path, value: Json) -> None:
-    durable.write_file(out / _FILE, json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from seqloom.core.config import Strict, as_overrides, merge, parse_overrides
 from seqloom.core.errors import UserError
 from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.columns import Columns, column_options
-from seqloom.lab.rules import Budget, Rules, parse_amount
+from seqloom.lab.rules import Budget, Rules, parse_count
 from seqloom.runs.guess import Guess, guess_task
 from seqloom.runs.registry import find_config
 
@@ -24,25 +26,23 @@ class Pretraining(Strict):
     @classmethod
     def parse(cls, text: str, budget: str, examples: str) -> Pretraining:
         """`examples`: 100,400,1600"""
-        if Budget.parse(budget).kind == "minutes":
+        spent = Budget.parse(budget, "--pretrain-budget")
+        if spent.kind == "minutes":
             raise UserError("--pretrain: give the budget of every run, like --budget seconds=60")
-        numbers = {round(parse_amount(each.strip(), "--examples")) for each in examples.split(",")}
-        return cls(text=text, budget=Budget.parse(budget), examples=tuple(sorted(numbers)))
+        numbers = {parse_count(each.strip(), "--examples", cls.largest) for each in examples.split(",")}
+        return cls(text=text, budget=spent, examples=tuple(sorted(numbers)))
 
 
 def per_label(text: str) -> tuple[int, ...]:
     """`8,32,128`"""
-    found = sorted({parse_amount(each.strip(), "--per-label") for each in text.split(",")})
-    if odd := next((number for number in found if number != int(number)), None):
-        raise UserError(f"--per-label {odd:g}: give whole numbers of rows, for example 8,32,128")
-    return tuple(map(int, found))
+    return tuple(sorted({parse_count(each.strip(), "--per-label", Rules.largest) for each in text.split(",")}))
 
 
 class Plan(Rules):
     """What identifies a comparison; where and with how many processes it runs is not part of it."""
 
     models: tuple[str, ...]
-    params: int | None
+    params: int | None = Field(ge=1, le=10**12)
     count: Literal["all", "backbone"]
     pretraining: Pretraining | None = None
     per_label: tuple[int, ...] = ()  # numbers of labelled rows per label to train with as well, ascending

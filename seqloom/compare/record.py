@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from seqloom.compare.plan import Plan
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
@@ -20,23 +22,43 @@ from seqloom.lab.entries import Entry, Sized, parse_entries
 from seqloom.lab.jobs import Jobs
 from seqloom.lab.rules import Budget
 from seqloom.lab.rungs import branched
-from seqloom.runs import durable
+from seqloom.runs.durable import Damaged
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.kept import Facts, check_own, read_json
+from seqloom.runs.schema import mistake
+
+_WAY_OUT = "delete it and run the same command again, which keeps the finished runs"
+
+
+class _Budget(Facts):
+    runs: str
+    allotted: float | None = None
+
+
+class _Part(Facts):
+    hash: str
+
+
+class _Known(Facts):
+    """comparison.json"""
+
+    plan: Json | None = None
+    score: str | None = None
+    data: dict[str, _Part] = {}
+    size: int | None = None
+    budgets: dict[str, _Budget] = {}
+    models: list[str] = []
+
 
 _GROWING = {"models", "seeds", "budget", "pretraining", "per_label"}  # may change when a comparison is continued
 
 
 def known(folder: RunFolder) -> Json:
     """The stored plan, data hashes, common size, entries and budgets; empty for a new folder."""
-    if (folder.path / "run.json").exists():
-        raise UserError(f"{folder.path} is the folder of a run, not of a comparison; choose another --out")
-    if (folder.path / "study.json").exists():
-        raise UserError(f"{folder.path} is the folder of a study of several data sets; choose another --out")
-    try:
-        found = json.loads((folder.path / "comparison.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict):
+    path = folder.path / "comparison.json"
+    check_own(folder.path, path.name)
+    found = read_json(path, _Known, _WAY_OUT)
+    if found is None:
         return {}
     return found if "size" in found else found | {"size": _size(folder.path)}
 
@@ -44,10 +66,10 @@ def known(folder: RunFolder) -> Json:
 def _size(folder: Path) -> int | None:
     """The common size of a comparison whose record does not say it, from its result; None: it has none yet."""
     try:
-        size: int = json.loads((folder / "result.json").read_bytes())["protocol"]["size"]["target"]
-    except (OSError, ValueError, KeyError, TypeError):
+        size = (read_json(folder / "result.json", Facts, "") or {})["protocol"]["size"]["target"]
+    except (Damaged, KeyError, TypeError):
         return None
-    return size
+    return size if isinstance(size, int) else None
 
 
 def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
@@ -58,7 +80,10 @@ def agreed(plan: Plan, before: Json, out: Path) -> tuple[Plan, list[str]]:
         return plan, []
     plan = plan.model_copy(update={"threads": stored.get("threads", plan.threads)})
     now = plain(plan)
-    stored = plain(Plan.model_validate(stored))  # an older version did not have all of its fields
+    try:
+        stored = plain(Plan.model_validate(stored))  # an older version did not have all of its fields
+    except ValidationError as error:
+        raise Damaged(f"{out / 'comparison.json'}: plan.{mistake(error)}", _WAY_OUT) from None
     changed = {k: f"{k}={now[k]!r} (was {stored.get(k)!r})" for k in now if now[k] != stored.get(k)}
     adds = not any(map(branched, (plan.ladder, stored["ladder"])))  # a ladder of other runs than the final ones
     growing = _GROWING | {"ladder"} if adds else _GROWING
@@ -154,8 +179,3 @@ def check_data(now: Mapping[str, Any], before: Mapping[str, Any] | None, out: Pa
 
 def plain(plan: Plan) -> Json:
     return json.loads(plan.model_dump_json())
-
-
-def write(folder: Path, name: str, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, indent=1, ensure_ascii=False)
-    durable.write_file(folder / name, text.encode("utf-8", "backslashreplace") + b"\n")

@@ -8,7 +8,6 @@ Running the same command again reuses what is finished; data sets may be added o
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,7 +15,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from seqloom.compare import record
 from seqloom.compare.comparing import compare
 from seqloom.compare.comparison import Comparison
 from seqloom.compare.defaults import default_models
@@ -35,10 +33,20 @@ from seqloom.lab.watch import Watch, watcher
 from seqloom.pages.words import LANGUAGES
 from seqloom.runs.durable import write_file
 from seqloom.runs.given import Named, place, settings
+from seqloom.runs.kept import Facts, check_own, read_json, write_json
 from seqloom.runs.material import Material
 from seqloom.runs.record import versions
 
 FILE = "study.json"
+
+
+class _Known(Facts):
+    """study.json"""
+
+    task: str
+    names: list[str] = []
+
+
 _ONE = ("valid", "test")  # options that name the parts of one data set
 
 
@@ -94,7 +102,7 @@ def compare_all(
     _tell_changes(before, data, folder, watch)
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     folder.mkdir(parents=True, exist_ok=True)
-    record.write(folder, FILE, before | {"task": name, "names": list(data)})
+    write_json(folder / FILE, before | {"task": name, "names": list(data)})
     full: Any = {"name": name} | dict(task) if isinstance(task, Mapping) else name
     same: dict[str, Any] = {"task": full, "columns": columns, "encoding": encoding, "overrides": overrides, **options}
     done: dict[str, Comparison] = {}
@@ -105,7 +113,7 @@ def compare_all(
     protocol = {"command": command, "started": started, "versions": versions()}
     found = assemble({each: one.result for each, one in done.items()}, folders, protocol)
     found["conclusion"] = {language: conclusion(found, speaker(language)) for language in LANGUAGES}
-    record.write(folder, FILE, {"task": name, "names": list(data)} | found)
+    write_json(folder / FILE, {"task": name, "names": list(data)} | found)
     for file, text in report_files(found).items():
         write_file(folder / file, text)
     return Study(folder, found, done)
@@ -155,14 +163,9 @@ def folder_names(names: Mapping[str, object]) -> dict[str, str]:
 
 def _known(folder: Path) -> Json:
     """What an earlier call has recorded; a folder of anything else is refused."""
-    for file, what in (("comparison.json", "a comparison of one data set"), ("run.json", "a run")):
-        if (folder / file).exists():
-            raise UserError(f"{folder} is the folder of {what}, not of a study; choose another --out")
-    try:
-        found = json.loads((folder / FILE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    check_own(folder, FILE)
+    way_out = "delete it and run the same command again, which keeps the finished comparisons"
+    return read_json(folder / FILE, _Known, way_out) or {}
 
 
 def _tell_changes(before: Json, data: Mapping[str, Data], folder: Path, watch: Watch) -> None:

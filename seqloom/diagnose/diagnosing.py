@@ -13,17 +13,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import RunError
+from seqloom.core.json_text import to_json
 from seqloom.diagnose import results
 from seqloom.diagnose.diagnosis import FILE, Diagnosis
 from seqloom.diagnose.field import code_of, field
 from seqloom.diagnose.page import report_files
 from seqloom.diagnose.rules import Rules
-from seqloom.lab.crew import Crew
+from seqloom.lab.crew import Crew, check_jobs
 from seqloom.lab.entries import Entry
 from seqloom.lab.job import Job, Result
 from seqloom.lab.watch import Watch, watcher
 from seqloom.runs import durable
+from seqloom.runs.kept import check_own
 from seqloom.runs.lock import locked
 from seqloom.runs.record import versions
 
@@ -51,12 +53,12 @@ def diagnose(
     each problem; `jobs`: runs at once; `quick`: a look in a minute or two, with fewer problems and steps and one seed;
     `out`: the folder for all results and the page, by default runs/diagnose, or runs/diagnose-quick.
     """
-    if jobs < 1:
-        raise UserError(f"--jobs {jobs}: must be at least 1")
+    check_jobs(jobs)
     chosen = problems if problems is None or isinstance(problems, str) else tuple(problems)
     rules = Rules.given(quick, chosen, parameters=params, steps=steps, seeds=seeds)
     entries, left_out = field(models, rules)
     folder = Path(out or (f"{OUT}-quick" if quick else OUT))
+    check_own(folder, FILE)
     watch = watcher(quiet)
     started, began = time.perf_counter(), datetime.now().astimezone().isoformat(timespec="seconds")
     try:
@@ -70,7 +72,7 @@ def diagnose(
                 "seconds": round(time.perf_counter() - started, 1),
                 "command": command,
             }
-            durable.write_file(folder / FILE, durable.to_json(result) + b"\n")
+            durable.write_file(folder / FILE, to_json(result) + b"\n")
             for name, content in report_files(result).items():
                 durable.write_file(folder / name, content)
     finally:

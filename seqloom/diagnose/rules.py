@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from seqloom.core.errors import UserError, unknown
 from seqloom.core.rows import Json
 from seqloom.diagnose.problems import PROBLEMS
+from seqloom.lab.rules import MOST_SEEDS
 
 SOLVED = 0.99  # accuracy from which a problem counts as solved
 NEAR = 0.1  # share of the way from guessing to perfect, up to which an accuracy counts as near guessing
 CLOSE = 0.1  # accuracies that differ by at most this agree, whatever they count as
+_MOST = {"parameters": 10**9, "steps": 10**7, "seeds": MOST_SEEDS}
 _OF_A_RUN = ("parameters", "depth", "widest", "steps", "batch", "tested", "enough")
 
 
@@ -31,8 +33,9 @@ class Rules:
     def given(cls, quick: bool, problems: str | tuple[str, ...] | None, **numbers: int | None) -> Rules:
         """The usual rules or those for a quick look, with what the user set."""
         chosen = {name: number for name, number in numbers.items() if number is not None}
-        if wrong := next((name for name, number in chosen.items() if number < 1), None):
-            raise UserError(f"--{wrong.replace('parameters', 'params')} {chosen[wrong]}: must be at least 1")
+        for name, number in chosen.items():
+            if not 1 <= number <= _MOST[name]:
+                raise UserError(f"--{name.replace('parameters', 'params')} {number}: must be 1 to {_MOST[name]:,}")
         found = replace(QUICK if quick else cls(), **chosen)  # type: ignore[arg-type]
         if problems is None:
             return found

@@ -26,11 +26,13 @@ from seqloom.train.loop import Trainer
 from seqloom.train.settings import TrainConfig
 
 _ROUND = 20  # steps, at least, whose losses judge a learning rate, and end training when all are low enough
-_NEVER = 2**62
+_NEVER = 10**9
 
 
 class _Recent:
     """Keeps the last losses, of rows that were never seen before; a run takes seconds, so there are no checkpoints."""
+
+    identity = None
 
     def __init__(self, path: Path, most: int) -> None:
         self.path, self.losses = path, deque[float](maxlen=most)
@@ -43,6 +45,7 @@ class _Recent:
     def save_checkpoint(
         self, step: int, files: Mapping[str, bytes], keep: int, best: int | None, kept: Collection[int]
     ) -> None: ...
+    def prune(self, keep: int, best: int | None, kept: Collection[int]) -> None: ...
 
 
 def work(job: Job) -> Json:

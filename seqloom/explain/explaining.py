@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
-from seqloom.core.errors import UserError
+from seqloom.core.errors import UserError, check_encodable
 from seqloom.core.rows import Row
 from seqloom.explain.explanation import Explanation, explain_one
 from seqloom.explain.sides import SideBySide
+from seqloom.runs.predicting import text_row
 from seqloom.runs.run import Run, load
 from seqloom.tokenizers.options import NoTokenizer
 
@@ -68,14 +70,10 @@ def find_row(
         return text
     if text is not None:
         _check_text(run, "--text", text)
-        given = {key: value for key, value in (("second", second), ("passage", passage)) if value is not None}
-        for key in given:
-            if key not in run.material.shape.columns:
-                raise UserError(f"--{key}: this {run.task.name} run reads one text; leave it out")
-        return {"line": 1, "source": text, **given}
+        return text_row(run.material, text, second=second, passage=passage)
     if second is not None or passage is not None:
         raise UserError("--second, --passage: belong to --text; a row of --data has its own")
-    found = next(islice(run.sources(str(data)), row - 1, None), None) if row > 0 else None
+    found = next(islice(run.sources(str(data)), min(row, sys.maxsize) - 1, None), None) if row > 0 else None
     if found is None:
         raise UserError(f"--row {row}: {data} has no such row; they are counted from 1")
     return found
@@ -93,6 +91,7 @@ def _other(run: Run, asked: Row, patch_with: str | Row | None) -> Row | None:
 def _check_text(run: Run, option: str, text: str) -> None:
     if not text.strip():
         raise UserError(f"{option}: empty; there is nothing to explain")
+    check_encodable(option, text)
     if run.material.shape.tokenizer is NoTokenizer:
         way = "give --data FILE with --row N" if option == "--text" else "states can be taken from a text only"
         raise UserError(f"{option}: this {run.task.name} run reads numbers, not text; {way}")

@@ -29,6 +29,8 @@ USUAL = ("predictions", "influence", "attention", "memory", "lens")  # shown unl
 ASKED = ("patching", "gradients", "walk")  # only where asked for
 UNKNOWN = frozenset({"<unk>", "[UNK]"})  # what tokenizers call a token that they do not know
 VIEWS = (*USUAL, "alignment", *ASKED)
+LONGEST = 5_000  # inputs of an explanation: maps of all pairs of them must fit into memory and a page
+_CHARACTERS = 40 * LONGEST  # in a text, above which it is not even split into tokens
 
 
 @runtime_checkable
@@ -149,10 +151,19 @@ def explain_one(
 def find_instance(run: Run, row: Row, target: str | None = None) -> Instance:
     if not isinstance(run.task, InstanceTask):
         raise UserError(f"a {run.task.name} run cannot be explained")
+    for text in (target, *row.values()):
+        if isinstance(text, str) and len(text) > _CHARACTERS:
+            raise _too_long(f"{len(text):,} characters")
     found = run.task.instance(run.model, row, run.tokenizer, target)
+    if len(found.inputs) > LONGEST:
+        raise _too_long(f"{len(found.inputs):,} tokens or steps")
     unread = sum(token in UNKNOWN for token in found.inputs)
     note = f"{unread} of {len(found.inputs)} tokens are not in the vocabulary: the model reads each as unknown"
     return replace(found, notes=(*found.notes, note)) if unread else found
+
+
+def _too_long(size: str) -> UserError:
+    return UserError(f"{size}: too long to explain, which takes at most {LONGEST:,} tokens; give a part of it")
 
 
 def _wanted(run: Run, views: Sequence[str] | None, patched: bool) -> list[str]:
@@ -180,7 +191,7 @@ def _options(name: str, found: dict[str, View], against: str | None) -> Json:
 
 
 def _alignment(run: Run, row: Row, target: str | None, gold: Gold | None) -> View:
-    found = explain_alignment(run, str(row["source"]), target, gold)
+    found = explain_alignment(run, str(row.get("source", "")), target, gold)
     maps = {part["name"]: np.array(part["weights"], np.float32) for part in found["maps"]}
     rows = [{key: part.get(key) for key in ("name", "forward", "error_rate")} for part in found["maps"]]
     return View("alignment", maps, rows, found)

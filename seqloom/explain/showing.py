@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json
 from seqloom.explain.figure import figure
 from seqloom.explain.page import page
 from seqloom.explain.side import Side
 from seqloom.explain.suffixes import check_suffix
 from seqloom.explain.view import View
-from seqloom.runs.durable import make_folder, to_json, write_file
+from seqloom.runs.durable import make_folder, write_file
 
 _NOTEBOOK = "width:100%;height:760px;border:1px solid #8884;border-radius:8px"
 

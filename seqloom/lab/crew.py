@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from seqloom.core.errors import UserError
+from seqloom.core.stopping import stop_signals
 from seqloom.lab.job import Job, Result
 from seqloom.lab.pool import Cluster, Local, Pool
 from seqloom.lab.watch import Watch
 from seqloom.lab.worker import known
 from seqloom.train.loop import Interrupted
+
+_ALWAYS = 16  # processes that may run at once on any machine
+
+
+def check_jobs(jobs: int, on: str = "local") -> None:
+    """Refuse what starts so many processes that none gets on: each takes the memory of the libraries for itself."""
+    cores = os.cpu_count() or 1
+    most = max(_ALWAYS, 2 * cores) if on == "local" else 10_000
+    if not 1 <= jobs <= most:
+        here = f" on a machine with {cores} cores" if on == "local" else ""
+        raise UserError(f"--jobs {jobs}: must be 1 to {most:,}{here}")
 
 
 class Crew:
@@ -34,7 +48,7 @@ class Crew:
             threading.Thread(target=pool.stop, args=(signal.SIGTERM,)).start()  # the main thread may hold its locks
 
         main = threading.current_thread() is threading.main_thread()
-        before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)} if main else {}
+        before = {n: signal.signal(n, stop) for n in stop_signals()} if main else {}
         try:
             yield
         finally:

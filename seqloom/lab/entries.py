@@ -91,7 +91,7 @@ def parse_entries(models: Iterable[str]) -> list[Entry]:
     if not entries:
         raise UserError("--models: name at least one model, for example --models rnn,lstm,gpt")
     for entry in entries:
-        if not re.fullmatch(r"\w[\w .=+-]*", entry.name) or entry.name in set(names("models")) - {entry.model}:
+        if not re.fullmatch(r"\w[\w .=+-]{0,199}", entry.name) or entry.name in set(names("models")) - {entry.model}:
             raise UserError(
                 f"--models: {entry.name!r} is not a valid name for {entry.model}; use letters and digits, and not the "
                 "name of another model"

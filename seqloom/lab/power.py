@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from seqloom.lab.rules import MOST_SEEDS
 from seqloom.lab.statistics import Error, Sample, blocks, difference, per_pair
 
 POWER = 0.8  # probability of finding the difference with the estimated number of seeds
-MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from seqloom.core.rows import Json
+from seqloom.train.settings import MOST_RATE
 
 SCALES = (0.25, 4.0)
 OPTIMIZERS = ("muon", "adamw")
@@ -140,8 +141,8 @@ def as_overrides(settings: Settings, train: Any) -> Json:
     """Settings as run options, with learning rates relative to those in `train`; the depth is not among them, because
     the size follows from it."""
     return {
-        "train.rate": train.rate * settings["scale"],
-        "train.matrix_rate": train.matrix_rate * settings["scale"],
+        "train.rate": min(train.rate * settings["scale"], MOST_RATE),
+        "train.matrix_rate": min(train.matrix_rate * settings["scale"], MOST_RATE),
         "train.optimizer": settings["optimizer"],
         "train.weight_decay": settings["weight_decay"],
         "model.dropout": settings["dropout"],

@@ -11,16 +11,27 @@ import os
 import shutil
 import threading
 import time
+import traceback
 from pathlib import Path
 
-from seqloom.core.errors import UserError
+from seqloom.core.errors import UserError, out_of_memory
 from seqloom.core.rows import Json
 from seqloom.lab.job import Job, Result
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
+from seqloom.runs.kept import Facts, read_json, write_json
 from seqloom.runs.settings import RunConfig
 
 _NOT_IDENTITY = {"folder", "tokenizer", "runs", "command", "title", "size", "turn"}
+
+
+class _State(Facts):
+    state: str
+
+
+class _Kept(Facts):
+    job: Json
+    result: _State
 
 
 def work(job: Job) -> Result:
@@ -37,14 +48,26 @@ def work(job: Job) -> Result:
     except Exception as error:
         message = " ".join(str(error).split()) or type(error).__name__
         permanent = isinstance(error, Diverged)  # other errors, such as a full disk, may be gone next time
-        result = {
-            "state": "failed",
-            "error": message if isinstance(error, UserError) else f"{type(error).__name__}: {message}",
-        }
+        if out_of_memory(error):
+            message = "out of memory; lower --params or --jobs, or give -o train.accumulate"
+        elif not isinstance(error, UserError | OSError):
+            message = f"internal error, {type(error).__name__}: {message}{_detailed(job)}"
+        result = {"state": "failed", "error": message}
     result["wall"] = time.perf_counter() - started
     if permanent:
         keep(job, result)
     return result
+
+
+def _detailed(job: Job) -> str:
+    """Where the traceback of the present error is, after writing it there."""
+    place = Path(job["folder"]) / "error.txt"
+    try:
+        durable.make_folder(place.parent)
+        durable.write_file(place, traceback.format_exc().encode("utf-8", "backslashreplace"))
+    except (OSError, UserError):
+        return ""
+    return f" (details in {place}; please attach them to a report)"
 
 
 def remote(job: Job) -> Result:
@@ -54,20 +77,24 @@ def remote(job: Job) -> Result:
 
 
 def known(job: Job) -> Result | None:
-    """The stored result of the same job, if it has finished before."""
-    path = Path(job["folder"]) / "result.json"
+    """The stored result of the same job, if it has finished before and both this and its run are as they were left."""
+    folder = RunFolder(Path(job["folder"]))
     try:
-        kept = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        kept = read_json(folder.path / "result.json", _Kept, "")
+        if kept is None or kept["job"] != _identity(job):
+            return None
+        result: Result = kept["result"]
+        if job["kind"] == "fit" and result["state"] == "done":
+            folder.model_files()
+    except UserError:
         return None
-    return kept["result"] if kept.get("job") == _identity(job) else None
+    return result
 
 
 def keep(job: Job, result: Result) -> None:
     folder = Path(job["folder"])
     durable.make_folder(folder)
-    text = json.dumps({"job": _identity(job), "result": result}, ensure_ascii=False)
-    durable.write_file(folder / "result.json", text.encode())
+    write_json(folder / "result.json", {"job": _identity(job), "result": result})
 
 
 def _identity(job: Job) -> Job:
@@ -100,7 +127,7 @@ def _fit(job: Job) -> Result:
     def judge(share: float, scores: Json) -> bool:
         return hopeful(share, scores[job["metric"]], reference, job["lower"])
 
-    ready = folder.summary() is not None
+    ready = folder.is_whole()
     with peak_memory() as peak:
         run = conduct(
             config, folder, Engine(config.train), Silent(), job["command"],

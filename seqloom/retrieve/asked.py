@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any, NamedTuple
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json
-from seqloom.data.files import check_file, read_lines
+from seqloom.data.strict_json import parse_json
 from seqloom.retrieve.answering import LONGEST, Asking
 from seqloom.retrieve.checking import evaluate_citations
+from seqloom.retrieve.reading import lines
 
 _WAYS = '{"question": "...", "answers": ["..."]}'
 
@@ -25,17 +25,16 @@ class Asked(NamedTuple):
 
 def read_questions(path: str | Path) -> list[Asked]:
     """JSONL: a question and its answers on every line; one answer, or the form of SQuAD, will do."""
-    check_file(Path(path))
-    lines = enumerate(read_lines(Path(path)), 1)
-    found = [_asked(line, f"{path}:{number}") for number, line in lines if line.strip()]
+    found = [_asked(line, path, number) for number, line in enumerate(lines(Path(path)), 1) if line.strip()]
     if not found:
         raise UserError(f"{path}: no questions in it; give one on every line: {_WAYS}")
     return found
 
 
-def _asked(line: str, place: str) -> Asked:
+def _asked(line: str, path: str | Path, number: int) -> Asked:
+    place = f"{path}:{number}"
     try:
-        row = json.loads(line)
+        row = parse_json(line, Path(path), number)
         answers: Any = row.get("answers", row.get("answer", []))
         answers = answers.get("text", []) if isinstance(answers, dict) else answers
         answers = [answers] if isinstance(answers, str) else answers

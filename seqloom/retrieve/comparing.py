@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json
 from seqloom.core.version import VERSION
@@ -42,10 +43,12 @@ from seqloom.retrieve.settings import Settings
 from seqloom.retrieve.standings import LEVEL, recommend, verdicts
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
+from seqloom.runs.kept import check_own
 from seqloom.runs.lock import locked
 
 METRIC = "ndcg@10"
 FILE = "result.json"
+_SCORES = "scores.jsonl"
 _TIMED = 50  # queries, evenly spaced
 _PASSAGES = 10  # that are searched for when time is measured
 
@@ -175,8 +178,8 @@ def _write(folder: Path, result: Json, measured: Sequence[_Measured]) -> None:
         for number, query in enumerate(measured[0].evaluation.queries)
     ]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    durable.write_file(folder / "scores.jsonl", lines.encode("utf-8", "backslashreplace"))
-    durable.write_file(folder / FILE, durable.to_json(result) + b"\n")
+    durable.write_file(folder / _SCORES, lines.encode("utf-8", "backslashreplace"))
+    durable.write_file(folder / FILE, to_json(result) + b"\n")
     for name, content in report_files(result, folder).items():
         durable.write_file(folder / name, content)
 
@@ -189,8 +192,7 @@ def _check_folders(source: Path, out: Path) -> None:
         raise UserError(f"{shown(source)}: an index; give --data the folder of documents that it was made of, {made}")
     if out.resolve().is_relative_to(source.resolve()):
         raise UserError(f"--out {shown(out)}: inside the documents, so it would be indexed itself; choose another")
-    if (out / "plan.json").exists():
-        raise UserError(f"--out {shown(out)}: holds a comparison of models; choose another folder")
+    check_own(out, _SCORES)
 
 
 def _check_encoders(retrievers: Sequence[Retriever]) -> None:

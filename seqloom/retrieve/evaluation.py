@@ -12,7 +12,6 @@ best chunk. The gain of a document in nDCG is its score (Järvelin & Kekäläine
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,10 @@ import numpy as np
 
 from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
-from seqloom.data.files import check_file, read_lines
+from seqloom.core.quoting import quoted
+from seqloom.data.strict_json import parse_json
 from seqloom.retrieve.index import By, Index
+from seqloom.retrieve.reading import lines
 from seqloom.runs.durable import shown
 
 RECALLS = (10, 100)
@@ -32,6 +33,7 @@ _CHUNKS = 300  # that are asked for, since a document may have several
 DRAWS = 10_000  # of the bootstrap
 _AT_ONCE = 200  # of these, which bounds memory
 _SEED = 0
+_MOST, _DIGITS = 1000, 20  # score of a judgement, and digits that it is written with
 
 Judgements = Mapping[str, Mapping[str, int]]  # by query, then by document
 
@@ -143,16 +145,16 @@ def bootstrap(values: np.ndarray, level: float = 0.05) -> Interval:
 
 def read_queries(path: str | Path) -> dict[str, str]:
     """Text by id."""
-    check_file(Path(path))
     found: dict[str, str] = {}
-    for number, line in enumerate(read_lines(Path(path)), 1):
+    for number, line in enumerate(lines(Path(path)), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-            found[str(row["_id"])] = str(row["text"])
-        except (ValueError, TypeError, KeyError):
-            raise UserError(f"{shown(path)}:{number}: not a query; needs JSON with _id and text") from None
+        row = parse_json(line, Path(path), number)
+        id, text = (row.get("_id"), row.get("text")) if isinstance(row, dict) else (None, None)
+        if isinstance(id, bool) or not isinstance(id, str | int) or not isinstance(text, str) or not text.strip():
+            raise UserError(f"{shown(path)}:{number}: not a query; needs JSON with _id and text")
+        if found.setdefault(str(id), text) != text:
+            raise UserError(f"{shown(path)}:{number}: the query {quoted(id)} occurs twice; give each its own _id")
     if not found:
         raise UserError(f"{shown(path)}: no queries in it")
     return found
@@ -160,17 +162,21 @@ def read_queries(path: str | Path) -> dict[str, str]:
 
 def read_judgements(path: str | Path) -> dict[str, dict[str, int]]:
     """Scores by query and document; a header is optional."""
-    check_file(Path(path))
     found: dict[str, dict[str, int]] = {}
-    for number, row in enumerate(csv.reader(read_lines(Path(path)), delimiter="\t"), 1):
-        if not row or (number == 1 and row[0] == "query-id"):
-            continue
+    for number, line in enumerate(lines(Path(path)), 1):
         try:
-            query, document, score = row
-            found.setdefault(query, {})[document] = int(score)
-        except ValueError:
+            row = next(csv.reader([line], delimiter="\t"), [])
+            if not row or (number == 1 and row[0] == "query-id"):
+                continue
+            query, document, text = row
+            score = int(text) if len(text) <= _DIGITS else _MOST + 1
+        except (ValueError, csv.Error):
             way = "needs query-id, corpus-id and a whole number, between tabs"
             raise UserError(f"{shown(path)}:{number}: not a judgement; {way}") from None
+        if abs(score) > _MOST:
+            raise UserError(f"{shown(path)}:{number}: a score of {quoted(text)}; the highest one is {_MOST}")
+        if found.setdefault(query, {}).setdefault(document, score) != score:
+            raise UserError(f"{shown(path)}:{number}: a second judgement of the same document; leave one of them out")
     if not found:
         raise UserError(f"{shown(path)}: no judgements in it")
     return found

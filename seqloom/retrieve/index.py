@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import stat
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -30,7 +33,7 @@ from seqloom.retrieve.stores.store import Hit, Store, without_password
 from seqloom.retrieve.terms import question
 from seqloom.retrieve.writing import Changes, Writer
 from seqloom.runs import durable
-from seqloom.runs.durable import shown
+from seqloom.runs.durable import Damaged, shown
 from seqloom.runs.lock import locked
 
 if TYPE_CHECKING:
@@ -242,7 +245,7 @@ def _check_source(folder: Path) -> None:
 
 
 def _check_empty(path: Path) -> None:
-    if path.is_dir() and any(not name.startswith(".lock") for name in os.listdir(path)):
+    if path.is_dir() and any(not name.startswith((".lock", ".seqloom-")) for name in os.listdir(path)):
         raise UserError(f"{shown(path)}: not empty, and not an index; choose another folder")
 
 
@@ -261,11 +264,14 @@ def _settled(path: Path, wanted: Settings, store: str) -> tuple[Catalogue, Store
     except UserError:  # such as a server that is not there: the next command may name another one
         for name in (NAME, _CATALOGUE):
             (path / name).unlink(missing_ok=True)
+        for name in (_STORE, f"{_STORE}.new"):
+            shutil.rmtree(path / name, ignore_errors=True)
         raise
 
 
 def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, Store]:
     """`store`: with a password that is not written down."""
+    _check_files(path)
     catalogue = Catalogue(path / _CATALOGUE)
     try:
         width = settings.encoder.width if settings.encoder else None
@@ -280,6 +286,16 @@ def _parts(path: Path, settings: Settings, store: str = "") -> tuple[Catalogue, 
         catalogue.close()
         raise
     return catalogue, opened
+
+
+def _check_files(path: Path) -> None:
+    """A pipe in the place of a file would block whoever opens it, and a device never ends."""
+    for parent, _, names in os.walk(path):
+        for name in names:
+            place = os.path.join(parent, name)
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(os.stat(place).st_mode):
+                    raise Damaged(f"{shown(place)}: not a regular file", "restore it, or index into a new folder")
 
 
 def _check_points(path: Path, settings: Settings, catalogue: Catalogue, count: int) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from seqloom.core.errors import UserError
-from seqloom.runs import durable
-from seqloom.runs.durable import shown
+from seqloom.runs.durable import Damaged, shown
+from seqloom.runs.kept import Facts, read_json, write_json
+from seqloom.runs.schema import mistake
 
 FORMAT = 2  # raised when terms, chunk ids or the catalogue change
 NAME = "index.json"
+_WAY_OUT = "restore the file, or index into a new folder"
 
 
 class EncoderFacts(BaseModel):
@@ -35,28 +36,22 @@ class Settings(BaseModel):
     @classmethod
     def read(cls, folder: Path) -> Settings:
         path = folder / NAME
-        try:
-            content = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
+        content = read_json(path, Facts, _WAY_OUT)
+        if content is None:
             way = f"create one: seqloom index FOLDER --out {shown(folder)}"
-            raise UserError(f"{shown(folder)}: not an index (no {NAME}); {way}") from None
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"{shown(path)}: cannot be read ({error}); restore it, or index into a new folder"
-            ) from None
-        found = content.get("format") if isinstance(content, dict) else None
+            raise UserError(f"{shown(folder)}: not an index (no {NAME}); {way}")
+        found = content.get("format")
         if found != FORMAT:
             newer = isinstance(found, int) and found > FORMAT
             way = "update seqloom" if newer else "index again into a new folder"
             raise UserError(f"{shown(folder)}: an index of format {found}, this version has format {FORMAT}; {way}")
         try:
             return cls.model_validate(content)
-        except ValidationError:
-            raise UserError(f"{shown(path)}: not valid; restore it, or index again into a new folder") from None
+        except ValidationError as error:
+            raise Damaged(f"{shown(path)}: {mistake(error)}", _WAY_OUT) from None
 
     def write(self, folder: Path) -> None:
-        text = json.dumps(self.model_dump(), indent=1, ensure_ascii=False)
-        durable.write_file(folder / NAME, text.encode("utf-8", "backslashreplace") + b"\n")
+        write_json(folder / NAME, self.model_dump())
 
     def check(self, folder: Path, wanted: Settings) -> None:
         """Refuse to go on with other settings than those that the index was made with."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from safetensors import safe_open
-from safetensors.torch import load_file
 from torch import Tensor
 
 from seqloom.core.errors import RunError, UserError
@@ -20,6 +19,7 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Vocabulary
 from seqloom.data.shapes.shape import AnyShape
 from seqloom.layers.lora import adapt
+from seqloom.layers.tensors import read_tensors
 from seqloom.runs import durable
 from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import shape_of, task_config
@@ -65,7 +65,7 @@ def added(config: RunConfig) -> str:
 
 def read_base(start: str) -> Base:
     folder, files = _whole(start)
-    return Base(start, folder.path, load_file(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
+    return Base(start, folder.path, read_tensors(files / _WEIGHTS), durable.digests(files)[_WEIGHTS])
 
 
 def check_base(start: str, model: SequenceModel) -> None:

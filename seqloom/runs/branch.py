@@ -24,7 +24,7 @@ def begin(into: RunFolder, trunk: RunFolder, place: int, tokens: int) -> None:
     files = {file.name: file.read_bytes() for file in source.iterdir() if file.name != MANIFEST}
     progress = json.loads(files["progress.json"])
     spent = progress["tokens"] / tokens
-    progress |= {"kept": [], "best": None, "best_step": None, "stale": 0, "evaluated_share": spent}
+    progress |= {"kept": [], "best": None, "best_step": None, "stale": 0, "evaluated_share": spent, "run": None}
     files["progress.json"] = json.dumps(progress).encode()
     with into.lock():
         for entry in trunk.metrics():

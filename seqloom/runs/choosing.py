@@ -36,9 +36,10 @@ def choose(request: Request, columns: bool = False) -> list[Choice]:
     """Settings for what the user leaves open, in the order of the rules; `columns`: only which column is what."""
     found = _Choices(request)
     shape, data = request.shape, request.given["data"]
-    for part in ("train", "valid", "test"):
-        declare(data.get(part), data.get("encoding"))
-    found.add(shape.roles(data["train"], data))
+    specs = {part: str(data[part]) for part in ("train", "valid", "test") if data.get(part) is not None}  # -o: a number
+    for spec in specs.values():
+        declare(spec, data.get("encoding"))
+    found.add(shape.roles(specs["train"], data))
     if columns:
         return found.choices
     options = validate({"data": shape.options}, {"data": found.section("data")})["data"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import cast
 
 import torch
 
-from seqloom.core.config import Strict, merge, parse_overrides, read_toml, validate
+from seqloom.core.config import Strict, merge, parse_overrides, validate
 from seqloom.core.errors import UserError
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
 from seqloom.core.task import TaskConfig
+from seqloom.core.toml import read_toml
 from seqloom.data.shapes import find_shape, shape_names
 from seqloom.data.shapes.columns import Columns, column_options
 from seqloom.data.shapes.shape import AnyShape
@@ -26,6 +28,7 @@ from seqloom.runs.source import is_foreign, run_folder
 from seqloom.train.settings import LoraConfig, TrainConfig
 
 BUDGETS = ("steps", "tokens", "epochs", "seconds")
+_THREADS = 32  # that a machine with few cores may have, for the same bits as a larger one
 DEFAULT_TOKENS = 1_536_000  # takes minutes on two cores, and is enough to tell architectures apart
 
 
@@ -98,7 +101,7 @@ def read_request(
     """
     typed = parse_overrides(overrides)
     given = move_options(merge(read_toml(recipe) if recipe else {}, flags, typed), say)
-    if start := given.get("train", {}).get("start"):
+    if (start := given.get("train", {}).get("start")) and isinstance(start, str):
         given = _start_from(start, given)
     chosen = {
         "task": given.setdefault("task", {}).pop("name", "language_model"),
@@ -121,6 +124,9 @@ def read_request(
         raise UserError(
             f"lora.rank={config.lora.rank}: adapters need trained weights to start from; set --from RUN (train.start)"
         )
+    most = max(_THREADS, 4 * (os.cpu_count() or 1))
+    if config.train.threads > most:
+        raise UserError(f"train.threads={config.train.threads}: for {os.cpu_count()} cores, at most {most} make sense")
     return request
 
 

@@ -11,10 +11,10 @@ When a folder is replaced, the old one is first renamed aside, where `locate` an
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import secrets
@@ -25,11 +25,14 @@ from typing import Any, BinaryIO, cast
 
 from seqloom.core.errors import RunError
 from seqloom.core.rows import Json
+from seqloom.runs.regular import open_regular, read_regular
 
 Content = bytes | memoryview | Callable[[BinaryIO], None]  # a callable may be called twice, to count its bytes
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
+_MOST = 16 << 20  # bytes of a manifest
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _TEMPORARY = re.compile(r"\.seqloom-tmp-\d+-[0-9a-f]{8}")
 _ASIDE = ".seqloom-old."
 _OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST}
@@ -39,13 +42,22 @@ _WAYS_OUT = {
     errno.EACCES: "; choose a folder that you may write to",
     errno.EPERM: "; choose a folder that you may write to",
     errno.ENAMETOOLONG: "; choose a shorter name",
-    errno.ENOTDIR: "; a file exists where a folder is needed, choose another name",
-    errno.EISDIR: "; a folder exists where a file is needed, choose another name",
+    errno.ENOTDIR: "; a file exists where a folder is needed, delete it or choose another name",
+    errno.EISDIR: "; a folder exists where a file is needed, delete it or choose another name",
 }
 
 
 class Damaged(RunError):
-    """A published folder whose content is not what was written; the message names the file and the reason."""
+    """Not what was written: `fault` names the file and the reason, the message also the way out, if it is known."""
+
+    def __init__(self, fault: str, way_out: str = "") -> None:
+        super().__init__(f"{fault}; {way_out}" if way_out else fault)
+        self.fault = fault
+
+
+def fault(error: Exception) -> str:
+    """What is wrong, without the way out, for where it is taken at once."""
+    return error.fault if isinstance(error, Damaged) else str(error)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -58,15 +70,18 @@ def write_file(path: Path, data: bytes) -> None:
 def new_file(path: Path, needed: Callable[[], int] | None = None) -> Iterator[BinaryIO]:
     """Write a file incrementally: it replaces the old one when the block succeeds; on an error the old one stays."""
     with writing(path, needed):
-        temporary = _temporary_name(path.parent)
+        _remove_abandoned(path.parent)
+        temporary, fd = _held_file(path.parent)
         try:
-            with _created(temporary) as out:
-                yield cast(BinaryIO, out)
+            yield cast(BinaryIO, _Hashed(fd))
+            os.fsync(fd)
             os.rename(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+        finally:
+            os.close(fd)
         sync_folder(path.parent)
 
 
@@ -99,7 +114,7 @@ def verify(folder: Path) -> None:
         raise Damaged(f"{shown(folder / name)}: unexpected file, not listed in the manifest")
     for name, written in listed.items():
         try:
-            with open(folder / name, "rb") as file:
+            with open_regular(folder / name) as file:
                 size = os.fstat(file.fileno()).st_size
                 digest = hashlib.file_digest(file, "sha256").hexdigest() if size == written["bytes"] else ""
         except OSError as error:
@@ -171,11 +186,6 @@ def make_new_folder(folder: Path) -> bool:
     return True
 
 
-def to_json(value: Any) -> bytes:
-    """One line of standard JSON; NaN and infinity become null."""
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
-
-
 def shown(path: Path | str) -> str:
     """A path for a one-line message, whatever characters it contains."""
     text = str(path)
@@ -234,21 +244,39 @@ def _count(content: Content) -> int:
 
 
 def _write_new(path: Path, content: Content) -> Json:
-    with _created(path) as out:
-        _write_content(content, out)
-    return {"bytes": out.size, "sha256": out.digest.hexdigest()}
-
-
-@contextmanager
-def _created(path: Path) -> Iterator[_Hashed]:
-    """Create a new file, synced to disk when the block ends."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    fd = os.open(path, _NEW, 0o666)
     try:
         out = _Hashed(fd)
-        yield out
+        _write_content(content, out)
         os.fsync(fd)
     finally:
         os.close(fd)
+    return {"bytes": out.size, "sha256": out.digest.hexdigest()}
+
+
+def _held_file(parent: Path) -> tuple[Path, int]:
+    """A new temporary file, locked as long as it is open, so that no process takes it for abandoned."""
+    while True:
+        temporary = _temporary_name(parent)
+        fd = os.open(temporary, _NEW, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:
+            return temporary, fd
+        os.close(fd)  # removed before it was locked
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the temporary files that killed processes left."""
+    for name in _names(parent):
+        if _TEMPORARY.fullmatch(name):
+            with suppress(OSError):  # a folder, in use, or gone
+                fd = os.open(parent / name, os.O_WRONLY)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(parent / name)
+                finally:
+                    os.close(fd)
 
 
 def write_all(fd: int, view: memoryview) -> None:
@@ -326,12 +354,13 @@ def _render_manifest(files: Mapping[str, Any]) -> bytes:
 def _read_manifest(folder: Path) -> Json:
     path = folder / MANIFEST
     try:
-        data = path.read_bytes()
+        data = read_regular(path, _MOST)
         files = json.loads(data)["files"]
         unchanged = data == _render_manifest(files)  # byte for byte: catches a flipped bit in white space too
+        unchanged = unchanged and all(map(_is_entry, files.items()))
     except OSError as error:
         raise Damaged(f"{shown(path)}: {reason(error)}") from None
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         unchanged = False
     if not unchanged:
         raise Damaged(f"{shown(path)}: changed after it was written")
@@ -339,14 +368,11 @@ def _read_manifest(folder: Path) -> Json:
     return found
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+def _is_entry(entry: tuple[str, Any]) -> bool:
+    """Whether a manifest lists a plain file name with its size and SHA-256."""
+    name, written = entry
+    plain = os.path.basename(name) == name and name not in ("", ".", "..", MANIFEST)
+    return plain and type(written["bytes"]) is int and type(written["sha256"]) is str
 
 
 def reason(error: OSError) -> str:

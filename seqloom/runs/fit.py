@@ -1,6 +1,7 @@
 """`fit`, from data to a finished run: prepare, train (or continue training), evaluate and record.
 
-Running the same command again continues an interrupted run bit for bit, and does nothing on a finished one.
+Running the same command again continues an interrupted run bit for bit, finishes one whose result was damaged, and does
+nothing on a finished one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
@@ -24,37 +24,26 @@ from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
 from seqloom.layers.lora import adapter_files, describe
+from seqloom.layers.tensors import read_tensors
 from seqloom.runs import choosing, methods
 from seqloom.runs.base import Base, base_of, borrows, predicts_the_same, recorded_base, restrict, tokenizer_of
-from seqloom.runs.build import blueprint, count_parameters
+from seqloom.runs.build import blueprint, check_size, count_parameters
 from seqloom.runs.configure import Request, read_request
+from seqloom.runs.durable import fault
 from seqloom.runs.folder import RunFolder
-from seqloom.runs.given import Named, Section, place, settings
+from seqloom.runs.given import Named, Section, check_place, place, settings
 from seqloom.runs.material import Material
-from seqloom.runs.record import differences, plain, versions, with_task
-from seqloom.runs.registry import current, model_config, task_config
+from seqloom.runs.record import differences, plain, summary, versions, with_task
+from seqloom.runs.registry import check_options, current, model_config
 from seqloom.runs.run import Run, load
-from seqloom.runs.settings import RunConfig
+from seqloom.runs.settings import FREE, RunConfig
 from seqloom.runs.terminal import reporter
 from seqloom.train.checkpoint import load_weights, weights
 from seqloom.train.clock import Clock
 from seqloom.train.engine import Engine
 from seqloom.train.loop import Judge, Progress, Trainer
-from seqloom.train.memory import check_memory
 from seqloom.train.pace import estimate, told_time
 from seqloom.train.transfer import transfer
-
-# Options that may change when a run continues; any other change makes it a different run.
-_BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
-_FREE = _BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "keep_at", "threads", "tensorboard", "device"}
-
-
-@runtime_checkable
-class SettledTask(Protocol):
-    """A task that calibrates something on the validation set after training, in addition to the weights; it returns
-    those of its own settings that it chose there."""
-
-    def settle(self, model: SequenceModel, valid: Any) -> list[Choice]: ...
 
 
 def fit(
@@ -101,6 +90,8 @@ def fit(
     talk: Reporter = Silent() if quiet or not main else reporter()
     given = {path: value for path, value in flags.items() if value is not None}
     request = read_request(Path(recipe) if recipe else None, given, overrides, talk.say, columns or {})
+    if out:
+        check_place(Path(out), (str(request.given["data"].get(part)) for part in ("train", "valid", "test")))
     config, choices = _settle(request, Path(out) if out else None, choose, only_columns=recipe is not None)
     engine = Engine(config.train)
     Order(config.train.batch, accumulate=config.train.accumulate, world=engine.world)  # checks divisibility
@@ -127,7 +118,9 @@ def _settle(request: Request, out: Path | None, choose: bool, only_columns: bool
     if not choose:
         return request.settle(), []
     if out and (out / "run.json").exists():
-        return request.settle(choosing.recorded(RunFolder(out).record())), []
+        before = RunFolder(out)
+        check_options(before.config(), before.path / "run.json")
+        return request.settle(choosing.recorded(before.record())), []
     choices = choosing.choose(request, only_columns)
     return request.settle({choice.path: choice.value for choice in choices}), choices
 
@@ -152,13 +145,15 @@ def conduct(
     comparison runs the slow baselines once for all runs; `chosen`: what was chosen from the data, to print and record.
     """
     job = _Fit(config, folder, engine, talk, command, vocabulary, scored, judge, compared, chosen)
-    if job.finished():
+    if run := job.finished():
         talk.say(f"{folder.path}: already finished, nothing to do")
-        return load(folder.path)
+        for remark in folder.remarks():
+            talk.say(remark)
+        return run
     try:
         with engine.running():
             if engine.main:
-                with folder.lock():
+                with folder.lock("run.json"):
                     return job.run()
             engine.wait()  # the main process locks the folder, prepares the data and writes the record
             return job.run()
@@ -193,8 +188,16 @@ class _Fit:
         self.base: Base | None = None  # where the weights come from, if not from a random generator
         self.metric = ""  # of the task, which is built from the data
 
-    def finished(self) -> bool:
-        return bool(self.before and self.folder.summary() and plain(self.before) == plain(self.config))
+    def finished(self) -> Run | None:
+        """The run, if this folder holds it finished and intact; it is not written to."""
+        if not self.before or plain(self.before) != plain(self.config):
+            return None
+        try:
+            done = self.folder.summary() is not None and self._kept_vocabulary() is not None
+            return load(self.folder.path) if done else None
+        except UserError as problem:
+            self.talk.say(f"{fault(problem)}; finishing the run again")
+            return None
 
     def run(self) -> Run:
         if self.previous and "merged" in self.previous:
@@ -205,7 +208,7 @@ class _Fit:
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
         self.metric = task.metric
-        model = self._model(task, vocabulary)
+        model = self._model(task, vocabulary, rows["train"])
         trained = methods.objective(self.config, model, task)
         if note := task.check_rows(model, rows):
             self.talk.say(note)
@@ -222,13 +225,13 @@ class _Fit:
         return self._finish(model, task, vocabulary, rows)
 
     def _reconcile(self, config: RunConfig) -> RunConfig:
-        """Check that only `_FREE` options have changed; keep the recorded thread count, which affects results."""
+        """Check that only the options in `FREE` have changed; keep the recorded thread count, which affects results."""
         before = self.before
         threads = config.train.threads or (before.train.threads if before else torch.get_num_threads())
         torch.set_num_threads(threads)
         now = config.model_copy(update={"train": config.train.model_copy(update={"threads": threads})})
         changed = differences(before.model_dump(), now.model_dump()) if before else []
-        if blocked := [c for c in changed if c.partition("=")[0].removeprefix("train.") not in _FREE]:
+        if blocked := [c for c in changed if c.partition("=")[0].removeprefix("train.") not in FREE]:
             raise UserError(f"{self.folder.path} is a different run ({'; '.join(blocked)}); choose another --out")
         if self.previous and self.previous["versions"] != versions():
             changed.append("versions")
@@ -245,30 +248,40 @@ class _Fit:
                 )
 
     def _vocabulary(self) -> Vocabulary:
-        """Built by the main process of a new run; loaded from the folder by all others."""
-        if self.engine.main and self.previous is None:
-            vocabulary = self.given or self._new_vocabulary()
-            self.folder.publish("tokenizer", vocabulary.files())
-            return vocabulary
-        vocabulary = self.material.load_vocabulary(self.folder.published("tokenizer"))
-        known = self.previous["tokenizer"]["hash"] if self.previous else vocabulary.hash
-        if vocabulary.hash != known:
+        """Made by the main process of a new run; loaded from the folder by all others. A damaged one is made again."""
+        if not self.engine.main:
+            return self.material.load_vocabulary(self.folder.published("tokenizer"))
+        if self.previous and (kept := self._kept_vocabulary()):
+            return kept
+        vocabulary = self.given or self._new_vocabulary()
+        if self.previous and vocabulary.hash != (known := self.previous["tokenizer"]["hash"]):
             raise UserError(
                 f"{self.folder.path}: the tokenizer has changed since the run began (was {known[:12]}, "
                 f"is {vocabulary.hash[:12]}); restore it, or choose another --out"
             )
+        self.folder.publish("tokenizer", vocabulary.files())
         return vocabulary
+
+    def _kept_vocabulary(self) -> Vocabulary | None:
+        """That in tokenizer/, if it is intact."""
+        try:
+            kept = self.material.load_vocabulary(self.folder.published("tokenizer"))
+        except UserError as problem:
+            self.talk.say(f"{fault(problem)}; making the tokenizer again")
+            return None
+        return kept if kept.hash == (self.previous or {})["tokenizer"]["hash"] else None
 
     def _new_vocabulary(self) -> Vocabulary:
         """Fitted to this data, with the tokenizer of the run it starts from, if any."""
         start = self.config.train.start
         return self.material.new_vocabulary(tokenizer_of(start, self.material.shape) if start else None)
 
-    def _model(self, task: AnyTask, vocabulary: Vocabulary) -> SequenceModel:
+    def _model(self, task: AnyTask, vocabulary: Vocabulary, train: Rows) -> SequenceModel:
         config, base = self.config, base_of(self.config, self.folder, again=self.previous is not None)
         plan = blueprint(config, task)
         restrict(plan, base, config)
-        check_memory(plan, config.train, task_config(config), task)
+        if remark := check_size(config, plan, task, task.epoch_tokens(train), self.engine.device.type):
+            self.talk.say(remark)
         torch.manual_seed(config.train.seed)
         model = model_config(config).assemble(task)
         task.check_model(model)
@@ -330,11 +343,11 @@ class _Fit:
         best = self.progress.best_step
         if best is not None and best != self.progress.step:
             saved = self.folder.checkpoint(best) / "model.safetensors"
-            load_weights(trainer.model, load_file(saved), self.engine)
+            load_weights(trainer.model, read_tensors(saved), self.engine)
 
     def _finish(self, model: SequenceModel, task: AnyTask, vocabulary: Vocabulary, rows: Mapping[str, Rows]) -> Run:
         """Publish the best weights, score them on every part, and write the summary last, which marks the end."""
-        if "valid" in rows and isinstance(task, SettledTask):
+        if "valid" in rows and isinstance(task, methods.SettledTask):
             self._settle(task.settle(model, rows["valid"]), vocabulary, model)
         whole = {name: self.engine.whole(t).contiguous() for name, t in weights(model).items()}
         naive = task.naive(rows["train"])
@@ -342,21 +355,8 @@ class _Fit:
         if self.engine.main:
             files = adapter_files(model, whole) if self.config.lora.rank else {"model.safetensors": save(whole)}
             self.folder.publish_model(files | {"naive.json": json.dumps(naive).encode()} | vocabulary.files())
-            self.folder.write_summary(
-                {
-                    "parameters": count_parameters(model),
-                    "trained_parameters": count_parameters(model, trained=True),
-                    "stored": sum(t.numel() for t in whole.values()),  # a model that counts has no parameters
-                    "bytes": sum(map(len, files.values())),
-                    "borrowed_bytes": self.base.bytes if self.base and borrows(self.config) else 0,
-                    "seconds": round(self.progress.seconds, 3),
-                    "wall_seconds": round(self.progress.wall, 3),
-                    "steps": self.progress.step,
-                    "tokens": self.progress.tokens,
-                    "best_step": self.progress.best_step,
-                    "scores": scores,
-                }
-            )
+            size = sum(map(len, files.values())), self.base.bytes if self.base and borrows(self.config) else 0
+            self.folder.write_summary(summary(model, whole, size, self.progress, scores))
         self.engine.wait()
         return load(self.folder.path)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqloom.core.config import as_overrides, parse_overrides, read_toml
+from seqloom.core.config import as_overrides, merge, parse_overrides
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.core.toml import read_toml
 from seqloom.data.memory import Data, Layout, Stored, guess, is_path, store
 from seqloom.data.shapes import find_shape
 from seqloom.runs.guess import guess_task
@@ -51,13 +53,26 @@ def place(parts: Parts, task: str | None, overrides: Iterable[str], recipe: str 
     if all(is_path(data) for data in known.values()):
         return Placed({name: str(data) for name, data in known.items()}, task, [])
     if task is None and recipe is not None:
-        task = read_toml(Path(recipe)).get("task", {}).get("name")
+        task = merge(read_toml(Path(recipe))).get("task", {}).get("name")
     if task is None:
         task = _guessed(known.get("train", next(iter(known.values()))))
     layout = find_shape(find_config("tasks", task).shape({})).layout(section(overrides, "data"))
     stored = {name: Stored(str(data)) if is_path(data) else store(data, layout) for name, data in known.items()}
     needed = {path: value for one in stored.values() for path, value in one.settings.items()}
     return Placed({name: one.spec for name, one in stored.items()}, task, as_overrides(needed))
+
+
+def check_place(out: Path, specs: Iterable[str]) -> None:
+    """Refuse a folder for a new run that is the root of the file system, or whose files would be read as data."""
+    place = Path(os.path.realpath(out))
+    if (place / "run.json").exists():
+        return
+    if place == place.parent:
+        raise UserError(f"{out}: the root of the file system; name a folder for the run")
+    for spec in specs:
+        data = Path(os.path.realpath(spec))
+        if data.is_dir() and data in (place, *place.parents):
+            raise UserError(f"{out}: in the data folder {spec}, which would change with the run; choose another --out")
 
 
 def section(overrides: Iterable[str], name: str) -> Json:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 from seqloom.core.config import options
+from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.runs.registry import find_config, names
 
@@ -14,27 +16,33 @@ Rows = list[Json]
 
 
 def models(name: str | None = None) -> Rows:
-    return _options("models", name) if name else _summaries("models")
+    return _summaries("models") if name is None else _options("models", name)
 
 
 def tasks(name: str | None = None) -> Rows:
-    return _options("tasks", name) if name else _summaries("tasks")
+    return _summaries("tasks") if name is None else _options("tasks", name)
 
 
 def samples(name: str | None = None) -> Rows:
     from seqloom.data.samples import SAMPLES
 
+    if name is not None:
+        raise UserError(f"{name}: samples have no options; list them all: seqloom list samples")
     return [{"sample": f"sample:{key}", "kind": found.kind, "what": found.what} for key, found in SAMPLES.items()]
 
 
 def studies(name: str | None = None) -> Rows:
+    if name is not None:
+        raise UserError(f"{name}: studies have no options; list them all: seqloom list studies")
     return _summaries("studies")
 
 
 def runs(name: str | None = None) -> Rows:
     from seqloom.runs.past import listed
 
-    return listed(Path(name or "runs"))
+    if name is not None and not os.path.isdir(name):
+        raise UserError(f"{name or 'runs'}: no such folder")
+    return listed(Path("runs" if name is None else name))
 
 
 def kinds() -> Rows:

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from seqloom.core.errors import RunError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
@@ -31,7 +32,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Lock this folder for writing, creating it if needed."""
     durable.make_folder(folder)
     with durable.writing(folder):
-        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        fd = os.open(_lock_file(folder), os.O_RDWR | os.O_CREAT, 0o666)
     _held.add(fd)
     try:
         _acquire(fd, folder)
@@ -43,13 +44,20 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(fd)
 
 
+def _lock_file(folder: Path) -> Path:
+    path = folder / ".lock"
+    if path.exists() and not path.is_file():
+        raise RunError(f"{shown(path)}: not a regular file; delete it and run the same command again")
+    return path
+
+
 def _acquire(fd: int, folder: Path) -> None:
     started = time.monotonic()
     while True:
         with durable.writing(folder), suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(fd, 0)
-            os.pwrite(fd, durable.to_json(_holder()), 0)
+            os.pwrite(fd, to_json(_holder()), 0)
             return
         holder = _read_holder(fd)
         if holder or time.monotonic() - started > _PATIENCE:

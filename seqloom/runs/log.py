@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -10,8 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.core.errors import RunError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json
-from seqloom.runs.durable import CHUNK, Damaged, reason, shown, sync_folder, to_json, write_all, writing
+from seqloom.runs.durable import (
+    CHUNK,
+    Damaged,
+    reason,
+    shown,
+    sync_folder,
+    write_all,
+    writing,
+)
+from seqloom.runs.regular import open_regular
 
 
 def append_line(path: Path, entry: Mapping[str, Any]) -> None:
@@ -34,7 +45,8 @@ def append_line(path: Path, entry: Mapping[str, Any]) -> None:
 def read_lines(path: Path) -> list[Json]:
     """The objects of a log, without an incomplete last line; a missing log is empty."""
     try:
-        *lines, _ = path.read_bytes().split(b"\n")
+        with open_regular(path) as file:
+            *lines, _ = file.read().split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -43,13 +55,22 @@ def read_lines(path: Path) -> list[Json]:
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             entry = None
         if isinstance(entry, dict):
             entries.append(entry)
         elif number < len(lines):
-            raise Damaged(f"{shown(path)}:{number}: not a JSON object")
+            raise Damaged(f"{shown(path)}:{number}: not a JSON object", "delete this line, which is only a log")
     return entries
+
+
+def digest(path: Path) -> str | None:
+    """SHA-256 of a file; None if there is none, or it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
 def sync_file(path: Path) -> None:

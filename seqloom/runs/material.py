@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from seqloom.core.config import validate
+from seqloom.core.errors import UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.core.rows import Json, Part, Rows, Vocabulary
 from seqloom.core.task import AnyTask
@@ -36,7 +37,11 @@ class Material:
         return made
 
     def load_vocabulary(self, folder: Path) -> Vocabulary:
-        found: Vocabulary = self.shape.load_vocabulary(folder)
+        try:
+            found: Vocabulary = self.shape.load_vocabulary(folder)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            kind = type(error).__name__
+            raise UserError(f"{folder}: its tokenizer, labels or scale are damaged ({kind}); restore it") from None
         return found
 
     def task(self, vocabulary: Vocabulary) -> AnyTask:
@@ -44,7 +49,11 @@ class Material:
 
     def rows(self, vocabulary: Vocabulary, talk: Reporter | None = None) -> dict[str, Rows]:
         """All parts, ready for training and evaluation."""
-        return self.shape.prepare_parts(self.parts, vocabulary, talk or Silent())
+        talk = talk or Silent()
+        for name, spec in self.options.held_out.items():
+            if (same := fingerprint(spec)) is not None and same == fingerprint(self.options.train):
+                talk.say(f"{name}: the same data as --data, so that its scores say nothing about new data")
+        return self.shape.prepare_parts(self.parts, vocabulary, talk)
 
     def read(self, spec: str, vocabulary: Vocabulary, options: DataOptions) -> Rows:
         """Another file of the same shape, ready for evaluation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Rows
@@ -37,6 +38,14 @@ class PromptedTask(Protocol):
 
     def draw_prompt(self, model: SequenceModel, rows: Any, seed: int) -> int:
         """Prepare the prompt with examples from these rows; returns the tokens read."""
+
+
+@runtime_checkable
+class SettledTask(Protocol):
+    """A task that calibrates something on the validation set after training, in addition to the weights; it returns
+    those of its own settings that it chose there."""
+
+    def settle(self, model: SequenceModel, valid: Any) -> list[Choice]: ...
 
 
 def check(config: RunConfig) -> None:

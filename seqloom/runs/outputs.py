@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -17,11 +18,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from seqloom.core.errors import UserError
+from seqloom.core.json_text import to_json
 from seqloom.core.rows import Row
 from seqloom.data.flat import flat
-from seqloom.runs.durable import make_folder, new_file, to_json
+from seqloom.runs.durable import make_folder, new_file, writing
 
 _AT_ONCE = 10_000  # rows of a parquet file in memory
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # what a formula may begin with
+_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
 
 
 def check_output(out: Path) -> None:
@@ -42,11 +46,16 @@ def write_predictions(predictions: Iterable[Row], out: Path, complete: bool = Fa
     if (kind := out.suffix.lower()) == ".jsonl":
         with new_file(out) as file:
             return _write_lines(predictions, file)
-    with tempfile.TemporaryFile(dir=out.parent) as spool, new_file(out) as file:
+    with _spool(out) as spool, new_file(out) as file:
         columns = _Columns()
         counted = _write_lines((columns.flat(_without_line(row) if complete else row) for row in predictions), spool)
         _WRITERS[kind](_again(spool), columns, file)
     return counted
+
+
+def _spool(out: Path) -> IO[bytes]:
+    with writing(out):
+        return tempfile.TemporaryFile(dir=out.parent)
 
 
 def _without_line(row: Row) -> Row:
@@ -94,10 +103,17 @@ def _cell(value: Any) -> Any:
 
 def _write_fields(rows: Iterator[Row], columns: _Columns, file: BinaryIO, delimiter: str) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.DictWriter(text, columns.names, extrasaction="ignore", delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows(rows)
+    writer, names = csv.writer(text, delimiter=delimiter), columns.names
+    writer.writerow(map(inert, names))
+    writer.writerows([inert(row.get(name)) for name in names] for row in rows)
     text.detach()
+
+
+def inert(cell: Any) -> Any:
+    """A cell of CSV or TSV that no spreadsheet takes for a formula: a leading apostrophe makes it a text."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
 
 
 def _write_csv(rows: Iterator[Row], columns: _Columns, file: BinaryIO) -> None:

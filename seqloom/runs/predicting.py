@@ -5,19 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 
+from seqloom.core.errors import UserError, check_encodable
 from seqloom.core.rows import Row
 from seqloom.data.flat import ACTUAL
 from seqloom.data.rows import Rows
+from seqloom.runs.material import Material
+from seqloom.tokenizers.options import NoTokenizer
 
 RESERVED = frozenset({"line", "reason", "cut"})  # fields that only some predictions have, and the line number
 EMPTY = "an empty text"
 
 
+def text_row(material: Material, text: str, line: int = 1, **others: str | None) -> Row:
+    """A row to predict from that is in no file; `others`: what the model reads beside the text, by role."""
+    task, shape = material.config.task["name"], material.shape
+    given = {role: other for role, other in others.items() if other is not None}
+    wanted = [role for role, option in shape.beside.items() if getattr(material.options, option) is not None]
+    if shape.tokenizer is NoTokenizer:
+        raise UserError(f"--text: this {task} run reads numbers, not text; give --data FILE")
+    if strange := [role for role in given if role not in wanted]:
+        reads = f"a text and --{wanted[0]}" if wanted else "one text"
+        raise UserError(f"--{strange[0]}: this {task} run reads {reads}; leave it out")
+    if missing := [role for role in wanted if role not in given]:
+        raise UserError(f"--{missing[0]}: missing; this {task} run reads two texts: give --{missing[0]} TEXT")
+    for role, one in {"text": text, **given}.items():
+        check_encodable(f"--{role}", one)
+    return {"line": line, "source": text, **given}
+
+
 class Sources(Iterator[Row]):
     """Rows to predict from, counted as they are read."""
 
-    def __init__(self, read: Callable[[], Iterator[Row]]) -> None:
-        self._read, self._rows, self.count = read, read(), 0
+    def __init__(self, read: Callable[[], Iterator[Row]], spec: str = "") -> None:
+        self._read, self.spec, self._rows, self.count = read, spec, read(), 0
 
     def __next__(self) -> Row:
         row = next(self._rows)
@@ -37,7 +57,11 @@ class Predictions(Iterator[Row]):
         self._rows, self._sources, self.complete = rows, sources, complete
 
     def __next__(self) -> Row:
-        return next(self._rows)
+        for row in self._rows:
+            return row
+        if self._sources is not None and self._sources.count == 0:
+            raise UserError(f"{self._sources.spec}: contains no rows to predict from")
+        raise StopIteration
 
     @property
     def read(self) -> int:

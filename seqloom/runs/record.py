@@ -1,4 +1,4 @@
-"""What run.json says of a run, and how two of them differ."""
+"""What run.json and summary.json say of a run, and how two runs differ."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.version import VERSION
+from seqloom.runs.build import count_parameters
 from seqloom.runs.settings import RunConfig
+from seqloom.train.loop import Progress
 
 
 def with_task(config: RunConfig, settings: Json) -> RunConfig:
@@ -34,6 +39,26 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "system": f"{sys.platform} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def summary(
+    model: SequenceModel, tensors: Mapping[str, Tensor], size: tuple[int, int], progress: Progress, scores: Json
+) -> Json:
+    """`tensors`: the weights stored; `size`: bytes of their file, and of that with the weights they add to."""
+    stored, borrowed = size
+    return {
+        "parameters": count_parameters(model),
+        "trained_parameters": count_parameters(model, trained=True),
+        "stored": sum(t.numel() for t in tensors.values()),  # a model that counts has no parameters
+        "bytes": stored,
+        "borrowed_bytes": borrowed,
+        "seconds": round(progress.seconds, 3),
+        "wall_seconds": round(progress.wall, 3),
+        "steps": progress.step,
+        "tokens": progress.tokens,
+        "best_step": progress.best_step,
+        "scores": scores,
     }
 
 

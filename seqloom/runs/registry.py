@@ -17,6 +17,7 @@ from seqloom.core.rows import Json
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes import find_shape
 from seqloom.data.shapes.shape import AnyShape
+from seqloom.runs.schema import mistake
 from seqloom.runs.settings import RunConfig
 
 if TYPE_CHECKING:
@@ -75,6 +76,15 @@ def tokenizer_options(config: RunConfig) -> Strict:
     return found
 
 
+def check_options(config: RunConfig, file: Path) -> None:
+    """Refuse settings that this version cannot have written; `file`: where they are."""
+    try:
+        for read in (task_config, model_config, data_options, tokenizer_options):
+            read(config)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+
+
 def current(config: RunConfig) -> RunConfig:
     """Settings as this version writes them; older versions recorded the data and tokenizer options of every task, and
     lacked options that have been added since, whose defaults leave a run as it was."""
@@ -100,5 +110,7 @@ def _checked(kind: type[Strict], options: Json, what: str) -> Any:
     try:
         return kind.model_validate(options)
     except ValidationError as error:
-        wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]))
-        raise UserError(f"{what} has options unknown to this version: {wrong}; was run.json edited?") from None
+        wrong = ", ".join(dict.fromkeys(str(each["loc"][0]) for each in error.errors() if each["loc"]))
+        raise UserError(
+            f"{what} has options unknown to this version: {wrong or mistake(error)}; was run.json edited?"
+        ) from None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, overload, runtime_checkable
 
 import torch
-from safetensors.torch import load_file
 
-from seqloom.core.errors import UserError
+from seqloom.core.errors import RunError, UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json, Row
 from seqloom.core.task import AnyTask
 from seqloom.data.memory import Data, is_path, like, store, title
 from seqloom.data.options import DataOptions
 from seqloom.data.shapes.columns import Columns, column_options
-from seqloom.decode.beam import beam_search
+from seqloom.decode.beam import MOST_BEAMS, beam_search, check_beams
 from seqloom.decode.chat import chat_ids, turn_ends
 from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
@@ -26,11 +24,13 @@ from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
 from seqloom.layers.linear import by_columns
 from seqloom.layers.lora import adapter_tensors, merge
+from seqloom.layers.tensors import read_tensors
 from seqloom.runs.base import attach, find_base, is_partial
-from seqloom.runs.folder import RunFolder
+from seqloom.runs.durable import Damaged, shown
+from seqloom.runs.folder import AGAIN, RunFolder
 from seqloom.runs.material import Material
-from seqloom.runs.predicting import Predictions, Sources, beside
-from seqloom.runs.registry import feature, model_config
+from seqloom.runs.predicting import Predictions, Sources, beside, text_row
+from seqloom.runs.registry import check_options, feature, model_config
 from seqloom.runs.seen import WARNINGS, seen_in
 from seqloom.runs.settings import RunConfig, Say
 from seqloom.runs.shown import as_html, as_text
@@ -84,7 +84,7 @@ class Run:
         `columns`: names by role, like {"label": "stars"}, where they are others than in training and cannot be found;
         `options`: others of the data section.
         """
-        naive = json.loads((self.folder.model_files() / "naive.json").read_bytes())
+        naive = self.folder.naive()
         spec, needed = self._placed(data)
         how = self._options(spec, columns, needed | options)
         seen = seen_in(self.folder.record(), self.material, spec, how)
@@ -99,6 +99,8 @@ class Run:
         data: str | Path | None = None,
         *,
         texts: Iterable[str] = (),
+        second: str | None = None,
+        passage: str | None = None,
         columns: Columns | None = None,
         settings: Mapping[str, object] | None = None,
         **options: Any,
@@ -129,6 +131,8 @@ class Run:
         data: Data = None,
         *,
         texts: Iterable[str] = (),
+        second: str | None = None,
+        passage: str | None = None,
         columns: Columns | None = None,
         settings: Mapping[str, object] | None = None,
         **options: Any,
@@ -138,17 +142,21 @@ class Run:
 
         For data in memory a list of them; for a data frame or dataset another one, with the predictions as columns.
 
-        Options: `beams`, `length_penalty`, `min_new`, `max_new`, `no_repeat`, `n_best`, `alignments`; for sampling,
-        `temperature`, `top_k`, `top_p`, `seed`; for forecasts, `back`. `columns`: names by role, like {"text": "body"},
-        where they are others than in training and cannot be found; `settings`: other options of the data section.
+        `second`, `passage`: what the model reads beside each of `texts`. Options: those in `run.task.predict_options`
+        ("Predict" in the docs). `columns`: names by role, like {"text": "body"}, where they are others than in training
+        and cannot be found; `settings`: other options of the data section.
         """
         self._check_verb("predict")
+        self.task.check_options(options)
         if data is None:
-            rows = ({"line": n, "source": text} for n, text in enumerate(texts, 1))
+            material, others = self.material, {"second": second, "passage": passage}
+            rows = (text_row(material, text, line, **others) for line, text in enumerate(texts, 1))
             return Predictions(self.task.predict(self.model, rows, **options))
+        if second is not None or passage is not None:
+            raise UserError("second, passage: belong to texts; a row of data has its own")
         spec, needed = self._placed(data)
         how, shape = self._options(spec, columns, {**needed, **(settings or {})}, predict=True), self.material.shape
-        sources = Sources(lambda: shape.sources(spec, how))
+        sources = Sources(lambda: shape.sources(spec, how), spec)
         found = self.task.predict(self.model, sources, **options)
         table = shape.table(spec, how)
         if table is not None:
@@ -204,7 +212,9 @@ class Run:
         """
         self._check_verb("generate")
         stop = [s for s in stop if s]
-        if how.get("beams", 1) > 1:
+        if count < 1:
+            raise UserError(f"count={count}: must be 1 or more")
+        if how.get("beams", 1) != 1:
             texts = self._search(prompt, count, **how)
         else:
             how.pop("beams", None)
@@ -289,6 +299,9 @@ class Run:
             raise UserError(
                 f"beams={beams} searches for the most likely text; {', '.join(sampling)} only apply to sampling"
             )
+        check_beams(beams)
+        if count > MOST_BEAMS:
+            raise UserError(f"count={count}: a search gives at most {MOST_BEAMS}; sample for more, with beams=1")
         end = min(self._ends(chat) - {self.tokenizer.eos}, default=self.tokenizer.eos)  # of a turn, if that differs
         with torch.inference_mode():
             state, last, refill = start(self.model, [self._prompt(prompt, chat, system)])
@@ -321,20 +334,27 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
 
     `int8`: quantise linear layers to one byte per weight."""
     place = RunFolder(run_of(Path(folder)))
-    config = place.config()
-    if place.record().get("bare"):
+    config, record = place.config(), place.record()
+    if record.get("bare"):
         raise UserError(
-            f"{place.record()['converted']}: an encoder without an output layer; train one: seqloom fit --task TASK "
-            f"--data DATA --from {place.record()['converted']}"
+            f"{record['converted']}: an encoder without an output layer; train one: seqloom fit --task TASK "
+            f"--data DATA --from {record['converted']}"
         )
     files = place.model_files()
+    check_options(config, place.path / "run.json")
     material = Material(config)
     vocabulary = material.load_vocabulary(files)
+    if vocabulary.hash != record.get("tokenizer", {}).get("hash"):
+        raise Damaged(f"{shown(files)}: the tokenizer is not the one that run.json names", AGAIN)
     task = material.task(vocabulary)
     model = model_config(config).assemble(task)
     if is_partial(place):
         attach(model, find_base(place, config), config)
-    load_weights(model, adapter_tensors(model, files) if config.lora.rank else load_file(files / "model.safetensors"))
+    named = adapter_tensors(model, files) if config.lora.rank else read_tensors(files / "model.safetensors")
+    try:
+        load_weights(model, named)
+    except RunError as error:
+        raise Damaged(f"{shown(files)}: {error}", AGAIN) from None
     device = choose_device("cpu" if config.train.device == "cpu" else "auto")  # maybe another than in training
     if int8:
         model = to_int8(merge(model))

@@ -28,6 +28,11 @@ MOVED = {  # options that were renamed in version 0.2: old name, new name
 }
 
 
+# Options that may change when a run continues; any other change makes it a different run.
+BUDGET = {"steps", "tokens", "epochs", "seconds", "clock", "minutes", "patience"}
+FREE = BUDGET | {"evaluate_every", "save_every", "log_every", "keep", "keep_at", "threads", "tensorboard", "device"}
+
+
 class RunConfig(Strict):
     task: Json = Field(description="name and options of the task")
     model: Json = Field(description="name and options of the model")
@@ -44,7 +49,9 @@ class RunConfig(Strict):
         if isinstance(values, dict) and isinstance(data := values.get("data"), dict):
             old = data.get("layout") == "long" and "dayfirst" not in data
             values = values | {"data": data | {"layout": "auto"}} if old else values
-        if isinstance(values, dict) and "tokenizer" not in values and isinstance(values.get("task"), dict):
+        if not isinstance(values, dict) or not all(isinstance(options, dict) for options in values.values()):
+            return values
+        if "tokenizer" not in values and "task" in values:
             return {"tokenizer": {}} | move_options(values, lambda _: None)
         return values
 

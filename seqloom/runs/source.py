@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 HF = "hf:"
 _FORMAT = 1  # raised when the conversion changes, so that converted models are made anew
 _LONGEST = 1024  # tokens of context that a language model is scored with
+_whole: set[Path] = set()  # folders that this process has verified
 _PATIENCE = 1800.0  # seconds to wait for another process that converts the same model
 
 
@@ -60,16 +61,17 @@ def run_folder(name: str | Path) -> Path:
     path = locate(name)
     folder = RunFolder(_converted_folder(name, path))
     started = time.monotonic()
-    while folder.summary() is None:
+    while folder.path not in _whole and not folder.is_whole():
         try:
             with folder.lock():
-                if folder.summary() is None:
+                if not folder.is_whole():
                     with during(f"converting {name}, once"):
                         _convert(name, path, folder)
         except InUse:
             if time.monotonic() - started > _PATIENCE:
                 raise
             time.sleep(0.2)
+    _whole.add(folder.path)
     return folder.path
 
 

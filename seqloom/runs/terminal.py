@@ -6,18 +6,23 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from seqloom.core.progress import Reporter
 from seqloom.core.rows import Json
 from seqloom.core.waiting import clear
 
 
+def _print(line: str) -> None:
+    with suppress(OSError):  # a terminal that was closed does not end the training
+        print(line, file=sys.stderr, flush=True)
+
+
 class Plain:
     """Lines on standard error, a few seconds apart."""
 
-    def __init__(self, every: float = 5.0, write: Callable[[str], None] | None = None) -> None:
-        self.every, self.last = every, 0.0
-        self.write = write or (lambda line: print(line, file=sys.stderr, flush=True))
+    def __init__(self, every: float = 5.0, write: Callable[[str], None] = _print) -> None:
+        self.every, self.last, self.write = every, 0.0, write
 
     def say(self, text: str) -> None:
         self.write(text)
@@ -47,19 +52,22 @@ class Live:
 
     def say(self, text: str) -> None:
         clear()
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        with suppress(OSError):
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def update(self, share: float, facts: Json) -> None:
-        if not self.started:
-            clear()
-            self.bar.start()
-            self.started = True
-        self.bar.update(self.task, completed=min(1.0, share), description=describe(share, facts))
+        with suppress(OSError):
+            if not self.started:
+                clear()
+                self.started = True
+                self.bar.start()
+            self.bar.update(self.task, completed=min(1.0, share), description=describe(share, facts))
 
     def close(self) -> None:
         if self.started:
-            self.bar.stop()
             self.started = False
+            with suppress(OSError):
+                self.bar.stop()
 
 
 def reporter() -> Reporter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +9,29 @@ from typing import NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
+from seqloom.runs.kept import Facts, read_json
 from seqloom.runs.source import is_foreign, run_folder
+
+
+class _Run(Facts):
+    state: str
+    folder: str = ""
+    valid: float | None = None
+
+
+class _Entry(Facts):
+    name: str = ""
+    runs: list[_Run] = []
+
+
+class _Result(Facts):
+    """result.json of a comparison"""
+
+    entries: list[_Entry]
+    recommendation: Json | None = None
+    best: str | None = None
+    baselines: list[Json] = []
+    protocol: Json = {}
 
 
 class Winner(NamedTuple):
@@ -80,14 +101,9 @@ def _best_run(result: Json, name: str, folder: Path) -> str:
 
 
 def _read(folder: Path) -> Json:
-    try:
-        found = json.loads((folder / "result.json").read_bytes())
-    except FileNotFoundError:
+    found = read_json(folder / "result.json", _Result, "run the comparison's command again, which rewrites it")
+    if found is None:
         raise UserError(
             f"{folder}: the comparison is unfinished; run its command again to finish it, or name one of its runs"
-        ) from None
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("entries"), list):
-        raise UserError(f"{folder}/result.json: damaged; run the comparison's command again, which rewrites it")
+        )
     return found

@@ -17,8 +17,12 @@ from seqloom.core.rows import Json
 from seqloom.pages.drawing import draw
 from seqloom.pages.formats import NONE, short
 from seqloom.pages.words import LANGUAGES
+from seqloom.runs.durable import reason
+from seqloom.runs.regular import read_regular
+from seqloom.runs.schema import parse
 from seqloom.studies._study import VERDICTS, Finding, Measured
 
+_MOST = 16 << 20  # bytes of a record
 DIGITS = 6  # significant ones that are kept, of what is no count: results are committed, and are read by people
 
 
@@ -71,9 +75,14 @@ class Record:
 
 def load(path: Path) -> Record:
     try:
-        found: Record = TypeAdapter(Record).validate_python(json.loads(path.read_text(encoding="utf-8")))
-    except (ValidationError, ValueError):
-        raise UserError(f"{path}: not the result of a study; remove it, or give another --out") from None
+        found: Record = TypeAdapter(Record).validate_python(parse(read_regular(path, _MOST)))
+        if found.finding.verdict not in VERDICTS:
+            raise ValueError(f"unknown verdict {found.finding.verdict[:20]!r}")
+    except OSError as error:
+        raise UserError(f"{path}: {reason(error)}; remove it, or give another --out") from None
+    except ValueError as error:
+        what = "not the result of a study" if isinstance(error, ValidationError) else str(error)
+        raise UserError(f"{path}: {what}; remove it, or give another --out") from None
     return found
 
 

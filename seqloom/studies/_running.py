@@ -11,6 +11,7 @@ import torch
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.progress import Reporter, Silent
 from seqloom.runs.durable import make_folder, write_file
+from seqloom.runs.kept import check_own
 from seqloom.runs.record import versions
 from seqloom.runs.source import cache_folder
 from seqloom.runs.terminal import reporter
@@ -39,6 +40,8 @@ def study(
     """
     found = find_study(name)
     path = Path(out) / f"{name}.json" if out is not None else None
+    if path:
+        check_own(path.parent, path.name)
     record = _finished(path, quick) if path and not fresh else None
     if record is None:
         _check_needs(name, found, quick)
@@ -88,6 +91,8 @@ def _finished(path: Path, quick: bool) -> Record | None:
     if not path.exists():
         return None
     record = load(path)
+    if record.name != path.stem:
+        raise UserError(f"{path}: the result of study {record.name}; remove it, or give another --out")
     return record if quick or not record.quick else None
 
 

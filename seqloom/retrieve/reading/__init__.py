@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seqloom.core.errors import UserError
-from seqloom.data.files import declare
+from seqloom.data.files import check_file, declare, read_lines
 from seqloom.data.refusals import Undecodable
 from seqloom.data.rows import READERS
 from seqloom.retrieve.document import Document
@@ -73,6 +73,17 @@ def _documents(path: Path, name: str, columns: Mapping[str, str] | None) -> Iter
             raise UserError(f"{path}: no text in it")
         hidden = sorted({*document.hidden, *zero_width(document.text)})
         yield replace(document, hidden=tuple(hidden)) if hidden else document
+
+
+def lines(path: Path) -> Iterator[str]:
+    """Of a text file that is no document: queries, judgements, questions."""
+    check_file(path)
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; give a file")
+    try:
+        yield from read_lines(path)
+    except Undecodable as error:
+        raise UserError(_NO_SUCH_OPTION.sub("", str(error))) from None
 
 
 def largest(path: Path) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
 from seqloom.core.errors import UserError
@@ -18,7 +17,7 @@ from seqloom.data.encodings import find_codec
 from seqloom.data.files import COMPRESSED, declare, declared
 from seqloom.retrieve.document import Document, Heading, Hidden
 from seqloom.retrieve.reading.html_hidden import Look, inside
-from seqloom.retrieve.reading.html_tokens import Tag, Text, tokens
+from seqloom.retrieve.reading.html_tokens import Tag, Text, tokens, unescaped
 from seqloom.retrieve.reading.limits import check_size, whole_text
 
 DROPPED = {"script", "style", "template", "iframe", "noembed", "noframes", "title"}
@@ -142,7 +141,7 @@ class _Page:
 
     def _text(self, raw: str) -> None:
         if self.open["title"] and self.stack[-1][0] == "title":
-            self.title = self.title or " ".join(unescape(raw).split())
+            self.title = self.title or " ".join(unescaped(raw).split())
             return
         if any(self.open[name] for name in DROPPED):
             return
@@ -150,7 +149,7 @@ class _Page:
         for number, part in enumerate(raw.split("\n")):
             if number:
                 self.wanted = self.wanted or " " if not kept else "\n\n" if "\n" in self.wanted else "\n"
-            text = unescape(part) if "&" in part else part
+            text = unescaped(part) if "&" in part else part
             if kept:
                 self._put(text.rstrip("\r"), number)
             elif bare := _SPACE.sub(" ", text).strip(" "):

@@ -16,6 +16,7 @@ RAW = {"script", "style", "textarea", "title", "iframe", "noembed", "noframes", 
 _NAME = re.compile(r"[a-zA-Z][^\s/>]*")
 _ATTRIBUTE = re.compile(r"""[\s/]*([^\s/>=][^\s/>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
 _REST = re.compile(r"[\s/=]*")
+_ENDLESS = re.compile(r"&#(?:[xX][0-9a-fA-F]{9,}|[0-9]{9,});?")
 
 
 class Tag(NamedTuple):
@@ -60,12 +61,17 @@ def tokens(text: str) -> Iterator[Tag | Text]:
             at = opening + 1
 
 
+def unescaped(text: str) -> str:
+    """With characters in place of their references; one of thousands of digits is no character, as to browsers."""
+    return unescape(_ENDLESS.sub("\ufffd", text))
+
+
 def _open_tag(text: str, start: int, name: re.Match[str]) -> tuple[Tag, int]:
     attributes: dict[str, str] = {}
     at = name.end()
     while found := _ATTRIBUTE.match(text, at):
         value = next((group for group in found.groups()[1:] if group is not None), "")
-        attributes.setdefault(found[1].lower(), unescape(value) if "&" in value else value)
+        attributes.setdefault(found[1].lower(), unescaped(value) if "&" in value else value)
         at = found.end()
         at += text.startswith("=", at)  # a stray sign
     rest = _REST.match(text, at)

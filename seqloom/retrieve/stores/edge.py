@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +23,15 @@ from seqloom.core.errors import RunError, UserError
 from seqloom.retrieve.stores.store import Hit, Point, ordered
 from seqloom.retrieve.terms import Sparse
 from seqloom.runs import durable
-from seqloom.runs.durable import shown
+from seqloom.runs.durable import Damaged, shown
 from seqloom.runs.lock import InUse
 
 _TERMS, _VECTOR = "terms", "vector"
 _THRESHOLD = 1000  # KB of vectors after which `tidy` makes a segment that opens quickly
 _PAGE = 10_000  # ids per request
 _SPARE = 64 << 20  # bytes that must be free
+_TRIAL = 15.0  # seconds to open a store
+_CRASHES = {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV}
 _PATIENCE = 2.0  # seconds to wait for another process, which may only have a question
 
 
@@ -34,7 +39,9 @@ class EdgeStore:
     def __init__(self, folder: Path, width: int | None) -> None:
         """Opens the store in this folder, or creates it; `width`: of the vectors."""
         self._edge, self._folder = _package(), folder
-        if not folder.exists():
+        if folder.exists():
+            _try(folder)
+        else:
             self._create(width)
         self._shard = self._open()
 
@@ -157,6 +164,26 @@ class EdgeStore:
             hnsw_config=no_graph,
             optimizers=edge.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=_THRESHOLD),
         )
+
+
+def _try(folder: Path) -> None:
+    """Open the store in another process first: with a wrong number in a file, its package takes the process with it."""
+    code = "import sys, qdrant_edge; qdrant_edge.EdgeShard.load(sys.argv[1]).close()"
+    way_out = "restore it, or index into a new folder"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", code, str(folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TRIAL,
+        )
+    except subprocess.TimeoutExpired:
+        fault = f"{shown(folder)}: not open after {_TRIAL:.0f} s, damaged if the machine is not busy"
+        raise Damaged(fault, way_out) from None
+    except OSError:  # no process can be started
+        return
+    if -done.returncode in _CRASHES:
+        raise Damaged(f"{shown(folder)}: damaged, opening it would end the process", way_out)
 
 
 def _package() -> Any:
