@@ -7,11 +7,13 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 DOCS := .venv/.docs
 TWO := -n 2 --dist loadfile
+MINUTES ?= 5
+KILLS ?= 3
 
-.PHONY: help setup demo test quick test-all check bench docs clean
+.PHONY: help setup demo test quick test-all fuzz fuzz-readers kills check bench docs clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: $(DEV)  ## create .venv and install everything for development; does nothing when nothing changed
 
@@ -45,6 +47,16 @@ quick: setup  ## the tests that train and start little, for daily work; about a 
 
 test-all: setup  ## the tests and the slow ones (tests/slow), one after another
 	$(BIN)/python -m pytest -o addopts="-q --strict-markers"
+
+fuzz: setup  ## generated inputs to every command; make fuzz MINUTES=30 FIRST=1000 for longer and for other ones
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --first $(or $(FIRST),0)
+
+fuzz-readers: setup  ## coverage-guided inputs to every reader of files, by atheris, for MINUTES in all
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	PYTHONPATH=tests $(BIN)/python -m fuzz.readers --minutes $(MINUTES)
+
+kills: setup  ## kill every command that writes at random moments, and compare bit for bit; KILLS of each, an hour with 3
+	$(BIN)/python tests/slow/kills.py --kills $(KILLS) --seed $(or $(FIRST),0)
 
 check: setup  ## style and types
 	$(BIN)/ruff check .

@@ -250,3 +250,10 @@ def test_the_benchmark_of_retrieval_says_how_fast_it_indexes_and_answers(tmp_pat
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["chunks"] >= 30 and figures["query_ms"] > 0 and figures["peak_mb"] > 0
     assert "chunks/s" in said and "peak memory" in said and "query" in said
+
+
+def test_large_inputs_are_measured_from_end_to_end(tmp_path: Path) -> None:
+    said = run_alone("large.py", "--scale", "0.001", "--only", "series", "--json", tmp_path / "large.json")
+    rows = json.loads((tmp_path / "large.json").read_text())["rows"]
+    assert [row["command"] for row in rows] == ["doctor", "fit linear", "fit naive", "predict"]
+    assert all(row["code"] == 0 and row["peak"] > 0 and row["command"] in said for row in rows)
