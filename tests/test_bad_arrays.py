@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from seqloom.core.errors import RunError, UserError
 from seqloom.data.shapes.frames.reading import open_frames
+from seqloom.data.shapes.frames.roles import frame_roles
 from seqloom.data.shapes.series.reading import open_series
 
 FRAMES = np.arange(300, dtype=np.float32).reshape(20, 5, 3) % 7
@@ -49,6 +50,22 @@ ARRAYS = {
     "an empty label": ({"frames": FRAMES, "label": np.array(["a", ""] * 10)}, "sequence 2 has no label"),
     "half a character": ({"frames": FRAMES, "label": np.array(["a", "\ud800"] * 10)}, "not valid Unicode"),
 }
+
+
+NAMES = {  # of arrays, when none has the usual one: the measurements and the labels are found by their shapes
+    "no rows": ({"X": FRAMES[:0], "y": LABELS[:0]}, "contains no sequences"),
+    "fewer labels": ({"X": FRAMES, "y": LABELS[:7]}, "20 sequences in 'X', but 7 values in 'y'; give an array"),
+    "no labels": ({"X": FRAMES}, "no column looks like a label"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_of_which_none_can_be_the_labels_are_refused(tmp_path: Path, name: str) -> None:
+    arrays, message = NAMES[name]
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(UserError) as error:
+        frame_roles(str(tmp_path / "a.npz"), {})
+    assert message in str(error.value) and str(error.value).startswith(str(tmp_path / "a.npz"))
 
 
 @pytest.mark.parametrize("name", ARRAYS)

@@ -69,6 +69,7 @@ TABLES = {
     ),
     "deep.jsonl": ('{"text": ' + "[" * 100_000 + "\n", ":1: JSON nested too deeply; at most 64 levels"),
     "less deep.jsonl": ('{"text": "a", "label": ' + "[" * 90 + "]" * 90 + "}\n", ":1: JSON nested too deeply"),
+    "rows.json": ('[{"text": "a", "label": "x"}]', ": not read as JSON; write one object per line: jq -c '.[]' rows"),
     "arrays.csv": (b"PK\x03\x04" + bytes(100), ": a zip archive, not text: unpack it first"),
     "one label.csv": (labelled(label=lambda n: "x"), "the only label is 'x': there is nothing to classify"),
     "own labels.csv": (labelled(label=lambda n: f"l{n}"), "none of its labels are among those of the training set"),
@@ -131,6 +132,7 @@ CELLS = {
     "1e50": ":32: y=1e+50 is so much larger than the others that they would be lost in rounding; fix it",
     "1_000": ":32: y='1_000' is not a number; leave out the underscores",
     "1+2j": ":32: y='1+2j' is not a number",
+    "True": ":32: y=True is among numbers such as 0.5; fix it, or leave the cell empty",
     "0x1F": ":32: y='0x1F' is not a number",
     "x" * 5000: ":32: y='" + "x" * 59 + "'… (5,000 characters) is not a number",
     "9" * 5000: ":32: y=" + "9" * 39 + "… is infinite",
@@ -150,6 +152,13 @@ def test_a_value_that_is_no_sane_number_is_refused_at_its_line(tmp_path: Path, c
     lines[30] = lines[30].replace(f'"{column}": {rows[30][column]}', f'"{column}": {cell}')
     message = refused("forecasting", written(tmp_path / "a.jsonl", "\n".join(lines)))
     assert f"a.jsonl:31: {column}" in message
+
+
+def test_true_and_false_are_numbers_among_themselves_and_beside_1_and_0(tmp_path: Path) -> None:
+    cells = ["true", "False", "1", "", "0"]
+    lines = [f"{day},{cells[n % 5]}" for n, day in enumerate(DAYS)]
+    values = open_series(written(tmp_path / "a.csv", "\n".join(["date,y", *lines]))).series[0].values[:5, 0]
+    assert values[[0, 1, 2, 4]].tolist() == [1, 0, 1, 0] and np.isnan(values[3])
 
 
 def test_large_numbers_in_all_cells_are_read(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ REFUSED = [
     ("ask i q --out -", "--out -: not standard input or output here; give a name, ./- for a file named so"),
     ("compare --data a.csv --valid ''", "--valid: is empty; give a value, or leave the option out"),
     ("fit --task '' --data a.csv", "--task: is empty; give a value, or leave the option out"),
+    ("fit --data ' '", "--data: is empty; give a value, or leave the option out"),
+    ("ask i q --out a.pdf", "a.pdf: would be a web page; let the name end in .html"),
 ]
 
 

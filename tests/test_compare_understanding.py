@@ -113,7 +113,8 @@ def test_what_was_not_taught_to_the_end_says_why(done: Comparison) -> None:
 
 def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, tmp_path: Path) -> None:
     asked = ASKED | {"models": "gru", "seeds": 1, "examples": "20", "out": tmp_path / "c"}
-    first = seqloom.compare(data=str(folder / "rows.tsv"), **asked)
+    plain = {option: value for option, value in asked.items() if option not in ("examples", "pretrain_budget")}
+    first = seqloom.compare(data=str(folder / "rows.tsv"), **plain)
     assert first.result["entries"][0]["aspects"]["transfer"] is None
     again = seqloom.compare(data=str(folder / "rows.tsv"), pretrain=str(folder / "raw.txt"), **asked)
     assert again.result["entries"][0]["aspects"]["transfer"]["points"][0]["gain"]["low"] is None
@@ -127,6 +128,8 @@ def test_pre_training_may_be_added_later_and_what_is_done_is_kept(folder: Path, 
         ({"examples": "few"}, "--examples few: not a positive number"),
         ({"pretrain_budget": "hours=2"}, "--pretrain-budget hours=2: write tokens=2M"),
         ({"pretrain": "nowhere.txt"}, "nowhere.txt"),
+        ({"pretrain": None}, "--pretrain-budget: belongs to --pretrain TEXT, which is not given"),
+        ({"pretrain": None, "pretrain_budget": None, "examples": "9"}, "--examples: belongs to --pretrain TEXT"),
         (
             {"task": "language_model", "overrides": [], "models": "gru", "params": None, "budget": "tokens=100k"},
             "--pretrain: language_model has no encoder to pre-train",

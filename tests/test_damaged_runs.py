@@ -117,6 +117,14 @@ def bits(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (run / "model").iterdir()}
 
 
+@pytest.mark.parametrize("file", ["metrics.jsonl", "model/manifest.json"])
+def test_a_file_of_any_size_is_refused_before_it_is_read(run, file):
+    os.truncate(run / file, 1 << 36)
+    said = {"metrics.jsonl": "more than 1,073,741,824 bytes", "model/manifest.json": "not the model that"}
+    with pytest.raises(RunError, match=said[file]):
+        load(run).folder.metrics()
+
+
 def test_what_is_damaged_but_not_needed_is_told_and_how_to_be_rid_of_it(book, run):
     flip(run / "metrics.jsonl")
     flip(run / "checkpoints" / "step-00000004" / "model.safetensors")

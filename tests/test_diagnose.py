@@ -199,6 +199,11 @@ def test_all_causal_models_that_descend_take_part_at_one_size_and_the_others_are
     assert "ngram" in left_out
 
 
+def test_a_size_that_no_model_can_have_is_refused() -> None:
+    with pytest.raises(UserError, match=r"no model can take part; the last one: .* more than --params 5; raise"):
+        field(None, Rules(problems=("parity",), parameters=5))
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory, jobs_here: None) -> Diagnosis:
     return seqloom.diagnose(

@@ -43,6 +43,14 @@ def test_every_bad_file_is_an_error_finding(tmp_path, case):
     assert finding.level == "error" and message in finding.message
 
 
+def test_a_text_that_leaves_nothing_to_validate_on_is_an_error(tmp_path):
+    findings = report(tmp_path / "a.txt", "too short")
+    assert "the validation set, a share of 0.1, has fewer than 2 characters: too few to score a model on" in said(
+        findings, "error"
+    )
+    assert not said(examine_text(str(tmp_path / "a.txt"), valid=0), "error")
+
+
 def test_a_missing_file_is_an_error_finding():
     assert [f.level for f in examine_text("nowhere.txt")] == ["error"]
 
@@ -50,7 +58,7 @@ def test_a_missing_file_is_an_error_finding():
 @pytest.mark.parametrize(
     "content, warning",
     [
-        ("too short", "too little"),
+        ("a short text " * 5, "too little"),
         (random_lines(200) + "\x07\x08" * 3, "6 control characters (U+0007, U+0008)"),
         (random_lines(200) + "\ufffd", "1 replacement characters"),
         (random_lines(50) * 20, "95% of the lines of 30 characters or more are duplicates"),

@@ -199,6 +199,19 @@ def test_changed_data_is_refused_with_both_hashes(out, tmp_path):
         small_fit(book, out, extra=["train.steps=8"])
 
 
+def test_a_finished_run_is_not_taken_for_that_of_changed_data(out, tmp_path):
+    book = tmp_path / "b.txt"
+    book.write_text(text(2000))
+    trained = small_fit(book, out, extra=["train.steps=4"]).summary
+    book.touch()
+    assert small_fit(book, out, extra=["train.steps=4"]).summary == trained
+    book.write_text(text(2000).replace("cat", "dog", 1))
+    with pytest.raises(UserError, match=r"b.txt: has changed since the run in .*; restore it, or choose another --out"):
+        small_fit(book, out, extra=["train.steps=4"])
+    book.unlink()  # a finished run needs it no more
+    assert small_fit(book, out, extra=["train.steps=4"]).summary == trained
+
+
 def test_a_changed_tokenizer_is_refused(book, out):
     small_fit(book, out, extra=["train.steps=4"])
     record = RunFolder(out).record()

@@ -87,6 +87,24 @@ def test_nothing_is_written_into_the_folder_of_something_else(file, tmp_path):
             check_own(tmp_path, other)
 
 
+@pytest.mark.parametrize("name", ["model/notes.txt", "metrics.jsonl", "thesis.tex"])
+@pytest.mark.parametrize("file", MADE_BY)
+def test_nothing_is_written_among_files_of_the_user(file, name, tmp_path):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(UserError, match=r"not empty, and not the folder of .*; choose another --out"):
+        check_own(tmp_path, file)
+    check_own(tmp_path, "markov_order.json")  # a study adds its file to others
+    (tmp_path / ".lock").touch()  # a command that was killed before it wrote the file
+    check_own(tmp_path, file)
+
+
+def test_hidden_files_do_not_make_a_folder_that_of_something_else(tmp_path):
+    (tmp_path / ".gitignore").touch()
+    for file in MADE_BY:
+        check_own(tmp_path, file)
+
+
 @pytest.mark.parametrize(
     "content, said",
     [

@@ -122,6 +122,9 @@ def test_an_interrupted_merge_is_done_again_and_a_finished_one_left_alone(
     assert all(path.stat().st_mtime_ns == time for path, time in files.items() if path.name != ".lock")
     code, _, said = run("merge", "tuned", "--out", desk / "lstm")
     assert code == 2 and "not empty" in said
+    Path("tuned/summary.json").unlink()
+    code, _, said = run("merge", "tuned", "--out", "early")
+    assert code == 2 and "tuned: not finished yet; run its fit command again" in said and not Path("early").exists()
 
 
 def test_another_task_has_a_head_of_its_own_and_embeddings_stay(desk: Path, tmp_path: Path) -> None:

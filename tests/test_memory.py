@@ -222,6 +222,9 @@ WRONG: list[tuple[Any, str, str]] = [
     (TEXTS, "question_answering", "data: this task needs named columns; give a list of dicts or a data frame"),
     ((TEXTS, LABELS), "language_model", "data: pairs, but this task reads single texts; give a list of texts"),
     (TEXTS, "forecasting", "data: forecasting needs numbers, or a table with a column of times"),
+    (np.arange(90) * 1j, "forecasting", "data: complex numbers; forecasting needs real ones"),
+    (pandas.DataFrame([["a", "b", "c"]], columns=["text", "label", "label"]), "classification",
+     "data: two columns are named 'label'; give each its own name"),
     (datasets.DatasetDict({"train": FRAMES[2]}), "classification", "data: several splits; give one of them: train"),
 ]  # fmt: skip
 
@@ -232,6 +235,21 @@ WRONG: list[tuple[Any, str, str]] = [
 def test_what_cannot_be_read_gets_one_line(data: Any, task: str, message: str) -> None:
     with pytest.raises(UserError) as error:
         fit(data, task=task)
+    assert str(error.value) == message
+
+
+OTHER: list[tuple[dict[str, Any], str]] = [
+    ({"train": ["steps"]}, "train: give a dict of options, such as {'steps': 200}, not list"),
+    ({"options": "train.steps=2"}, "options: give a dict of options, such as {'steps': 200}, not str"),
+    ({"model": 5}, "model: give a dict of options, such as {'steps': 200}, not int"),
+    ({"columns": "text"}, "columns: give a dict, such as {'text': 'review'}, not str"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), OTHER, ids=[next(iter(given)) for given, _ in OTHER])
+def test_settings_of_another_form_get_one_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        seqloom.fit(**{"data": (TEXTS, LABELS), "task": "classification", "model": "gru", **given})
     assert str(error.value) == message
 
 

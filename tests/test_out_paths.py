@@ -53,7 +53,7 @@ def place(tmp_path: Path) -> Path:
         ("--out", "/proc/x.csv", "/proc/x.csv"),
         ("--chart", "", "--chart: is empty; give a path"),
         ("--chart", "run/run.json", "let the name end in .html"),
-        ("--chart", "chart.csv", "chart.csv: a chart is a web page; let the name end in .html"),
+        ("--chart", "chart.csv", "chart.csv: would be a web page; let the name end in .html"),
         ("--chart", "run/checkpoints/x.html", "would change the files of run"),
     ],
 )

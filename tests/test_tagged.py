@@ -21,6 +21,7 @@ from seqloom.core.words import cut_characters, cut_words, join_words
 from seqloom.data.findings import Finding
 from seqloom.data.portions import split_rows
 from seqloom.data.shapes.tagged.conll import Sentence, looks_like_columns
+from seqloom.data.shapes.tagged.doctor import examine_tagged
 from seqloom.data.shapes.tagged.reading import TaggedSource, open_tagged, open_untagged
 from seqloom.data.shapes.tagged.schemes import TagSurvey, spans_to_bio, to_bio
 from seqloom.data.shapes.tagged.spans import of_spans
@@ -90,6 +91,14 @@ def as_scheme(tags: list[str], scheme: str) -> list[str]:
 
 
 SCHEMES = {"BIO": "BIO", "IOB1": "IOB1", "BIES": "BIOES", "BILU": "BILOU", "BMES": "BMES"}
+
+
+def test_whether_tags_mark_entities_is_found_once_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    whole = TagSurvey.entities.fget
+    monkeypatch.setattr(TagSurvey, "entities", property(lambda survey: asked.append(1) or whole(survey)))
+    examine_tagged(write(tmp_path / "a.conll", "".join(f"w{n} t{n}\n\n" for n in range(500))))
+    assert 0 < len(asked) < 10  # each time, all tags are looked at
 
 
 def test_columns_with_documents_and_iob1(tmp_path: Path) -> None:
@@ -193,7 +202,7 @@ def test_lists_of_words_and_tags(tmp_path: Path) -> None:
 FAULTS = {
     "ragged": ("a.txt", "a O\nb O\n\nc X O\n", r":4: 3 columns, but line 1 has 2; all lines need the same"),
     "missing tag": ("a.txt", "Ada\nruns\n", r":1: the word 'Ada' has no tag; give two columns"),
-    "half missing": ("a.tsv", "Ada\tO\nruns\t\n", r":2: no tag in column -1"),
+    "half missing": ("a.tsv", "Ada\tO\nruns\t\n", r":2: no tag in the last column"),
     "no word": ("a.tsv", "Ada\tO\n\tO\n", r":2: no word in column 1"),
     "empty": ("a.txt", "", r": contains no sentences; it is empty"),
     "only blanks": ("a.txt", "\n \n\n", r": contains no sentences; it is empty"),

@@ -37,6 +37,8 @@ def merge(run: str | Path, *, out: str | Path) -> Run:
     config = place.config()
     if not is_partial(place):
         raise UserError(f"{place.path}: nothing to merge; it has all its weights")
+    if place.summary() is None:
+        raise UserError(f"{place.path}: not finished yet; run its fit command again to finish it")
     record = _record(place, config)
     if _is_foreign(new, record):
         raise UserError(f"{new.path}: not empty; choose a new folder for the merged run")

@@ -25,10 +25,10 @@ class Command(TyperCommand):
         for option in given:
             if option.name in _INPUTS and given.count(option) > 1 and not option.multiple:
                 raise UserError(f"{_name(option)}: given more than once, but only one is read; leave the others out")
-            value = values.get(option.name)
+            value, positional = values.get(option.name), option.param_type_name != "option"
             if option.name in self._paths():
                 _check_path(_name(option), value)
-            elif value == "" and option.name not in _TEXTS and option.param_type_name == "option":
+            elif isinstance(value, str) and not value.strip() and not positional and option.name not in _TEXTS:
                 raise UserError(f"{_name(option)}: is empty; give a value, or leave the option out")
         left: list[str] = super().parse_args(context, args)
         return left

@@ -45,6 +45,12 @@ def check_out(out: Path | None, data: str | None = None) -> None:
         raise UserError(f"{out}: would change the files of {run}, which could then not be used; choose another file")
 
 
+def check_page(page: Path | None) -> None:
+    """Refuse a name by which no browser would open a page."""
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"{page}: would be a web page; let the name end in .html")
+
+
 def _run_of(out: Path) -> Path | None:
     """The run or comparison that the file would be a part of; other files in its folder are the user's."""
     place = Path(os.path.realpath(out))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli._files import check_out
+from seqloom.cli._files import check_out, check_page
 from seqloom.cli._options import JsonOutput
 from seqloom.cli._show import show
 from seqloom.core.errors import UserError
@@ -41,6 +41,7 @@ def command(
         raise UserError("give a QUESTION, or --evaluate FILE with many")
     if evaluate is not None and out is not None:
         raise UserError("--out: the page shows one answer; leave it or --evaluate out")
+    check_page(out)
     check_out(out)
     if out is not None and index.resolve() in out.resolve().parents:
         raise UserError(f"{out}: lies inside of the index; choose another place for the page")

@@ -75,7 +75,10 @@ PretrainBudget = Annotated[
     str | None, typer.Option("--pretrain-budget", help="Budget of every pre-training run; default: that of --budget.")
 ]
 Examples = Annotated[
-    str, typer.Option(help="With --pretrain: numbers of labelled rows to train on, with and without it.")
+    str | None,
+    typer.Option(
+        help="With --pretrain: numbers of labelled rows to train on, with and without it; default: 100,400,1600."
+    ),
 ]
 Ladder = Annotated[
     str | None,
@@ -128,7 +131,7 @@ def command(
     margin: MarginOption = "1%",
     pretrain: Pretrain = None,
     pretrain_budget: PretrainBudget = None,
-    examples: Examples = "100,400,1600",
+    examples: Examples = None,
     ladder: Ladder = None,
     per_label: PerLabel = None,
     jobs: Jobs = 1,

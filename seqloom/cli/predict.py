@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli._files import check_outs, parse_file
+from seqloom.cli._files import check_outs, check_page, parse_file
 from seqloom.cli._options import ColumnNames, DataOverride, Encoding, Int8, JsonOutput, RunPath, data_settings
 from seqloom.cli._run import load_run
 from seqloom.core.errors import UserError
@@ -148,8 +148,7 @@ def _check_flags(data: str | None, text: str | None, beside: Mapping[str, str | 
     if text is None and (strange := [option for option, other in beside.items() if other is not None]):
         first = "question" if strange[0] == "--passage" else "text"
         raise UserError(f"{strange[0]}: belongs to the {first} in --text; a row of --data has its own")
-    if chart is not None and chart.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"{chart}: a chart is a web page; let the name end in .html")
+    check_page(chart)
     if chart is not None and data is None:
         raise UserError("--chart: draws forecasts from --data; use it with --data instead of --text")
 

@@ -79,7 +79,7 @@ def compare(
     margin: str | float = "1%",
     pretrain: str | None = None,
     pretrain_budget: str | None = None,
-    examples: str = EXAMPLES,
+    examples: str | None = None,
     ladder: str | None = None,
     per_label: str | None = None,
     jobs: int = 1,
@@ -114,10 +114,19 @@ def compare(
         seed=seed, threads=max(1, _cores() // jobs), margin=Margin.parse(str(margin)),
         count=count, ladder=ladder,
         per_label=() if per_label is None else few_rows(per_label),
-        pretraining=Pretraining.parse(pretrain, pretrain_budget or budget, examples) if pretrain else None,
+        pretraining=_pretraining(pretrain, pretrain_budget, budget, examples),
     )  # fmt: skip
     wishes, folder = _wishes(prefer, max_params, max_latency_ms, streaming), Path(out or named_after(specs["train"]))
     return conduct(plan, folder, jobs=jobs, on=on, wishes=wishes, watch=watch, quiet=quiet, command=command)
+
+
+def _pretraining(text: str | None, own_budget: str | None, budget: str, examples: str | None) -> Pretraining | None:
+    if text is not None:
+        return Pretraining.parse(text, own_budget or budget, examples or EXAMPLES)
+    for option, given in (("--pretrain-budget", own_budget), ("--examples", examples)):
+        if given is not None:
+            raise UserError(f"{option}: belongs to --pretrain TEXT, which is not given; add it, or leave {option} out")
+    return None
 
 
 def _planned(**given: Any) -> Plan:

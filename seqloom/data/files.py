@@ -42,13 +42,18 @@ def check_file(path: Path) -> None:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode):
-            io.FileIO(path).close()
+            _open(path).close()
     except OSError as error:
         raise UserError(f"{short(path, _PATH)}: {_reason(error, path)}") from None
     except ValueError:
         raise UserError(f"{quoted(str(path))}: not a valid file name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise UserError(f"{path}: not a regular file; it is read more than once, so save it to a file first")
+
+
+def _open(path: Path) -> io.FileIO:
+    """Some files that the system makes while they are read, such as /proc/kmsg, would wait for ever."""
+    return io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def suffix(path: Path) -> str:
@@ -60,7 +65,7 @@ def suffix(path: Path) -> str:
 def read_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """The (decompressed) content, unchanged."""
     check_file(path)
-    opener = COMPRESSED.get(path.suffix.lower(), io.FileIO)
+    opener = COMPRESSED.get(path.suffix.lower(), _open)
     try:
         with opener(path) as file:
             while block := file.read(size):

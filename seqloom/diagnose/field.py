@@ -37,6 +37,9 @@ def field(models: str | Sequence[str] | None, rules: Rules) -> tuple[list[Entry]
             entries.append(entry)
         except UserError as error:
             left_out[entry.name] = str(error).removeprefix(f"{entry.name}: ")
+            last = error
+    if not entries:
+        raise UserError(f"no model can take part; the last one: {last}")
     return entries, left_out
 
 

@@ -88,7 +88,9 @@ def _other(run: Run, asked: Row, patch_with: str | Row | None) -> Row | None:
     return {"line": 1, "source": patch_with} | {key: value for key, value in kept.items() if value is not None}
 
 
-def _check_text(run: Run, option: str, text: str) -> None:
+def _check_text(run: Run, option: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise UserError(f"{option}: give one text, or a row as run.predict takes it, not {type(text).__name__}")
     if not text.strip():
         raise UserError(f"{option}: empty; there is nothing to explain")
     check_encodable(option, text)

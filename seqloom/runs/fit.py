@@ -19,7 +19,7 @@ from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.progress import Reporter, Silent
-from seqloom.core.rows import Facts, Json, Part, Rows, Vocabulary
+from seqloom.core.rows import Facts, Json, Rows, Vocabulary
 from seqloom.core.task import AnyTask, Order
 from seqloom.data.memory import Data
 from seqloom.data.shapes.columns import Columns
@@ -181,6 +181,7 @@ class _Fit:
         self.previous = folder.record() if (folder.path / "run.json").exists() else None
         self.before = current(folder.config()) if self.previous else None
         self.settled: Json = (self.previous or {}).get("settled", {})
+        self._known_data: Json = (self.previous or {}).get("data", {})
         free = {path: value for path, value in self.settled.items() if path not in self.chosen.given}
         self.config = self._reconcile(with_task(config, free))
         self.material = Material(self.config)
@@ -194,16 +195,19 @@ class _Fit:
             return None
         try:
             done = self.folder.summary() is not None and self._kept_vocabulary() is not None
-            return load(self.folder.path) if done else None
+            found = load(self.folder.path) if done else None
         except UserError as problem:
             self.talk.say(f"{fault(problem)}; finishing the run again")
             return None
+        if found:
+            self.material.check_files(self._known_data, self.folder.path)
+        return found
 
     def run(self) -> Run:
         if self.previous and "merged" in self.previous:
             raise UserError(f"{self.folder.path}: a merged run is not trained further; use it with --from in another")
         methods.check(self.config)
-        self._check_data(self.material.parts)
+        self.material.check_parts(self._known_data)
         vocabulary = self._vocabulary()
         rows = self.material.rows(vocabulary, self.talk)
         task = self.material.task(vocabulary)
@@ -238,14 +242,6 @@ class _Fit:
         if changed:
             self.talk.say(f"changed: {'; '.join(changed)}: no longer bit-identical to an uninterrupted run")
         return now
-
-    def _check_data(self, parts: Mapping[str, Part]) -> None:
-        for part, known in (self.previous or {}).get("data", {}).items():
-            if part in parts and parts[part].hash != known["hash"]:
-                raise UserError(
-                    f"{parts[part].name}: the {part} split has changed since the run began (was {known['hash'][:12]}, "
-                    f"is {parts[part].hash[:12]}); restore it, or choose another --out"
-                )
 
     def _vocabulary(self) -> Vocabulary:
         """Made by the main process of a new run; loaded from the folder by all others. A damaged one is made again."""

@@ -38,6 +38,9 @@ def settings(overrides: Iterable[str], options: Section = None, **sections: Name
     """The names among the sections, and everything else as overrides; `overrides` of the command line win."""
     names: dict[str, str] = {}
     found: dict[str, Json] = {}
+    for section, given in {**sections, "options": options}.items():
+        if not (given is None or isinstance(given, Mapping) or (isinstance(given, str) and section != "options")):
+            raise UserError(f"{section}: give a dict of options, such as {{'steps': 200}}, not {type(given).__name__}")
     for section, given in sections.items():
         if isinstance(given, str):
             names[section] = given

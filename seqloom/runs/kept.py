@@ -13,9 +13,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from seqloom.core.errors import UserError
 from seqloom.core.json_text import to_json
+from seqloom.core.quoting import some
 from seqloom.core.rows import Json
 from seqloom.runs import durable, schema
 from seqloom.runs.durable import Damaged, shown
+from seqloom.runs.lock import LOCK
 from seqloom.runs.regular import read_regular
 
 _MOST = 256 << 20  # bytes
@@ -37,10 +39,24 @@ class Facts(BaseModel):
 
 
 def check_own(folder: Path, file: str) -> None:
-    """Refuse to write into the folder of something else. `file`: that is written there."""
+    """Refuse to write into the folder of something else. `file`: that is written there; every command but `study`,
+    which adds one file to others, has a folder of its own, where no file of the user's can be replaced."""
     mine = MADE_BY.get(file, "the results of studies")
     if other := next((name for name in MADE_BY if name != file and (folder / name).exists()), None):
         raise UserError(f"{shown(folder)} is the folder of {MADE_BY[other]}, not of {mine}; choose another --out")
+    if file not in MADE_BY or any((folder / name).exists() for name in (file, LOCK)):
+        return
+    if strange := sorted(path.name for path in _entries(folder) if not path.name.startswith(".")):
+        there = f"not empty, and not the folder of {mine} (it has {some(strange, 3)})"
+        raise UserError(f"{shown(folder)}: {there}; choose another --out")
+
+
+def _entries(folder: Path) -> list[Path]:
+    """None if it is no folder, or cannot be read, which writing to it reports."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

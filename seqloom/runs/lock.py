@@ -23,6 +23,7 @@ class InUse(RunError):
     """Another process is writing here."""
 
 
+LOCK = ".lock"  # in every folder that a command has written to
 _PATIENCE = 1.0  # seconds to wait for a new holder to write its name
 _held: set[int] = set()
 
@@ -45,7 +46,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock_file(folder: Path) -> Path:
-    path = folder / ".lock"
+    path = folder / LOCK
     if path.exists() and not path.is_file():
         raise RunError(f"{shown(path)}: not a regular file; delete it and run the same command again")
     return path

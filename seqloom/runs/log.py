@@ -22,7 +22,9 @@ from seqloom.runs.durable import (
     write_all,
     writing,
 )
-from seqloom.runs.regular import open_regular
+from seqloom.runs.regular import open_regular, read_regular
+
+_MOST = 1 << 30  # bytes; a million steps take a fifth of it
 
 
 def append_line(path: Path, entry: Mapping[str, Any]) -> None:
@@ -45,8 +47,7 @@ def append_line(path: Path, entry: Mapping[str, Any]) -> None:
 def read_lines(path: Path) -> list[Json]:
     """The objects of a log, without an incomplete last line; a missing log is empty."""
     try:
-        with open_regular(path) as file:
-            *lines, _ = file.read().split(b"\n")
+        *lines, _ = read_regular(path, _MOST).split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -65,10 +66,11 @@ def read_lines(path: Path) -> list[Json]:
 
 
 def digest(path: Path) -> str | None:
-    """SHA-256 of a file; None if there is none, or it cannot be read."""
+    """SHA-256 of a file; None if there is none, or it cannot be read, or is larger than a log can be."""
     try:
         with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            fits = os.fstat(file.fileno()).st_size <= _MOST
+            return hashlib.file_digest(file, "sha256").hexdigest() if fits else None
     except OSError:
         return None
 

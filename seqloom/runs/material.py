@@ -77,6 +77,22 @@ class Material:
         gone = self.shape.lacks(spec, new)  # a default that is not there either, because it is not needed
         return options, {role_of(self.shape, o) or o: name for o, name in new.items() if o not in gone}
 
+    def check_files(self, known: Json, folder: Path) -> None:
+        """Refuse other content than a finished run had; files may be gone. `known`: facts of an earlier call."""
+        for name, facts in known.items():
+            spec = self.options.held_out.get(name, self.options.train)
+            if (now := fingerprint(spec)) and facts.get("file") and now != facts["file"]:
+                raise UserError(f"{spec}: has changed since the run in {folder}; restore it, or choose another --out")
+
+    def check_parts(self, known: Json) -> None:
+        """Refuse parts that are not those of an unfinished run."""
+        for name, facts in known.items():
+            if name in self.parts and (now := self.parts[name].hash) != facts["hash"]:
+                raise UserError(
+                    f"{self.parts[name].name}: the {name} split has changed since the run began (was "
+                    f"{facts['hash'][:12]}, is {now[:12]}); restore it, or choose another --out"
+                )
+
     def facts(self) -> Json:
         """Name, size and hash of each part, and the fingerprint of the file that it is or was split off from."""
         whole, own = fingerprint(self.options.train), self.options.held_out

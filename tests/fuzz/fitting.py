@@ -27,6 +27,7 @@ WAYS = (
     "again",
     "odd",
     "held out",
+    "taken",
 )
 
 
@@ -52,6 +53,8 @@ def fit(draw: Draw) -> Case:
         return with_recipe(draw, case, recipe(source.task, source.model, settings))
     if way == "held out":
         return held_out(draw, case)
+    if way == "taken":
+        return taken(draw, case)
     return odd(draw, case) if way == "odd" else with_path(draw, case, "--out") if way == "path" else case
 
 
@@ -74,6 +77,15 @@ def held_out(draw: Draw, case: Case) -> Case:
     spec = ",".join(f"held/{part}" for part in other.data.split(","))
     flag = "--valid" if case.command == "doctor" else draw(st.sampled_from(["--valid", "--test"]))
     return case.adding(flag, spec, made=f"{flag} of {other.task}").but(files=(*case.files, *files))
+
+
+def taken(draw: Draw, case: Case) -> Case:
+    """A folder of the user's own, with something in it that is named as a part of a run is."""
+    names = ("model/notes.txt", "tokenizer/a", "checkpoints/a", "metrics.jsonl", "summary.json", "notes.txt")
+    name = draw(st.sampled_from(names))
+    return case.adding("--out", "mine", wanted="fail", made=f"--out has {name}").but(
+        files=(*case.files, text(f"mine/{name}", "precious")), writes=()
+    )
 
 
 def recipe(task: str, model: str, settings: list[str]) -> str:

@@ -130,6 +130,8 @@ _ODD = {
 ! --trial-share 2
 ! --trial-share nan
 ! --pretrain no.txt
+! --examples 10
+! --pretrain-budget tokens=50
 ! --queries no.jsonl
 ! --each no
 ! --max-latency-ms nan
@@ -158,7 +160,7 @@ _ODD = {
 --problems ''
 --problems parity,parity
 --problems parity,
---params 1
+! --params 1
 """,
     "prompt": """
 ! --shots ''

@@ -181,6 +181,7 @@ def odd_arrays(draw: Draw, source: Source) -> Spoiled | None:
         "nan": {"frames": np.where(frames > 0.5, np.nan, frames)},
         "infinite": {"frames": np.where(frames > 0.5, np.inf, frames)},
         "no frames": {"frames": frames[:0]},
+        "no rows": {"frames": frames[:0], name: index[:0], "label": label[:0]},
         "no features": {"frames": frames[..., :0]},
         "a number": {"frames": np.float32(1)},
         "five dimensions": {"frames": frames[None, None, None]},
@@ -191,7 +192,10 @@ def odd_arrays(draw: Draw, source: Source) -> Spoiled | None:
     if way == "missing":
         arrays.pop(draw(st.sampled_from(["frames", "label"])))
     wanted: Wanted = "either" if way == "huge numbers" else "fail"
-    return file_of(source, npz(arrays | spoiled.get(way, {}))), wanted, f"arrays: {way}"
+    arrays |= spoiled.get(way, {})
+    if draw(st.booleans()):  # other names, of which the roles are found
+        arrays = {{"frames": "X", "label": "y"}.get(old, old): array for old, array in arrays.items()}
+    return file_of(source, npz(arrays)), wanted, f"arrays: {way}"
 
 
 def odd_lines(draw: Draw, source: Source) -> Spoiled | None:

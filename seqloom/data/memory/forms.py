@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 
 Data: TypeAlias = Any  # a path, or one of the forms below: naming their types would import three packages
 Columns = dict[str, Sequence[Any]]
@@ -117,6 +118,9 @@ def _of_frame(data: Data) -> Columns:
     if kind == "pandas":
         if _is_timed(data.index) or data.index.name is not None:
             data = data.reset_index(names=str(data.index.name or _TIME))
+        names = [str(name) for name in data.columns]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UserError(f"data: two columns are named {quoted(twice)}; give each its own name")
         return {str(name): _listed(column) for name, column in data.items()}
     if kind == "datasets" and isinstance(data.column_names, dict):
         raise UserError(f"data: several splits; give one of them: {', '.join(data.column_names)}")
@@ -129,7 +133,10 @@ def _of_numbers(data: Data, layout: Layout) -> tuple[Columns, dict[str, str]]:
     """Points in order of time; without an index of times they are evenly spaced."""
     index = getattr(data, "index", None) if package(data) == "pandas" else None
     try:
-        values = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data, dtype=float)
+        raw = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data)
+        if np.iscomplexobj(raw):
+            raise UserError("data: complex numbers; forecasting needs real ones")
+        values = raw.astype(float)
     except (TypeError, ValueError):
         raise UserError("data: forecasting needs numbers, or a table with a column of times") from None
     if values.ndim not in (1, 2) or not values.size:

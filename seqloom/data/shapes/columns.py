@@ -44,6 +44,8 @@ def parse_columns(given: Iterable[str]) -> dict[str, str]:
 
 def column_options(shape: AnyShape, columns: Columns) -> Json:
     """The data options that these roles set."""
+    if not isinstance(columns, Mapping):
+        raise UserError(f"columns: give a dict, such as {{'text': 'review'}}, not {type(columns).__name__}")
     found: Json = {}
     for role, name in columns.items():
         if role not in shape.columns:

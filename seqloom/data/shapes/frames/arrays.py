@@ -116,7 +116,10 @@ def _header(file: IO[bytes]) -> tuple[Declared, int]:
     if size > _LONGEST:
         raise ValueError(f"a header of {size:,} bytes")
     text = file.read(size).decode("latin1" if version < (3, 0) else "utf-8")
-    found = ast.literal_eval(text) if text.count("(") + text.count("[") < 100 else None
+    try:
+        found = ast.literal_eval(text) if text.count("(") + text.count("[") < 100 else None
+    except (ValueError, SyntaxError):  # which names objects of Python's parser
+        found = None
     if not isinstance(found, dict) or not isinstance(shape := found["shape"], tuple) or len(shape) > _DIMENSIONS:
         raise ValueError("a header that describes no array")
     if not all(type(length) is int and 0 <= length < 2**48 for length in shape):

@@ -170,7 +170,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
 def _cell(path: Path, line: tuple[int, Json], column: str, role: str) -> str:
     number, row = line
     if column not in row:
-        raise UserError(f"{path}:{number}: no column {quoted(column)}; available: {some(row)}; {flag(role)}")
+        texts = any(isinstance(cell, str) and " " in cell for cell in row.values()) and suffix(path) == ".parquet"
+        hint = "texts are read from CSV or JSONL, not from parquet" if texts else flag(role)
+        raise UserError(f"{path}:{number}: no column {quoted(column)}; available: {some(row)}; {hint}")
     value = as_text(row[column].item() if isinstance(row[column], np.generic) else row[column])
     if not isinstance(value, str) or not value.strip():
         what = "name of its sequence" if role == "row" else role

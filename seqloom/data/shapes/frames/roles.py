@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seqloom.core.choice import Choice
 from seqloom.core.errors import UserError
+from seqloom.core.quoting import quoted
 from seqloom.data.files import suffix
 from seqloom.data.peek import Peek, lacking
 from seqloom.data.role_names import names_a_label
@@ -58,7 +59,16 @@ def _in_arrays(path: Path, given: Mapping[str, object], predict: bool) -> list[C
         return found
     first = shapes[OFFSETS] if OFFSETS in shapes else shapes[frames]
     rows = first[0] - (OFFSETS in shapes) if first else 0
-    columns = [name for name, shape in shapes.items() if shape == (rows,) and name not in (OFFSETS, LENGTHS)]
+    if not rows:
+        raise UserError(f"{path}: contains no sequences")
+    others = {name: shape for name, shape in shapes.items() if len(shape) == 1 and name not in (OFFSETS, LENGTHS)}
+    columns = [name for name, shape in others.items() if shape == (rows,)]
+    if others and not columns:
+        name, (length,) = next(iter(others.items()))
+        raise UserError(
+            f"{path}: {rows:,} sequences in {quoted(frames)}, but {length:,} values in {quoted(name)}; "
+            "give an array with one label for each sequence"
+        )
     label = _label(_as_table(path, columns))
     return [*found, Choice("data.label", label.name, f"{label.size} that recur")]
 

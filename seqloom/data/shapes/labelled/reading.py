@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from seqloom.core.errors import UserError
 from seqloom.data.columns import Cells, clean, find_columns
-from seqloom.data.files import check_file, read_lines
+from seqloom.data.files import check_file, read_lines, suffix
 from seqloom.data.measured import Measured, Measures
 from seqloom.data.samples import find_sample
 from seqloom.data.shapes.labelled.spelling import spelling_reason
@@ -157,6 +157,8 @@ def _find(spec: str, columns: Sequence[str], label: str | None) -> Callable[[], 
         return read
     if label is None:
         return lambda: ((number, [line]) for number, line in enumerate(read_lines(path), 1))
+    if suffix(path) == ".json":
+        raise UserError(f"{path}: not read as JSON; write one object per line: jq -c '.[]' {path.name} > rows.jsonl")
     raise UserError(
         f"{path}: plain text has no labels; give CSV, TSV or JSONL, or number the columns of tab-separated text: "
         "--columns text=2,label=1"

@@ -37,12 +37,22 @@ def to_numbers(spec: str, column: str, cells: Any, lines: Sequence[int]) -> np.n
         numbers = cells.astype(np.float64) if ready else np.fromiter(map(read, cells), np.float64, len(cells))
     except (ValueError, TypeError, OverflowError):
         numbers = np.array([_number(spec, column, cell, lines[n]) for n, cell in enumerate(cells)])
+        _check_flags(spec, column, cells, lines, numbers)
     if (large := np.abs(numbers) > LARGEST).any():
         row = int(large.argmax())
         what = "infinite" if np.isinf(numbers[row]) else f"beyond {LARGEST:g}"
         place = f"{spec}:{lines[row]}: {short(column)}={_bare(cells[row])}"
         raise UserError(f"{place} is {what}; fix it, or leave the cell empty")
     return numbers
+
+
+def _check_flags(spec: str, column: str, cells: Any, lines: Sequence[int], numbers: np.ndarray) -> None:
+    """True and False are numbers only among themselves, and beside 1 and 0."""
+    flags = (n for n, cell in enumerate(cells) if isinstance(cell, str) and cell.strip().lower() in FLAGS)
+    other = numbers[~np.isnan(numbers) & (numbers != 0) & (numbers != 1)]
+    if len(other) and (row := next(flags, None)) is not None:
+        place = f"{spec}:{lines[row]}: {short(column)}={_bare(cells[row])}"
+        raise UserError(f"{place} is among numbers such as {other[0]:g}; fix it, or leave the cell empty")
 
 
 def _without_underscores(cells: Any) -> bool:

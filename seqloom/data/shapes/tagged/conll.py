@@ -91,7 +91,7 @@ def _cell(path: Path, number: int, fields: list[str], column: int, what: str) ->
     if what == "tag" and len(fields) == 1:
         raise UserError(f"{path}:{number}: the word {quoted(fields[0])} has no tag; give two columns: word and tag")
     if not fields[place]:
-        raise UserError(f"{path}:{number}: no {what} in column {column}")
+        raise UserError(f"{path}:{number}: no {what} in {'the last column' if column == -1 else f'column {column}'}")
     return fields[place]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from seqloom.core.errors import UserError
@@ -62,7 +63,7 @@ class TaggedSource(Measured[TaggedMeasures]):
     def like(self, name: str, read: Read) -> TaggedSource:
         return TaggedSource(name, read, self.entities)
 
-    @property
+    @cached_property
     def entities(self) -> bool:
         """Whether the tags mark entities, which are scored as a whole; otherwise words are scored one by one."""
         return self.survey.entities if self._entities is None else self._entities

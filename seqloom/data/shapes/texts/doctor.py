@@ -141,6 +141,9 @@ def _parts(survey: Survey, valid: float) -> Iterator[Finding]:
     if not valid:
         return
     level: Level
+    if survey.valid.sum() < 2:
+        message = f"the validation set, a share of {valid:g}, has fewer than 2 characters: too few to score a model on"
+        yield Finding("error", message, "give more text, or a file of its own with --valid")
     new = np.flatnonzero((survey.valid > 0) & (survey.train == 0))
     if len(new):
         shown = " ".join(chr(code) if chr(code).isprintable() else f"U+{code:04X}" for code in new[:10])

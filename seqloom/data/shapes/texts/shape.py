@@ -79,7 +79,8 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
             )
         for part, stream in rows.items():
             if len(stream) < 2:
-                raise UserError(f"the {part} split has {len(stream)} token; at least 2 are needed")
+                own = "" if part == "train" else f", or a file of its own with --{part}"
+                raise UserError(f"the {part} split has {len(stream)} token, and needs 2 or more: give more text{own}")
 
     def describe(self, train: TokenStream, vocabulary: Tokenizer) -> str:
         return f"{len(train):,} training tokens, vocabulary {vocabulary.size:,}"
