@@ -19,6 +19,7 @@ from seqloom.core.config import Strict, merge, parse_overrides, validate
 from seqloom.core.errors import UserError
 from seqloom.core.toml import read_toml
 from seqloom.core.values import check_value
+from seqloom.data.options import DataOptions
 from seqloom.lab.rules import Budget, Margin, parse_amount, parse_count
 from seqloom.train.settings import TrainConfig
 
@@ -120,6 +121,14 @@ def test_a_mistake_is_one_short_line_with_the_path(given: dict[str, Any], said: 
     with pytest.raises(UserError) as caught:
         validate({"train": TrainConfig}, merge(given))
     assert said in str(caught.value) and len(str(caught.value)) < 900
+
+
+def test_an_option_of_two_types_of_number_has_one_mistake() -> None:
+    with pytest.raises(UserError) as caught:
+        validate({"data": DataOptions}, {"data": {"train": "a.txt", "examples": "few"}})
+    assert str(caught.value) == (
+        "data.examples='few': input should be a valid number, unable to parse string as a number"
+    )
 
 
 def test_values_in_each_other_are_checked_too() -> None:

@@ -113,10 +113,19 @@ def validate(kinds: Mapping[str, type[Strict]], values: Mapping[str, Mapping[str
         try:
             sections[name] = kind.model_validate(values.get(name, {}))
         except ValidationError as error:
-            mistakes += [_mistake(name, kind, e) for e in error.errors()]
+            mistakes += [_mistake(name, kind, e) for e in _once(error.errors())]
     if mistakes:
         raise UserError("; ".join(mistakes))
     return sections
+
+
+def _once(errors: Iterable[Any]) -> Iterable[Any]:
+    """Of an option that is an int or a float, only why it is not the latter."""
+    found = {}
+    for error in errors:
+        path = error["loc"][:1] if error["loc"][1:] in (("int",), ("float",)) else error["loc"]
+        found[path] = error | {"loc": path}
+    return found.values()
 
 
 def options(kind: type[Strict]) -> list[tuple[str, str, str]]:
