@@ -161,7 +161,7 @@ def test_the_score_carries_its_protocol(how: dict[str, int], said: str) -> None:
 
 @pytest.mark.parametrize("length", [0, 1])
 def test_a_text_with_nothing_to_predict_is_refused(length: int) -> None:
-    with pytest.raises(UserError, match="at least 2 are needed"):
+    with pytest.raises(UserError, match="token, and needs 2 or more"):
         perplexity(Uniform(), stream(TEXT[:length].numpy()))
 
 

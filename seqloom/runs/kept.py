@@ -52,7 +52,7 @@ def check_own(folder: Path, file: str) -> None:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """None if it is no folder, or cannot be read, which writing to it reports."""
+    """Nothing if it is no folder, or cannot be read, which writing to it reports."""
     try:
         return list(folder.iterdir())
     except OSError:

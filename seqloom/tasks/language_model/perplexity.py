@@ -42,7 +42,7 @@ def perplexity(
     """
     total = len(stream) - 1
     if total < 1:
-        raise UserError(f"the split to evaluate has {len(stream)} token(s); at least 2 are needed")
+        raise UserError(f"the text to evaluate has {len(stream)} token, and needs 2 or more: give more text")
     was_training, tally = model.training, _Tally(total, pieces)
     by_bytes = tally.by_bytes(stream, byte_counts) if pieces > 1 and byte_counts is not None else None
     model.eval()
