@@ -45,10 +45,21 @@ def test_every_bad_file_is_an_error_finding(tmp_path, case):
 
 def test_a_text_that_leaves_nothing_to_validate_on_is_an_error(tmp_path):
     findings = report(tmp_path / "a.txt", "too short")
-    assert "the validation set, a share of 0.1, has fewer than 2 characters: too few to score a model on" in said(
-        findings, "error"
-    )
+    assert "the validation set has fewer than 2 characters: too few to score a model on" in said(findings, "error")
     assert not said(examine_text(str(tmp_path / "a.txt"), valid=0), "error")
+
+
+def test_a_validation_set_of_its_own_is_compared_with_the_text(tmp_path):
+    train, valid = (
+        write(tmp_path / "a.txt", random_lines(300)),
+        write(tmp_path / "b.txt", random_lines(40) + "天气" * 9),
+    )
+    findings = examine_text(train, held=valid)
+    assert "300 lines" in said(findings, "note", "ok")  # of the text alone
+    assert "of the validation set never occur in the training set (天" in said(findings, "warning")
+    assert "100% of the validation set's long lines are also in the training set" in said(findings, "warning")
+    assert "b.txt: the file is empty" in said(examine_text(train, held=write(tmp_path / "b.txt", "")), "error")
+    assert "no such file" in said(examine_text(train, held="nowhere.txt"), "error")
 
 
 def test_a_missing_file_is_an_error_finding():

@@ -36,38 +36,42 @@ class Survey:
     train: np.ndarray = field(default_factory=lambda: np.zeros(0x110000, np.int64))  # how often each code point occurs
     valid: np.ndarray = field(default_factory=lambda: np.zeros(0x110000, np.int64))
     repeats: Lines = field(default_factory=Lines)
+    apart: bool = False  # the validation set is a file of its own, not a part of the text
 
     @property
     def counts(self) -> np.ndarray:
-        return self.train + self.valid
+        """Of the text."""
+        return self.train if self.apart else self.train + self.valid
 
     @property
     def characters(self) -> int:
-        return int(self.train.sum() + self.valid.sum())
+        return int(self.counts.sum())
 
     @property
     def cjk(self) -> int:
-        return int(sum(self.train[a:b].sum() + self.valid[a:b].sum() for a, b in CJK))
+        return int(sum(self.counts[a:b].sum() for a, b in CJK))
 
 
-def examine_text(spec: str, column: str = "text", valid: float = 0.1) -> list[Finding]:
-    """All findings on a text for language modelling, errors included; never raises for the content of the file."""
+def examine_text(spec: str, column: str = "text", valid: float = 0.1, held: str | None = None) -> list[Finding]:
+    """All findings on a text for language modelling, errors included; never raises for the content of the file.
+    `valid`: share for validation, unless `held`, another file, is."""
     try:
         source = open_text(spec, column)
-        survey = _survey(source, valid)
+        survey = _survey(source, 0 if held else valid)
+        if held:
+            _add_valid(survey, open_text(held, column))
         mixed = _mixed_line_endings(Path(spec)) if not spec.startswith("sample:") else []
     except UserError as error:
         return [Finding("error", str(error), "fix the file and run the doctor again")]
-    return concluded([*_size(survey), *_content(survey), *_parts(survey, valid), *mixed, *_tokenizers(survey)])
+    parts = _parts(survey) if valid or held else []
+    return concluded([*_size(survey), *_content(survey), *parts, *mixed, *_tokenizers(survey)])
 
 
 def _survey(source: Source, valid: float) -> Survey:
     found = Survey()
     training_bytes = int(source.bytes * (1 - valid))
     for number, (text, training) in enumerate(_split(source, training_bytes)):
-        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        counts, part = np.bincount(codes), found.train if training else found.valid
-        part[: len(counts)] += counts
+        _count(text, found.train if training else found.valid)
         length = len(text.encode())
         found.bytes += length
         found.runs += len(CJK_RUN.findall(text)) if not text.isascii() else 0
@@ -80,6 +84,20 @@ def _survey(source: Source, valid: float) -> Survey:
                 found.longest = max(found.longest, len(line))
     found.lines = int(found.counts[ord("\n")]) + (not text.endswith("\n"))
     return found
+
+
+def _add_valid(survey: Survey, source: Source) -> None:
+    survey.apart = True
+    for text in source.pieces():
+        _count(text, survey.valid)
+        for line in text.split("\n"):
+            if len(line) >= LONG:
+                survey.repeats.add(line.strip(), False)
+
+
+def _count(text: str, part: np.ndarray) -> None:
+    counts = np.bincount(np.frombuffer(text.encode("utf-32-le"), np.uint32))
+    part[: len(counts)] += counts
 
 
 def _split(source: Source, training_bytes: int) -> Iterator[tuple[str, bool]]:
@@ -137,13 +155,11 @@ def _content(survey: Survey) -> Iterator[Finding]:
         yield Finding(level, f"{repeated:.0%} of the lines of {LONG} characters or more are duplicates", advice)
 
 
-def _parts(survey: Survey, valid: float) -> Iterator[Finding]:
-    if not valid:
-        return
+def _parts(survey: Survey) -> Iterator[Finding]:
     level: Level
     if survey.valid.sum() < 2:
-        message = f"the validation set, a share of {valid:g}, has fewer than 2 characters: too few to score a model on"
-        yield Finding("error", message, "give more text, or a file of its own with --valid")
+        message = "the validation set has fewer than 2 characters: too few to score a model on"
+        yield Finding("error", message, "give more text, or another file with --valid")
     new = np.flatnonzero((survey.valid > 0) & (survey.train == 0))
     if len(new):
         shown = " ".join(chr(code) if chr(code).isprintable() else f"U+{code:04X}" for code in new[:10])

@@ -49,7 +49,7 @@ class Texts(Shape[Options, TokenizerOptions, Source, TokenStream, Tokenizer]):
         return (row | {"truth": None} for row in self.sources(spec, options))
 
     def examine(self, options: Options) -> list[Finding]:
-        return examine_text(options.train, options.column, options.valid_fraction)
+        return examine_text(options.train, options.column, options.valid_fraction, options.valid)
 
     def split(self, part: Source, valid: float, test: float) -> dict[str, Source]:
         return split_text(part, valid, test)
