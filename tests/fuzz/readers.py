@@ -104,7 +104,9 @@ def fuzz(name: str, minutes: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(seeds(name)):
         (corpus / f"seed-{number}").write_bytes(data)
-    with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["seqloom.data"]):  # it names every module
+    counting = "seqloom.data.shapes.texts.doctor"  # compares arrays of a million, and atheris keeps what comes of it
+    instrumented = atheris.instrument_imports(include=["seqloom.data"], exclude=[counting])
+    with redirect_stderr(io.StringIO()), instrumented:  # it names every module
         read(_written(seeds(name)[0], ending))  # imports what it needs, which is instrumented by that
 
     def one(data: bytes) -> None:
