@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from seqloom.core.errors import UserError
 
-_TEXTS = {"text", "second", "passage", "target", "with_", "against", "prompt", "system", "question"}  # may be empty
+_TEXTS = {"text", "second", "passage", "target", "patch_with", "against", "prompt", "system", "question"}  # or empty
 _INPUTS = {"data", "valid", "test"}  # of other options given twice, the last one holds, as everywhere
 _END = "--"  # of the options
 

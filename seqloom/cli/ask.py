@@ -41,10 +41,10 @@ def command(
         raise UserError("give a QUESTION, or --evaluate FILE with many")
     if evaluate is not None and out is not None:
         raise UserError("--out: the page shows one answer; leave it or --evaluate out")
-    check_page(out)
     check_out(out)
     if out is not None and index.resolve() in out.resolve().parents:
         raise UserError(f"{out}: lies inside of the index; choose another place for the page")
+    check_page(out)
     before_imports("searching")
     from seqloom.retrieve.answering import Asking, clean
     from seqloom.retrieve.index import Index
