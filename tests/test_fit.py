@@ -206,9 +206,20 @@ def test_a_finished_run_is_not_taken_for_that_of_changed_data(out, tmp_path):
     book.touch()
     assert small_fit(book, out, extra=["train.steps=4"]).summary == trained
     book.write_text(text(2000).replace("cat", "dog", 1))
-    with pytest.raises(UserError, match=r"b.txt: has changed since the run in .*; restore it, or choose another --out"):
+    with pytest.raises(
+        UserError, match=r"b.txt.*: the train split has changed since .*; restore it, or choose another"
+    ):
         small_fit(book, out, extra=["train.steps=4"])
     book.unlink()  # a finished run needs it no more
+    assert small_fit(book, out, extra=["train.steps=4"]).summary == trained
+
+
+def test_a_file_that_is_not_read_does_not_change_the_data_of_a_finished_run(out, tmp_path):
+    book = tmp_path / "books"
+    book.mkdir()
+    (book / "b.txt").write_text(text(2000))
+    trained = small_fit(book, out, extra=["train.steps=4"]).summary
+    (book / ".b.txt.swp").write_bytes(b"\0\1")
     assert small_fit(book, out, extra=["train.steps=4"]).summary == trained
 
 

@@ -122,7 +122,7 @@ def compare(
 
 def _pretraining(text: str | None, own_budget: str | None, budget: str, examples: str | None) -> Pretraining | None:
     if text is not None:
-        return Pretraining.parse(text, own_budget or budget, examples or EXAMPLES)
+        return Pretraining.parse(text, own_budget or budget, EXAMPLES if examples is None else examples)
     for option, given in (("--pretrain-budget", own_budget), ("--examples", examples)):
         if given is not None:
             raise UserError(f"{option}: belongs to --pretrain TEXT, which is not given; add it, or leave {option} out")

@@ -200,7 +200,7 @@ class _Fit:
             self.talk.say(f"{fault(problem)}; finishing the run again")
             return None
         if found:
-            self.material.check_files(self._known_data, self.folder.path)
+            self.material.check_files(self._known_data)
         return found
 
     def run(self) -> Run:

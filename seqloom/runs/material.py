@@ -77,15 +77,15 @@ class Material:
         gone = self.shape.lacks(spec, new)  # a default that is not there either, because it is not needed
         return options, {role_of(self.shape, o) or o: name for o, name in new.items() if o not in gone}
 
-    def check_files(self, known: Json, folder: Path) -> None:
-        """Refuse other content than a finished run had; files may be gone. `known`: facts of an earlier call."""
-        for name, facts in known.items():
-            spec = self.options.held_out.get(name, self.options.train)
-            if (now := fingerprint(spec)) and facts.get("file") and now != facts["file"]:
-                raise UserError(f"{spec}: has changed since the run in {folder}; restore it, or choose another --out")
+    def check_files(self, known: Json) -> None:
+        """`check_parts`, if the bytes of a file have changed; the files of a finished run may be gone."""
+        specs = {name: self.options.held_out.get(name, self.options.train) for name in known}
+        now = {spec: fingerprint(spec) for spec in set(specs.values())}
+        if any(now[specs[name]] not in (None, facts.get("file")) for name, facts in known.items()):
+            self.check_parts(known)
 
     def check_parts(self, known: Json) -> None:
-        """Refuse parts that are not those of an unfinished run."""
+        """Refuse other data than that of an earlier run, of which `known` has the facts."""
         for name, facts in known.items():
             if name in self.parts and (now := self.parts[name].hash) != facts["hash"]:
                 raise UserError(
