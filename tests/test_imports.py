@@ -34,8 +34,10 @@ BELOW["estimators"] = BELOW["adapt"] = BELOW["runs"] | {"runs"}
 BELOW["retrieve"] = BELOW["diagnose"] = BELOW["lab"] | {"lab", "pages"}
 # a study may take one model or task apart: that is what it is about
 BELOW["studies"] = BELOW["compare"] - {"compare.report"} | {"explain", "retrieve", "models", "tasks"}
-BELOW["cli"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "retrieve", "studies"}
-BELOW[""] = {"adapt", "core", "cli", "compare", "diagnose", "estimators", "explain", "retrieve", "runs", "studies"}
+BELOW["export"] = BELOW["runs"] | {"runs"}
+BELOW["serve"] = BELOW["compare"] | {"adapt", "compare", "diagnose", "explain", "export", "retrieve", "studies"}
+BELOW["cli"] = BELOW["serve"] | {"serve"}
+BELOW[""] = BELOW["cli"] - BELOW["compare"] | {"cli", "core", "estimators", "runs"}
 
 CORE_STANDS_ON = {"numpy", "pydantic", "torch"}  # and the standard library
 PAGES_STAND_ON = {"plotly"}
