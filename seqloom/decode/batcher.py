@@ -113,11 +113,14 @@ class Batcher:
 
     def _begin(self, reading: _Reading, logits: Tensor) -> list[Event]:
         """The first token of all rows that were read; those that go on join the others."""
-        origins = [n for n, text in enumerate(reading.texts) for _ in text.live]
-        rows = [row for text in reading.texts for row in text.live]
         first = [text for text in reading.texts if text.new and text.live]
         events: list[Event] = [Prompted(text.key, text.scored) for text in first]
-        index = torch.tensor(origins)
+        for row in (row for text in first for row in text.live if row.request.max_new == 0):
+            row.close()
+        rows = [row for text in reading.texts for row in text.live]
+        if not rows:
+            return events
+        index = torch.tensor([n for n, text in enumerate(reading.texts) for _ in text.live])
         events += self._take(rows, logits[index.to(logits.device)])
         going = [n for n, row in enumerate(rows) if not row.over]
         if going:
@@ -149,14 +152,6 @@ class Batcher:
 
     def _take(self, rows: Sequence[Row], logits: Tensor) -> list[Event]:
         """Draw the next token of each row."""
-        for row in rows:
-            if row.request.max_new == 0:
-                row.close()
-        places = [n for n, row in enumerate(rows) if not row.over]
-        if len(places) < len(rows):
-            rows, logits = [rows[n] for n in places], logits[torch.tensor(places, device=logits.device)]
-        if not rows:
-            return []
         tokens = draw(rows, logits)
         scored = score(rows, logits, tokens)
         self.tokens += len(tokens)
