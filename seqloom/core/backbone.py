@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from seqloom.core.slots import Slots
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 
@@ -47,6 +48,7 @@ class Backbone(nn.Module, ABC):
     inputs: int | None = None  # size of the input vectors; None: same as width
     limit: int | None = None  # maximum context in tokens; None: unlimited, the state has a fixed size
     reach: int | None = None  # longest sequence it can process at all, in tokens; None: any length
+    slots = Slots()  # how rows of its state come and go
 
     @abstractmethod
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:

@@ -8,8 +8,9 @@ from typing import ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.backbone import Backbone, Kind, matrix_flops
+from seqloom.core.backbone import Backbone, Kind, at_end, matrix_flops
 from seqloom.core.errors import UserError
+from seqloom.core.slots import Slots
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 
@@ -31,6 +32,7 @@ class SequenceModel(nn.Module, ABC):
     reach: int | None = None  # longest sequence it can process at all, in tokens; None: any length
     descends: ClassVar[bool] = True  # trained by gradient descent; False: `learn` fits it in one pass
     grows: ClassVar[bool] = False  # buffer shapes depend on the training data, so saved ones may differ
+    slots = Slots()  # how rows of its state come and go
     borrowed: frozenset[str] = frozenset()  # names of weights that another run holds: not saved with this model
 
     @abstractmethod
@@ -44,6 +46,11 @@ class SequenceModel(nn.Module, ABC):
     @abstractmethod
     def begin(self, context: Tensor, mask: Tensor | None = None) -> State:
         """Process a context and return the state to continue from."""
+
+    def follow(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """As `forward`, but only what is predicted after each row's last real token, (B, ...)."""
+        predictions, state = self(inputs, state, mask)
+        return at_end(predictions, mask), state
 
     def represent(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """The hidden vectors behind the predictions of `encode`, (B, T, width); `answer` applies the head to them."""
@@ -113,6 +120,7 @@ class Network(SequenceModel):
         self.embed, self.backbone, self.head = embed, backbone, head
         self.embedded = Tap()  # (B, T, inputs): the vectors that the backbone reads
         self.kind, self.limit, self.reach = backbone.kind, backbone.limit, backbone.reach
+        self.slots = backbone.slots
         self.summarises = isinstance(head, Summary)
         if tie:
             self._tie()
@@ -124,6 +132,10 @@ class Network(SequenceModel):
     def advance(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         found: tuple[Tensor, State] = self.backbone(self.embedded(self.embed(inputs)), state, mask)
         return found
+
+    def follow(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        hidden, state = self.advance(inputs, state, mask)
+        return self.head(at_end(hidden, mask)), state
 
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         hidden = self.represent(inputs, mask)

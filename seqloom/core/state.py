@@ -6,7 +6,7 @@ without knowing the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,21 @@ def map_state(fn: Callable[[Tensor], Tensor], state: State) -> State:
 def select_rows(state: State, rows: Tensor) -> State:
     """The states of the given rows, in that order; rows may repeat."""
     return map_state(lambda t: t.index_select(0, rows.to(t.device)), state)
+
+
+def concat_states(states: Sequence[State]) -> State:
+    """The rows of several states of one model, in order, as one state."""
+    first = states[0]
+    if isinstance(first, tuple):
+        return tuple(concat_states(parts) for parts in zip(*states, strict=True))
+    return None if first is None else torch.cat(states)  # type: ignore[arg-type]
+
+
+def count_rows(state: State) -> int:
+    """The number of rows of a state; 0 if it holds no tensor."""
+    if isinstance(state, tuple):
+        return next((rows for part in state if (rows := count_rows(part))), 0)
+    return 0 if state is None else state.size(0)
 
 
 def detach_state(state: State) -> State:

@@ -31,8 +31,16 @@ class Choice:
 
     def __call__(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(B, V) -> (B,)"""
-        if self.temperature == 0 or self.top_k == 1:
+        if self.greedy:
             return logits.argmax(-1)
+        return torch.multinomial(self.probabilities(logits), 1, generator=generator)[:, 0]
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0 or self.top_k == 1
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """With which each token is drawn, unless the choice is greedy: (B, V) -> (B, V)"""
         logits = logits.float()
         logits = (logits - logits.amax(-1, keepdim=True)) / max(self.temperature, _COLD)  # the maximum stays 0
         if 0 < self.top_k < logits.size(-1):
@@ -40,7 +48,7 @@ class Choice:
             logits = logits.masked_fill(logits < least, -torch.inf)
         if self.top_p < 1:
             logits = _nucleus(logits, self.top_p)
-        return torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+        return logits.softmax(-1)
 
 
 def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:

@@ -8,6 +8,7 @@ overwritten by later tokens. Buffers are allocated ahead and written in place, y
 of the same state finds its slots taken and copies first.
 With a window, a copy omits the tokens that no later token can see, so a state never holds much more than one window,
 however long the sequence. `dropped` counts the omitted tokens; None: none.
+Buffers may have more rows than the counters: room for rows to come (layers/cache_slots.py).
 The counters stay on the CPU, so that reading them does not synchronise with the GPU.
 """
 
@@ -26,11 +27,11 @@ class Cache:
     """One forward pass through the layers: open a state, extend each layer in turn, close with the next state."""
 
     def __init__(self, state: State, x: Tensor, mask: Tensor | None, window: int = 0) -> None:
-        rows, self.steps = x.shape[:2]
+        self.rows, self.steps = x.shape[:2]
         self.window = window
         past: Any = state
         if past is None:
-            past = torch.zeros(rows, dtype=torch.long), None, None, ()
+            past = torch.zeros(self.rows, dtype=torch.long), None, None, ()
         self.read, self.dropped, self.written, self.layers = past
         self.reads = self.read.tolist()
         self.held = self.read if self.dropped is None else self.read - self.dropped
@@ -43,6 +44,8 @@ class Cache:
         self.taken = self.written is not None and (bool((self.written > self.read).any()) or _is_frozen(self.written))
         self.surplus = self._surplus() if window else None
         self.grown: list[tuple[Tensor, Tensor]] = []
+        self._hidden: Tensor | None = None
+        self._target: tuple[Tensor, Tensor] | None = None
 
     def places(self, device: torch.device) -> Tensor:
         """Positions of the new tokens: (T,), or (B, T) where rows differ."""
@@ -59,12 +62,24 @@ class Cache:
         visible = seen(self._slots(device) - self.oldest, slots, self.window)
         return [View(slice(0, self.steps), slice(0, slots), visible[:, None])]
 
+    def hidden(self, like: Tensor) -> Tensor | None:
+        """For one new token per row, what is added to its scores, (B, 1, 1, S): -inf for slots that it cannot see.
+        None: it sees all of them."""
+        if self.even:
+            return None
+        if self._hidden is None:
+            visible = seen(self._slots(like.device) - self.oldest, self.end - self.oldest, self.window)
+            self._hidden = like.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)[:, None]
+        return self._hidden
+
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append this layer's new keys and values; returns all that it may attend to, old and new."""
         if self.layers:
             old_keys, old_values = self.layers[layer]
             keys, values = self._append(old_keys, keys), self._append(old_values, values)
         self.grown.append((self._keep(keys), self._keep(values)))
+        if keys.size(0) > self.rows:
+            keys, values = keys[: self.rows], values[: self.rows]
         return keys[:, :, self.oldest : self.end], values[:, :, self.oldest : self.end]
 
     def close(self) -> State:
@@ -85,6 +100,12 @@ class Cache:
         """Slots of the new tokens, (B, T)."""
         return (self.held[:, None] + torch.arange(self.steps)).to(device)
 
+    def _places_of_one(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Row and slot of one new token per row."""
+        if self._target is None:
+            self._target = torch.arange(self.rows, device=device), self.held.to(device)
+        return self._target
+
     def _surplus(self) -> Tensor | None:
         """How many of each row's oldest tokens are out of every later window; None unless a copy is needed anyway."""
         if self.layers and not self._must_copy(self.layers[0][0]):
@@ -100,11 +121,15 @@ class Cache:
             old = old.to(new.dtype)  # autocast was switched on or off
         learning = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
         if self.even and (learning or self.surplus is not None):
-            return torch.cat((old[:, :, : self.start], new), dim=2)  # a new tensor for autograd; `_keep` adds capacity
+            before = old[: self.rows, :, : self.start]
+            return torch.cat((before, new), dim=2)  # a new tensor for autograd; `_keep` adds capacity
         if self._must_copy(old):
             old = _with_capacity(old, self.start, self.end)
         if self.even:
-            old[:, :, self.start : self.end] = new
+            (old if old.size(0) == self.rows else old[: self.rows])[:, :, self.start : self.end] = new
+            return old
+        if self.steps == 1 and not torch.is_grad_enabled():
+            old.transpose(1, 2).index_put_(self._places_of_one(old.device), new[:, :, 0])
             return old
         slots = self._slots(old.device)[:, None, :, None].expand_as(new)
         return old.scatter(2, slots, new) if torch.is_grad_enabled() else old.scatter_(2, slots, new)

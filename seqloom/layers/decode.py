@@ -56,7 +56,8 @@ def _attention(attention: Any, rows: int) -> Step:
         keys, values = cache.extend(layer, k, v)
         if groups < heads:  # heads that share keys go along the query dimension: no repeated keys
             q = q.reshape(rows, groups, -1, size)
-        return out(F.scaled_dot_product_attention(q, keys, values).reshape(rows, width))
+        mixed = F.scaled_dot_product_attention(q, keys, values, cache.hidden(q))
+        return out(mixed.reshape(rows, width))
 
     return attend
 

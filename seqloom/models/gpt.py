@@ -23,6 +23,7 @@ from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.attention import SelfAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.cache_slots import CacheSlots
 from seqloom.layers.decode import Step, one_token_steps
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.norms import make_norm
@@ -139,6 +140,8 @@ class Config(StackConfig):
 
 
 class GPT(Backbone):
+    slots = CacheSlots()
+
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.width, self.window = config.width, config.window
@@ -169,7 +172,7 @@ class GPT(Backbone):
             x = x + self.positions(places if mask is None else places * mask)  # padding may lie past the last position
         x = self.dropout(x)
         angles = self.rotary.angles(places) if self.rotary else None
-        if cache.steps == 1 and cache.even and not self._needs_blocks():
+        if cache.steps == 1 and not self._needs_blocks():
             x = x[:, 0]
             for layer, step in enumerate(self._steps(x.size(0))):
                 x = step(x, cache, layer, angles)

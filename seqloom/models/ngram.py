@@ -110,6 +110,13 @@ class NGram(SequenceModel):
     def encode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         return self(inputs, None, mask)[0]
 
+    def follow(self, inputs: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        after = keep_last(self._read(self._tokens(inputs), state), self.order - 1, mask)
+        predictions = torch.empty(inputs.size(0), self.vocabulary, device=self.unigram.device)
+        self._predict(self._number(after, 1), predictions)
+        shape = self.binned.shape if self.binned is not None else ()
+        return predictions.view(inputs.size(0), *shape, self.vocabulary), after
+
     def begin(self, context: Tensor, mask: Tensor | None = None) -> Tensor:
         return keep_last(self._read(self._tokens(context), None), self.order - 1, mask)
 

@@ -11,6 +11,7 @@ many tokens are continued together, without padding, so the law of the state hol
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,7 +23,8 @@ from torch.nn import functional as F
 from seqloom.core.backbone import Backbone
 from seqloom.core.model import ModelConfig
 from seqloom.core.rows import Json
-from seqloom.core.state import State, select_rows
+from seqloom.core.slots import Slots
+from seqloom.core.state import State, count_rows, select_rows
 from seqloom.core.taps import Tap
 from seqloom.layers.source_attention import visible_source
 from seqloom.layers.wrapped import (
@@ -76,7 +78,20 @@ class Config(ModelConfig):
         return Wrapped(made, self.width, self.output_scale)
 
 
+class WrappedSlots(Slots):
+    """Keys and values of rows that have read more or fewer tokens."""
+
+    def leave(self, state: State, slots: Sequence[int]) -> State:
+        past: Any = state
+        return past[0].index_fill(0, torch.tensor(slots), 0), past[1]
+
+    def concat(self, states: Sequence[State]) -> State:
+        return _joined(list(states), torch.arange(sum(map(count_rows, states))))
+
+
 class Wrapped(Backbone):
+    slots = WrappedSlots()
+
     def __init__(self, config: Any, width: int, scale: float) -> None:
         super().__init__()
         self.width, self.kind, self.scale = width, kind_of(config), scale

@@ -24,6 +24,7 @@ from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.attention import DotProductAttention
 from seqloom.layers.cache import Cache
+from seqloom.layers.cache_slots import CacheSlots
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import SinusoidalPositions
 from seqloom.layers.source_attention import visible_source
@@ -73,6 +74,8 @@ class Layer(nn.Module):
 
 
 class PlainSelfAttention(Backbone):
+    slots = CacheSlots()
+
     def __init__(self, c: Config) -> None:
         super().__init__()
         self.kind = "bidirectional" if c.bidirectional else "causal"
