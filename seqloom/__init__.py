@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seqloom.runs.doctor import doctor as doctor
     from seqloom.runs.fit import fit as fit
     from seqloom.runs.run import load as load
+    from seqloom.serve.serving import serve as serve
     from seqloom.studies._running import study as study
     from seqloom.studies._running import study_all as study_all
 
@@ -52,6 +53,7 @@ __all__ = [
     "load",
     "merge",
     "prompt",
+    "serve",
     "study",
     "study_all",
 ]
@@ -75,7 +77,7 @@ _avoid_unusable_amx()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compare", "diagnose", "explain"):
+    if name in ("compare", "diagnose", "explain", "serve"):
         return import_module(f"seqloom.{name}")  # callable: the package and the function share a name
     if name not in _PLACES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

@@ -1,0 +1,85 @@
+"""The application: routes, error answers, and the guard in front of all of it."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from seqloom.core.errors import RunError, UserError
+from seqloom.core.quoting import quoted
+from seqloom.core.version import VERSION
+from seqloom.serve.faults import Refused, cleaned
+from seqloom.serve.guard import Guard
+from seqloom.serve.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+log = logging.getLogger("seqloom.serve")
+ROUTERS = (  # each has `router(state)`
+    "seqloom.serve.direct.entry",
+    "seqloom.serve.direct.models",
+    "seqloom.serve.openai.routes",
+    "seqloom.serve.api.runs",
+    "seqloom.serve.api.comparisons",
+    "seqloom.serve.api.studies",
+    "seqloom.serve.api.uploads",
+    "seqloom.serve.api.jobs",
+)
+
+
+def create_app(state: State, schema: bool = False) -> Guard:
+    """`schema`: also serve the OpenAPI schema at /openapi.json, for tests."""
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+
+    app = FastAPI(
+        title="seqloom", version=VERSION, docs_url=None, redoc_url=None, redirect_slashes=False,
+        openapi_url="/openapi.json" if schema else None,
+    )  # fmt: skip
+    for router in _routers(state):
+        app.include_router(router)
+    for kind in (Refused, UserError, HTTPException, RequestValidationError, OSError, Exception):
+        app.add_exception_handler(kind, _answer_error)
+    guard = Guard(app, state)
+    guard.routes = app.routes
+    return guard
+
+
+def _routers(state: State) -> Iterator[Any]:
+    for name in ROUTERS:
+        folder, _, _ = name.rpartition(".")
+        if find_spec(folder) is not None and find_spec(name) is not None:
+            yield import_module(name).router(state)
+
+
+async def _answer_error(request: Any, error: Exception) -> Any:
+    from starlette.responses import Response
+
+    refused = _refused(error, request.scope["state"].get("json"))
+    headers = {name.decode(): value.decode() for name, value in refused.headers()}
+    return Response(refused.body(), refused.status, headers)
+
+
+def _refused(error: Any, given: Any) -> Refused:
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, UserError):
+        return Refused(500 if isinstance(error, RunError) else 400, cleaned(str(error), given))
+    if isinstance(error, RequestValidationError):
+        return Refused(400, "a parameter or field is missing, unknown or of the wrong type")
+    if isinstance(error, OSError):
+        log.error("%s", quoted(f"{type(error).__name__}: {error.strerror}"))
+        full = error.errno in (28, 122, 27)  # no space, over quota, too large
+        return Refused(507, "no space left to write") if full else Refused(500, "internal error")
+    if not isinstance(error, HTTPException):
+        return Refused(500, "internal error")
+    if error.status_code == 404:
+        return Refused(404, "no such route")
+    return Refused(error.status_code, "this method is not allowed here" if error.status_code == 405 else "refused")
