@@ -17,6 +17,7 @@ from seqloom.core.json_text import to_json
 from seqloom.core.rows import Json
 from seqloom.runs import durable
 from seqloom.runs.durable import shown
+from seqloom.runs.regular import open_regular
 
 
 class InUse(RunError):
@@ -43,6 +44,16 @@ def locked(folder: Path) -> Iterator[None]:
             _held.discard(fd)
             fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process that is alive has locked this folder; nothing is locked to find out, which could get in the
+    way of a command that starts at this moment."""
+    try:
+        with open_regular(folder / LOCK) as file:
+            return _read_holder(file.fileno()) is not None
+    except OSError:
+        return False
 
 
 def _lock_file(folder: Path) -> Path:
