@@ -1,0 +1,59 @@
+// What is seen as one file: the view without its controls, with the styles inside. A framed page is that page itself.
+import { text } from "./api.js";
+import { announce, byId, download } from "./dom.js";
+import { t } from "./words.js";
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+export async function savePage(view) {
+  const section = byId("main").querySelector("section.view:not([hidden])");
+  if (!section) return;
+  const frame = section.querySelector(".framed");
+  if (frame && frame.offsetParent) download(`seqloom-${frame.dataset.name}.html`, await text(frame.dataset.page), "text/html");
+  else download(`seqloom-${view}.html`, alone(section), "text/html");
+  announce(t("saved"));
+}
+
+export function alone(section) {
+  const copy = document.implementation.createHTMLDocument(document.title);
+  copy.documentElement.lang = document.documentElement.lang;
+  if (document.documentElement.dataset.theme) copy.documentElement.dataset.theme = document.documentElement.dataset.theme;
+  for (const [name, content] of [["Content-Security-Policy", POLICY]]) {
+    const meta = copy.createElement("meta");
+    meta.httpEquiv = name;
+    meta.content = content;
+    copy.head.prepend(meta);
+  }
+  const [charset, style, main] = ["meta", "style", "main"].map((tag) => copy.createElement(tag));
+  charset.setAttribute("charset", "utf-8");
+  copy.head.prepend(charset);
+  style.textContent = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).map((rule) => rule.cssText).join("\n");
+  copy.head.append(style);
+  main.append(copy.importNode(section, true));
+  copy.body.append(main);
+  quiet(main, section);
+  return `<!doctype html>\n${copy.documentElement.outerHTML}`;
+}
+
+// Inputs become what they hold; buttons that only act go, those that are a part of the text stay as text.
+function quiet(copy, original) {
+  const values = [...original.querySelectorAll("input, textarea, select")];
+  [...copy.querySelectorAll("input, textarea, select")].forEach((input, n) => {
+    const one = values[n];
+    const shown = one.type === "checkbox" || one.type === "radio" ? (one.checked ? "☑" : "☐")
+      : one.type === "file" || one.type === "password" ? "" : one.tagName === "SELECT" ? one.selectedOptions[0]?.textContent || "" : one.value;
+    const text = copy.ownerDocument.createElement(one.tagName === "TEXTAREA" ? "pre" : "span");
+    text.textContent = shown;
+    text.className = "value";
+    input.replaceWith(text);
+  });
+  for (const found of copy.querySelectorAll("[hidden], .acts, button.quiet, button.main, .drop")) found.remove();
+  for (const found of copy.querySelectorAll("button")) {
+    const text = copy.ownerDocument.createElement("span");
+    text.className = found.className;
+    text.append(...found.childNodes);
+    if (found.getAttribute("style")) text.setAttribute("style", found.getAttribute("style"));
+    found.replaceWith(text);
+  }
+  for (const link of copy.querySelectorAll("a")) link.removeAttribute("href");
+}
