@@ -41,10 +41,10 @@ class Batcher:
         self.queue.append(Text(rows, new=True))
 
     @torch.inference_mode()
-    def cancel(self, key: Hashable) -> None:
-        """The rows of this request end without another word."""
+    def cancel(self, key: Hashable, index: int | None = None) -> None:
+        """The rows of this request, or one of them, end without another word."""
         for row in self._rows():
-            if row.key == key:
+            if row.key == key and index in (None, row.index):
                 row.close()
         self.queue = deque(text for text in self.queue if text.live)
         self.readings = deque(reading for reading in self.readings if reading.rows)

@@ -1,0 +1,1 @@
+"""A server for runs and indexes."""
