@@ -22,11 +22,12 @@ from seqloom.core.network import SequenceModel
 from seqloom.decode.batcher import Batcher
 from seqloom.decode.rows import Request, Token
 from seqloom.layers.linear import by_columns
+from seqloom.layers.packed import pack
 from seqloom.runs.registry import find_config
 
 MODELS: dict[str, dict[str, Any]] = {
-    "gpt": {"width": 256, "depth": 4, "heads": 4, "context": 512},
-    "gpt, layout of GPT-2": {"width": 256, "depth": 4, "heads": 4, "context": 512, "preset": "gpt2"},
+    "gpt": {"width": 160, "depth": 4, "heads": 4, "context": 512},
+    "gpt, layout of GPT-2": {"width": 160, "depth": 4, "heads": 4, "context": 512, "preset": "gpt2"},
     "gru": {"width": 768},
 }
 THEIRS = "transformers, GPT-2"
@@ -97,6 +98,7 @@ def make_model(name: str) -> SequenceModel:
     config = find_config("models", name.partition(",")[0]).model_validate(MODELS[name])
     model = config.assemble(common.make_task()).eval()
     by_columns(model)  # as `load` does
+    pack(model)  # as the process of a served model does
     return model
 
 
@@ -135,8 +137,8 @@ def show(report: dict[str, Any]) -> None:
     print(f"transformers, GPT-2 of {report['their_parameters']:,} parameters: {report['theirs']:,.0f} tokens/s")
     for row in report["rows"]:
         print(
-            f"{row['name']}, {row['parameters']:,} parameters: {row['tokens_per_second']:,.0f} tokens/s of {rows} rows, "
-            f"{row['one_row']:,.0f} of one; {row['of_one_row']:.1f} x one row (median {row['of_one_row_median']:.1f}), "
+            f"{row['name']}, {row['parameters']:,} parameters: {row['tokens_per_second']:,.0f} tokens/s of {rows} rows,"
+            f" {row['one_row']:,.0f} of one; {row['of_one_row']:.1f} x one row (median {row['of_one_row_median']:.1f}), "
             f"{row['of_theirs']:.1f} x transformers (median {row['of_theirs_median']:.1f})"
         )
 

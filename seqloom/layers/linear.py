@@ -17,6 +17,7 @@ from torch.nn import functional as F
 Map = Callable[[Tensor], Tensor]
 
 _SMALL = 100_000  # weights below which a second thread does not pay off
+_SOME = 4  # rows from which packed weights are quicker
 
 
 class Linear(nn.Linear):
@@ -80,14 +81,23 @@ def by_columns(model: nn.Module) -> None:
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., in) -> (..., out)"""
     if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu or torch.is_autocast_enabled("cpu"):
-        return F.linear(x, weight, bias)
+        return _of_rows(x, weight, bias)
     return _map_of_one_row(weight, bias)(x.reshape(1, -1)).view(*x.shape[:-1], -1)
 
 
 def _map_of(weight: Tensor, bias: Tensor | None, rows: int) -> Map:
     if rows == 1 and weight.is_cpu:
         return _map_of_one_row(weight, bias)
-    return lambda x: F.linear(x, weight, bias)
+    return lambda x: _of_rows(x, weight, bias)
+
+
+def _of_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """With the packed copy of the weight, if there is one (layers/packed.py)."""
+    packed = getattr(weight, "packed", None)
+    if packed is None or torch.is_grad_enabled() or x.numel() < _SOME * x.size(-1) or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, weight, bias)
+    found: Tensor = packed(x, bias)
+    return found
 
 
 def _map_of_one_row(weight: Tensor, bias: Tensor | None) -> Map:

@@ -227,7 +227,7 @@ class Run:
         self._check_verb("generate")
         decoder, text, given, stop = self.tokenizer.decoder(), "", 0, [s for s in stop if s]
         held = max((len(s) for s in stop), default=1) - 1  # characters that may begin a stop string
-        ends = self._ends(bool(how.get("chat")))
+        ends = self.ends(bool(how.get("chat")))
         for (token,) in self.stream(prompt, **how):
             if token in ends:
                 break
@@ -255,7 +255,7 @@ class Run:
     ) -> Iterator[list[int]]:
         """The next token of each of `count` continuations, `max_new` times, even after an end-of-text token."""
         choose = Choice(temperature=temperature, top_k=top_k, top_p=top_p)
-        prompts = [self._prompt(prompt, chat, system)] * count
+        prompts = [self.prompt_ids(prompt, chat, system)] * count
         for tokens in stream(self.model, prompts, max_new=max_new, choose=choose, seed=seed):
             yield tokens.tolist()
 
@@ -275,7 +275,7 @@ class Run:
 
     def _sample(self, prompt: str, count: int, stop: Sequence[str], **how: Any) -> list[str]:
         decoders = [self.tokenizer.decoder() for _ in range(count)]
-        texts, ended, ends = [""] * count, [False] * count, self._ends(bool(how.get("chat")))
+        texts, ended, ends = [""] * count, [False] * count, self.ends(bool(how.get("chat")))
         for tokens in self.stream(prompt, count=count, **how):
             for n, token in enumerate(tokens):
                 ended[n] = ended[n] or token in ends or any(s in texts[n] for s in stop)
@@ -302,19 +302,19 @@ class Run:
         check_beams(beams)
         if count > MOST_BEAMS:
             raise UserError(f"count={count}: a search gives at most {MOST_BEAMS}; sample for more, with beams=1")
-        end = min(self._ends(chat) - {self.tokenizer.eos}, default=self.tokenizer.eos)  # of a turn, if that differs
+        end = min(self.ends(chat) - {self.tokenizer.eos}, default=self.tokenizer.eos)  # of a turn, if that differs
         with torch.inference_mode():
-            state, last, refill = start(self.model, [self._prompt(prompt, chat, system)])
+            state, last, refill = start(self.model, [self.prompt_ids(prompt, chat, system)])
         (found,) = beam_search(
             self.model, state, last, beams=max(beams, count), max_new=max_new, end=end, early=False, refill=refill
         )
         return [self.tokenizer.decode(hypothesis.tokens) for hypothesis in found[:count]]
 
-    def _ends(self, chat: bool) -> set[int]:
+    def ends(self, chat: bool) -> set[int]:
         """The tokens after which a text, or an answer in a chat, ends."""
         return turn_ends(self.tokenizer) if chat else {self.tokenizer.eos}
 
-    def _prompt(self, text: str, chat: bool = False, system: str = "") -> list[int]:
+    def prompt_ids(self, text: str, chat: bool = False, system: str = "") -> list[int]:
         """A prompt as ids, after what the tokenizer begins every text with; an empty one without that becomes a line
         break, or an end-of-text token if line breaks have no id."""
         if system and not chat:
