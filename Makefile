@@ -10,7 +10,7 @@ TWO := -n 2 --dist loadfile
 MINUTES ?= 5
 KILLS ?= 3
 
-.PHONY: help setup demo test quick test-all fuzz fuzz-readers kills check bench docs clean
+.PHONY: help setup demo serve test quick test-all fuzz fuzz-readers kills check bench docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -38,6 +38,12 @@ demo: $(RUNTIME)  ## compare GRU, GPT and BERT at telling noisy waves apart: equ
 	@$(BIN)/seqloom compare --data sample:waves --models gru,gpt,bert --params 50k --budget tokens=600k \
 		--trials 2 --seeds 5 --jobs 2 --out runs/demo
 	@echo "Open the report in a browser. Running make demo again retrains nothing."
+
+serve: $(RUNTIME)  ## serve a tiny model of a built-in sample, and open the page in a browser
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve]'
+	@test -f runs/serve/summary.json || $(BIN)/seqloom fit --data sample:python-docs --model gru --out runs/serve \
+		-o model.width=64 -o train.steps=300
+	@$(BIN)/seqloom serve runs/serve --open
 
 test: setup  ## the tests, in two processes
 	$(BIN)/python -m pytest $(TWO)

@@ -94,6 +94,20 @@ class Running:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
 
+    def stats(self, name: str) -> dict[str, Any]:
+        """What the model process says of itself."""
+
+        async def run() -> Any:
+            return (await (await self.state.models.find(name).ask({"op": "stats"})).all("stats"))[0]
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+
+    def busy(self, name: str = "book") -> int:
+        """Requests that the model process, the server or its queue still know."""
+        child = self.state.models.find(name).child
+        room = self.guard.room
+        return room.active + room.waiting + room.reading + child.process.asked + self.stats(name)["active"]
+
     def __enter__(self) -> Running:
         self._thread.start()
         self._ready.wait(60)
@@ -113,7 +127,7 @@ class Running:
         """Send bytes, read one answer; None if the connection was closed without one."""
         with self.connect(timeout) as wire:
             wire.sendall(data)
-            return read_reply(wire)
+            return read_reply(wire, bodiless=data.startswith(b"HEAD"))
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, token: bool = True
@@ -133,7 +147,7 @@ def head(method: str, path: str, headers: dict[str, str] | Sequence[tuple[str, s
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def read_reply(wire: socket.socket) -> Reply | None:
+def read_reply(wire: socket.socket, bodiless: bool = False) -> Reply | None:
     data = b""
     while b"\r\n\r\n" not in data:
         part = receive(wire)
@@ -144,6 +158,8 @@ def read_reply(wire: socket.socket) -> Reply | None:
     first, *lines = top.decode("latin-1").split("\r\n")
     status = int(first.split()[1])
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    if bodiless:
+        return Reply(status, headers, b"")
     if "content-length" in headers:
         while len(body) < int(headers["content-length"]) and (part := receive(wire)):
             body += part
@@ -185,3 +201,12 @@ def until(condition: Callable[[], Any], seconds: float = 10) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def begin(port: int, body: dict[str, Any], token: str) -> socket.socket:
+    """A streamed completion that was asked for."""
+    data = json.dumps(body | {"stream": True}).encode()
+    headers = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(data))}
+    wire = socket.create_connection(("127.0.0.1", port), 20)
+    wire.sendall(head("POST", "/v1/completions", headers | {"Authorization": f"Bearer {token}"}) + data)
+    return wire

@@ -108,7 +108,7 @@ class Worker:
                 time.sleep(1)
             for index in range(request["n"]):
                 found = token(f"{prompt} {request['seed']} {index}", step)
-                event: dict[str, Any] = {"index": index, "text": WORDS[found] * (2000 if "<flood>" in prompt else 1)}
+                event: dict[str, Any] = {"index": index, "text": WORDS[found] * (20_000 if "<flood>" in prompt else 1)}
                 if request["logprobs"] is not None:
                     top = [[WORDS[(found + n) % len(WORDS)], -0.5 - n] for n in range(request["logprobs"])]
                     event["token"] = {"id": found, "text": WORDS[found], "logprob": -0.5, "top": top}

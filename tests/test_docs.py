@@ -31,6 +31,7 @@ from seqloom.lab import cost, jobs
 from seqloom.runs import listing
 from seqloom.runs.guess import guess_task
 from seqloom.runs.registry import find_config, names
+from seqloom.serve import serving
 from seqloom.train.settings import LoraConfig, TrainConfig
 
 ROOT = Path(__file__).parent.parent
@@ -102,6 +103,8 @@ def shortened(command: str) -> list[str]:
         words += ["--problems", "parity"] if "--problems" not in words else []
     if words[1] == "prompt":
         words += ["--rows", "4", "--shots", "0,1", "--draws", "2"]
+    if words[1] == "serve":
+        words += ["--port", "0"]
     if words[1] == "generate":
         words += ["--max-new", "5"]
     return words
@@ -166,11 +169,18 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: None, weigh
     return tmp_path
 
 
+async def started(state: Any, binding: Any, ready: Any) -> None:
+    """A server that is told to end as soon as it could begin: what was to be served has been found and checked."""
+    binding.sock.close()
+    ready()
+
+
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch, jobs_here: None) -> None:
     """Large samples are cut, comparisons measure little and stay in this process, and nothing waits for the disk."""
     for name in ("cmudict", "reversal"):
         monkeypatch.setitem(SAMPLES, name, beginning(SAMPLES[name]))
+    monkeypatch.setattr(serving, "run", started)
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     monkeypatch.setattr(jobs, "PROBE_STEPS", 2)
     monkeypatch.setattr(cost, "CONTEXTS", {waits: contexts[:2] for waits, contexts in cost.CONTEXTS.items()})

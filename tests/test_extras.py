@@ -99,6 +99,12 @@ def test_events_for_tensorboard_without_it(run: Command, without: Callable) -> N
     assert (code, rest) == (2, [f"seqloom: {message}"]), about
 
 
+def test_a_server_without_its_packages(run: Command, without: Callable) -> None:
+    without("fastapi")
+    message = "serving needs the fastapi and uvicorn packages: pip install 'seqloom[serve]'"
+    assert run("serve") == (2, f"seqloom: {message}\n", "")
+
+
 def test_all_is_every_extra_for_users() -> None:
     (everything,) = EXTRAS["all"]
     assert Requirement(everything).extras == EXTRAS.keys() - FOR_DEVELOPERS - {"all"}

@@ -1,4 +1,4 @@
-"""What reaches the application and what does not: tokens, hosts, pages of other sites, sizes, and the headers of answers."""
+"""What reaches the application and what does not: tokens, hosts, pages of other sites, sizes; headers of answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WITHOUT = {
     "lower case": {"Authorization": f"bearer {TOKEN}"},
     "basic": {"Authorization": f"Basic {TOKEN}"},
     "bare": {"Authorization": TOKEN},
-    "upgrade": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"},
+    "upgrade": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"},
     "cookie": {"Cookie": f"seqloom_session={TOKEN}"},
     "proxy": {"X-Forwarded-For": "127.0.0.1", "X-Original-URL": "/health"},
 }  # fmt: skip
@@ -64,8 +64,8 @@ def test_every_route_and_method_needs_the_token(server: Running, way: str) -> No
 def test_a_twisted_path_needs_the_token_too(server: Running, twist: str) -> None:
     for path in paths(server):
         route = twist.replace("T", TOKEN).format(filled(path))
-        if ("GET", path) in OPEN and twist == "{}?token=T":
-            continue
+        if ("GET", path) in OPEN and (twist == "{}?token=T" or (path.startswith("/static") and "static" not in twist)):
+            continue  # the list of files is open, and so is that a file is not on it
         assert server.ask("GET", route, token=False).status in (401, 403), route
         assert server.ask("GET", route).status in (200, 400, 404, 405), route
 
@@ -162,11 +162,12 @@ def test_a_host_is_needed_once(server: Running) -> None:
 def test_no_answer_allows_another_origin_and_every_answer_has_the_headers(server: Running) -> None:
     answers = [
         server.ask("GET", "/"), server.ask("GET", "/health"), server.ask("GET", "/v1/models", token=False),
-        server.ask("GET", "/nosuch"), server.ask("PUT", "/v1/models"), server.ask("POST", "/session", {"token": TOKEN}),
-        server.ask("GET", "/", headers={"Host": "evil"}), server.ask("OPTIONS", "/v1/models"), server.raw(b"\x00\r\n\r\n"),
+        server.ask("GET", "/nosuch"), server.ask("PUT", "/v1/models"), server.raw(b"\x00\r\n\r\n"),
+        server.ask("POST", "/session", {"token": TOKEN}), server.ask("OPTIONS", "/v1/models"),
+        server.ask("GET", "/", headers={"Host": "evil"}), server.ask("GET", "/" + "x" * 5000),
         server.ask("POST", "/v1/completions", {"model": "book", "prompt": "a", "stream": True}),
         server.ask("GET", "/static/plotly.min.js"), server.ask("POST", "/v1/completions", b"x" * (1 << 20) + b"x"),
-        server.ask("GET", "/" + "x" * 5000), server.ask("POST", "/v1/completions", b"{", {"Content-Type": "text/plain"}),
+        server.ask("POST", "/v1/completions", b"{", {"Content-Type": "text/plain"}),
     ]  # fmt: skip
     for found in answers:
         assert found is not None
@@ -179,11 +180,6 @@ def test_no_answer_allows_another_origin_and_every_answer_has_the_headers(server
 
 def test_a_browser_logs_in_and_needs_the_second_value_to_change_anything(server: Running) -> None:
     assert server.ask("POST", "/session", {"token": "wrong"}, token=False).status == 401
-    found = server.raw(
-        head("POST", "/session", {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(TOKEN) + 13)})
-        + f'{{"token": "{TOKEN}"}}'.encode()
-    )  # fmt: skip
-    assert found.status == 200 and TOKEN not in str(found)
     with server.connect() as wire:
         data = f'{{"token": "{TOKEN}"}}'.encode()
         wire.sendall(

@@ -40,12 +40,13 @@ def create_app(state: State, schema: bool = False) -> Guard:
         title="seqloom", version=VERSION, docs_url=None, redoc_url=None, redirect_slashes=False,
         openapi_url="/openapi.json" if schema else None,
     )  # fmt: skip
-    for router in _routers(state):
+    routers = list(_routers(state))
+    for router in routers:
         app.include_router(router)
     for kind in (Refused, UserError, HTTPException, RequestValidationError, OSError, Exception):
         app.add_exception_handler(kind, _answer_error)
     guard = Guard(app, state)
-    guard.routes = app.routes
+    guard.routes = [route for router in routers for route in router.routes]
     return guard
 
 

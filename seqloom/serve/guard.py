@@ -43,7 +43,6 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
-FREE = ("/health", "/static/")  # answered without a place, also when the server is busy
 LASTING = ("/api/jobs/", "/api/uploads")  # may take longer than `total_seconds`
 STREAM = b"text/event-stream"
 
@@ -78,7 +77,7 @@ class Guard:
         head = Head.of(scope)
         try:
             most = self._check(head)
-            if head.path.startswith(FREE):
+            if head.public and not head.has_body:  # answered without a place, also when the server is busy
                 await self.app(scope, receive, answer.send)
                 return
             if self.state.stopping:

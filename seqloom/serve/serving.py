@@ -45,9 +45,9 @@ def serve(
 ) -> None:
     """Serve runs and indexes over HTTP until a signal.
 
-    `runs`: run folders, or folders of comparisons: the models they recommend; without any, only the page is served, over
-    the runs in `folder`. `token=False` is possible only on a loopback address. `opened` is called with the address for a
-    browser.
+    `runs`: run folders, or folders of comparisons: the models they recommend; without any, only the page is served,
+    over the runs in `folder`. `token=False` is possible only on a loopback address. `opened` is called with the address
+    for a browser.
     """
     check_packages()
     check_exposure(host, port, token, behind_proxy, cert, key)

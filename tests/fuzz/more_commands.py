@@ -273,6 +273,24 @@ def compare(draw: Draw) -> Case:
     return with_path(draw, case, "--out") if way == "path" else with_option(draw, case)
 
 
+HOSTS = ("0.0.0.0", "::", "192.0.2.1", "", "a b", "x" * 300, "\x1b[2J", "localhost.", "-1", "猫", "::ffff:1.2.3.4%1")
+
+
+def serve(draw: Draw) -> Case:
+    """A server that starts would go on for ever: there is always something that it has to refuse."""
+    way = draw(st.sampled_from(["run", "index", "host", "name", "option"]))
+    if way == "run":
+        run = draw(st.sampled_from(["nosuch", "", "notes", "/dev/null", "\x1b", "x" * 3000, "notes/terms.md"]))
+        return Case(("serve", run), NOTES, "fail", f"serve {run[:9]!r}")
+    if way == "index":
+        return Case(("serve", "--index", "notes"), NOTES, "fail", "serve --index")
+    case = Case(("serve", "nosuch"), NOTES, "fail", f"serve {way}")
+    if way == "option":
+        return with_option(draw, case).but("fail")
+    option = "--host" if way == "host" else "--allow-host"
+    return case.adding(option, draw(st.sampled_from(HOSTS)), wanted="fail", made=f"serve {option}")
+
+
 SHORT = ("--trials", "0", "--seeds", "1", "--budget", "tokens=2000")
 
 CASES: dict[str, Make] = {
@@ -291,5 +309,6 @@ CASES: dict[str, Make] = {
     "diagnose": diagnose,
     "study": study,
     "compare": compare,
+    "serve": serve,
 }
 SHARES = {"fit": 5, "doctor": 6, "eval": 4, "predict": 4, "explain": 3, "compare": 2, "index": 2, "ask": 2}  # else 1

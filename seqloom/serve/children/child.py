@@ -153,10 +153,16 @@ class Child:
     def __init__(self, words: Sequence[str], opening: Json, limits: Limits) -> None:
         self._make: Callable[[], Process] = lambda: Process(words, opening, limits)
         self._name = os.path.basename(str(opening.get("open", "")))
-        self.status = "loading"  # ready, restarting, failed
+        self._status = "loading"
         self.facts: Json = {}
         self.process: Process | None = None
         self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> str:
+        """loading, ready, restarting or failed"""
+        dead = self.process is None or not self.process.alive
+        return "restarting" if self._status == "ready" and dead else self._status
 
     async def start(self) -> None:
         """Raises Failed if it cannot be opened; afterwards it is kept alive."""
@@ -164,10 +170,10 @@ class Child:
         try:
             self.facts = await process.start()
         except BaseException:
-            self.status = "failed"
+            self._status = "failed"
             await process.close()
             raise
-        self.process, self.status = process, "ready"
+        self.process, self._status = process, "ready"
         self._keeping = asyncio.create_task(self._keep())
 
     def ask(self, request: Json) -> Exchange:
@@ -181,11 +187,11 @@ class Child:
             assert self.process is not None
             started = time.monotonic()
             await self.process.ended()
-            self.status = "restarting"
+            self._status = "restarting"
             await self.process.close()
             pause = _FIRST if time.monotonic() - started > _SETTLED else pause
             log.warning("%s: its process has ended; starting it again", quoted(self._name))
-            while self.status != "ready":
+            while self._status != "ready":
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST)
                 await self._again()
@@ -194,9 +200,9 @@ class Child:
         self.process = self._make()
         try:
             self.facts = await self.process.start()
-            self.status = "ready"
+            self._status = "ready"
         except (Failed, OSError) as error:
-            self.status = "failed"
+            self._status = "failed"
             log.error("%s: %s", quoted(self._name), quoted(str(error)))
             await self.process.close()
 
@@ -206,7 +212,7 @@ class Child:
             await asyncio.wait({self._keeping})
         if self.process is not None:
             await self.process.close()
-        self.status = "failed"
+        self._status = "failed"
 
     async def drain(self, seconds: float) -> None:
         """Wait until nothing is asked of it any more, and close it."""
