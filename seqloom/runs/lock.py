@@ -47,13 +47,21 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def in_use(folder: Path) -> bool:
-    """Whether a process that is alive has locked this folder; nothing is locked to find out, which could get in the
-    way of a command that starts at this moment."""
+    """Whether a process of this machine has locked this folder. Nothing is locked to find out, which could get in the
+    way of a command that starts at this moment: the kernel is asked, or where it does not tell, whether the process
+    that wrote its name is alive."""
     try:
         with open_regular(folder / LOCK) as file:
-            return _read_holder(file.fileno()) is not None
+            holder, inode = _read_holder(file.fileno()), os.fstat(file.fileno()).st_ino
     except OSError:
         return False
+    if holder is None:
+        return False
+    try:
+        locks = Path("/proc/locks").read_text()
+    except OSError:
+        return True
+    return any(f":{inode} " in line for line in locks.splitlines() if "FLOCK" in line)
 
 
 def _lock_file(folder: Path) -> Path:

@@ -145,8 +145,8 @@ def id_of(root: Path, place: Path) -> str:
 
 
 def _id(parts: tuple[str, ...]) -> str:
-    """The names of the folders, each as it is written in an address, joined by ~."""
-    return "~".join(quote(os.fsencode(part), safe="").replace("~", "%7E") for part in parts)
+    """The names of the folders joined by ~, of signs that an address has as they are."""
+    return "~".join(quote(os.fsencode(part), safe="").replace("~", "%7E").replace("%", "=") for part in parts)
 
 
 def _print(path: Path) -> tuple[int, int, int] | None:

@@ -26,7 +26,7 @@ from seqloom.serve.jobs.store import ENDED, Job, Store
 from seqloom.serve.jobs.uploads import Uploads
 
 FOLDER, DATA = "jobs", "data"  # in the folder of runs, and in that of a job
-_TICK = 0.1  # seconds between looks at the children
+_TICK, _IDLE = 0.1, 5.0  # seconds between looks at the children, and at the queue, where a new job is seen at once
 _TRIES, _PAUSE = 10, 2.0  # where the folder of a job is still in use by what a killed server left
 _IN_USE = ": in use by "
 
@@ -134,12 +134,14 @@ class Runner:
 
     def _work(self) -> None:
         while not self._closing:
+            wait = 1.0
             try:
                 self._begin_some()
-                self._look_after()
+                wait = _TICK if self._running else _IDLE
+                wait = 0.0 if self._look_after() else wait
             except (OSError, sqlite3.Error):  # the disk is full: later it may not be
-                self._pause(1.0)
-            self._pause(_TICK if self._running else 5.0)
+                pass
+            self._pause(wait)
         self._stop_all()
 
     def _pause(self, seconds: float) -> None:
@@ -182,13 +184,16 @@ class Runner:
                 text = text.replace(f"{place.resolve()}/", "").replace(f"{place}/", "")
         return text
 
-    def _look_after(self) -> None:
+    def _look_after(self) -> bool:
+        """Whether one has ended, so that there is room for the next."""
+        before = len(self._running)
         for running in list(self._running.values()):
             if running.ended():
                 self._end(running)
                 del self._running[running.job.number]
             elif (job := self.store.job(running.job.id)) and job.stopping:
                 self._stop(running)
+        return len(self._running) < before
 
     def _stop(self, running: _Running) -> None:
         """Ask it to save its work; after a while it has to go."""

@@ -24,7 +24,7 @@ from seqloom.runs import durable
 ID = re.compile(r"[0-9a-f]{32}")
 _ARRIVING = ".arriving-"
 _DAY, _LEFT = 86_400.0, 60.0  # seconds; the second for what is not arriving any more
-_LONGEST = 100  # characters of a name
+_LONGEST, _BYTES = 100, 180  # characters of a name, and bytes without its ending
 _STRANGE = re.compile(r"[^\w.() +-]+")
 
 
@@ -159,7 +159,8 @@ def cleaned(name: str) -> str:
     stem, dot, ending = plain.rpartition(".")
     if not dot or len(ending) > 12:
         stem, dot, ending = plain, "", ""
-    return f"{stem[: _LONGEST - len(ending)]}{dot}{ending}".encode()[:240].decode(errors="ignore")
+    short = stem[: _LONGEST - len(ending)].encode()[:_BYTES].decode(errors="ignore")
+    return f"{short}{dot}{ending}"
 
 
 def _names(folder: Path) -> list[str]:
