@@ -55,15 +55,15 @@ class Payloads:
 
 
 def server(text: Text = same) -> Json:
-    names = {"gpt": "language_model", "gru": "language_model", "chat": "language_model"}
-    names |= {task: task for task in TASKS if task != "language_model"}
-    models = [_model(text(name), task, name == "chat") for name, task in names.items()]
+    names = {"gpt": ("gpt", "language_model"), "gru": ("gru", "language_model"), "chat": ("gpt", "language_model")}
+    names |= {task: ("lstm", task) for task in TASKS if task != "language_model"}
+    models = [_model(text(name), kind, task, name == "chat") for name, (kind, task) in names.items()]
     return {"version": "0", "models": models, "indexes": [{"name": text("notes")}], "limits": {}, "jobs": True}
 
 
-def _model(name: str, task: str, chat: bool) -> Json:
+def _model(name: str, kind: str, task: str, chat: bool) -> Json:
     return {
-        "name": name, "task": task, "verb": TASKS[task], "architecture": "lstm", "parameters": 3_712_000,
+        "name": name, "task": task, "verb": TASKS[task], "architecture": kind, "parameters": 3_712_000,
         "limit": 256 if chat else None, "chat": chat, "embeds": True, "columns": COLUMNS.get(task, ["text"]),
         "status": "ready", "state_bytes": 65_536 if chat else 2_048, "version": "5f2c",
     }  # fmt: skip
@@ -84,7 +84,8 @@ def runs(number: int = 24, text: Text = same) -> list[Json]:
         found.append({
             "id": text(f"compare-{n // 12}~runs~{model}~seed-{n % 3}"), "inside": f"compare-{n // 12}",
             "task": task, "model": text(model), "data": text(data), "seed": n % 3,
-            "status": "running" if running else "damaged" if n == 7 else "finished", "score": None if running else score,
+            "status": "running" if running else "damaged" if n == 7 else "finished",
+            "score": None if running else score,
             "parameters": 812_345 + n, "seconds": 61.5 + n, "step": 400, "progress": 0.4 if running else 1.0,
             "loss": 2.1, "started": f"2026-03-{1 + n % 28:02}T10:{n % 60:02}:00+00:00", "ended": None,
         })  # fmt: skip

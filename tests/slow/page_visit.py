@@ -59,7 +59,7 @@ class Visit:
     def close(self) -> None:
         outside = [url for url in self.requests if not url.startswith((self.stub.address, "data:", "blob:"))]
         self.tab.context.close()
-        assert (outside, self.complaints) == ([], [])
+        assert not outside + self.complaints, (outside, self.complaints)
 
 
 def use_runs(visit: Visit) -> None:
