@@ -1,4 +1,4 @@
-"""What a server answers to the page: made-up runs, models and predictions of every task, in the shapes of the real ones.
+"""What a server answers to the page: made-up runs, models and predictions of every task, shaped as real ones.
 
 Every text of a user or a model goes through `text`, so that a test can put hostile ones in all places.
 """
@@ -32,7 +32,9 @@ COLUMNS = {
     "question_answering": ["question", "context"],
     "masked_lm": ["text"],
 }
-STORY = " the time machine stood in the corner of the room .\n It had a small brass lever , and the lever moved by itself ."
+STORY = (
+    " the time machine stood in the corner of the room .\n It had a small brass lever , and the lever moved by itself ."
+)
 QUANTILES = ("0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95")
 
 
@@ -53,15 +55,15 @@ class Payloads:
 
 
 def server(text: Text = same) -> Json:
-    names = {"gpt": "language_model", "gru": "language_model", "chat": "language_model"}
-    names |= {task: task for task in TASKS if task != "language_model"}
-    models = [_model(text(name), task, name == "chat") for name, task in names.items()]
+    names = {"gpt": ("gpt", "language_model"), "gru": ("gru", "language_model"), "chat": ("gpt", "language_model")}
+    names |= {task: ("lstm", task) for task in TASKS if task != "language_model"}
+    models = [_model(text(name), kind, task, name == "chat") for name, (kind, task) in names.items()]
     return {"version": "0", "models": models, "indexes": [{"name": text("notes")}], "limits": {}, "jobs": True}
 
 
-def _model(name: str, task: str, chat: bool) -> Json:
+def _model(name: str, kind: str, task: str, chat: bool) -> Json:
     return {
-        "name": name, "task": task, "verb": TASKS[task], "architecture": "gpt" if chat else "lstm", "parameters": 3_712_000,
+        "name": name, "task": task, "verb": TASKS[task], "architecture": kind, "parameters": 3_712_000,
         "limit": 256 if chat else None, "chat": chat, "embeds": True, "columns": COLUMNS.get(task, ["text"]),
         "status": "ready", "state_bytes": 65_536 if chat else 2_048, "version": "5f2c",
     }  # fmt: skip
@@ -73,13 +75,19 @@ def runs(number: int = 24, text: Text = same) -> list[Json]:
         model = ["lstm", "gpt", "mamba2", "ttt"][n // 3 % 4]
         task, data = [("language_model", "sample:python-docs"), ("classification", "sample:languages")][n // 12 % 2]
         running = n < 2
-        score = {"name": "accuracy" if task == "classification" else "loss", "value": 0.6 + 0.013 * (n % 11), "part": "test"}
+        score = {
+            "name": "accuracy" if task == "classification" else "loss",
+            "value": 0.6 + 0.013 * (n % 11),
+            "part": "test",
+        }
         score["better"] = "higher" if task == "classification" else "lower"
         found.append({
-            "id": text(f"compare-{n // 12}~runs~{model}~seed-{n % 3}"), "task": task, "model": text(model), "data": text(data),
-            "seed": n % 3, "status": "running" if running else "damaged" if n == 7 else "finished", "score": None if running else score,
-            "parameters": 812_345 + n, "seconds": 61.5 + n, "step": 400, "progress": 0.4 if running else 1.0, "loss": 2.1,
-            "started": f"2026-03-{1 + n % 28:02}T10:{n % 60:02}:00+00:00", "ended": None, "inside": f"compare-{n // 12}",
+            "id": text(f"compare-{n // 12}~runs~{model}~seed-{n % 3}"), "inside": f"compare-{n // 12}",
+            "task": task, "model": text(model), "data": text(data), "seed": n % 3,
+            "status": "running" if running else "damaged" if n == 7 else "finished",
+            "score": None if running else score,
+            "parameters": 812_345 + n, "seconds": 61.5 + n, "step": 400, "progress": 0.4 if running else 1.0,
+            "loss": 2.1, "started": f"2026-03-{1 + n % 28:02}T10:{n % 60:02}:00+00:00", "ended": None,
         })  # fmt: skip
     return found
 
@@ -99,7 +107,11 @@ def tokens(asked: Json, text: Text = same) -> Iterator[Json]:
     most = min(int(asked.get("max_new", 40)), 40)
     for n in range(most):
         word, share = text(words[n % len(words)]), 0.95 - 0.9 * abs(math.sin(1.7 * n))
-        top = [[word, math.log(share)], [text(" lever"), math.log((1 - share) * 0.6)], [text(" river"), math.log((1 - share) * 0.3)]]
+        top = [
+            [word, math.log(share)],
+            [text(" lever"), math.log((1 - share) * 0.6)],
+            [text(" river"), math.log((1 - share) * 0.3)],
+        ]
         yield {"index": 0, "text": word, "token": {"id": n, "text": word, "logprob": math.log(share), "top": top}}
     yield {"index": 0, "end": "length"}
     yield {"done": {"prompt_tokens": 4, "completion_tokens": most, "seconds": 0.004 * most, "state_bytes": 4_096}}
@@ -108,14 +120,16 @@ def tokens(asked: Json, text: Text = same) -> Iterator[Json]:
 def predictions(task: str, rows: list[Json], text: Text = same) -> list[Json]:
     if task == "forecasting":
         return [_step(n) for n in range(1, 25)]
+    found = text("HH AH0 L OW1")
+    best = [{"text": found, "score": -0.42}, {"text": "HH EH1 L OW2", "score": -1.7}]
+    gaps = [[{"token": text(" name"), "probability": 0.61}, {"token": " body", "probability": 0.12}]]
     makers: dict[str, Callable[[Json], Json]] = {
         "classification": lambda row: _classified(row, text),
         "tagging": lambda row: _tagged(text),
-        "translation": lambda row: {**row, "prediction": text("HH AH0 L OW1"), "score": -0.42,
-                                    "n_best": [{"text": text("HH AH0 L OW1"), "score": -0.42}, {"text": "HH EH1 L OW2", "score": -1.7}]},
-        "question_answering": lambda row: {**row, "answer": text("the euro"), "start": 20, "end": 28, "score": 7.9},
-        "masked_lm": lambda row: {**row, "gaps": [[{"token": text(" name"), "probability": 0.61}, {"token": " body", "probability": 0.12}]]},
-    }  # fmt: skip
+        "translation": lambda row: {**row, "prediction": found, "score": -0.42, "n_best": best},
+        "question_answering": lambda row: {**row, "answer": text("the euro"), "start": 16, "end": 24, "score": 7.9},
+        "masked_lm": lambda row: {**row, "gaps": gaps},
+    }
     return [{"line": n, **makers[task](row)} for n, row in enumerate(rows, 1)]
 
 
@@ -127,30 +141,49 @@ def _classified(row: Json, text: Text) -> Json:
 def _tagged(text: Text) -> Json:
     words = [text("She"), "moved", "from", "New", "York", "to", "Tokyo"]
     tags = ["O", "O", "O", "B-LOC", f"I-{'LOC'}", "O", "B-LOC"]
-    return {"words": words, "tags": tags, "entities": [{"label": text("LOC"), "text": "New York", "start": 15, "end": 23}]}
+    return {
+        "words": words,
+        "tags": tags,
+        "entities": [{"label": text("LOC"), "text": "New York", "start": 15, "end": 23}],
+    }
 
 
 def _step(n: int) -> Json:
     middle = 60 + 40 * math.sin(n / 3)
     spread = {q: round(middle + (float(q) - 0.5) * 12 * math.sqrt(n), 2) for q in QUANTILES}
-    return {"step": n, "time": str(2008 + n), "sunspots": round(middle, 2), **{f"sunspots_{q}": v for q, v in spread.items()}}
+    return {
+        "step": n,
+        "time": str(2008 + n),
+        "sunspots": round(middle, 2),
+        **{f"sunspots_{q}": v for q, v in spread.items()},
+    }
 
 
 def made_page(title: str) -> str:
     """A page as reports and explanations are: with a script and a policy of its own."""
-    body = '<main><h1>{}</h1><p id="told">Before the script.</p><p><a href="#source">1</a></p><h2 id="source">Source</h2></main>'
+    body = (
+        '<main><h1>{}</h1><p id="told">Before the script.</p><a href="#source">1</a><h2 id="source">Source</h2></main>'
+    )
     script = 'document.getElementById("told").textContent = "Drawn by the page\'s own script.";'
     return page(title, body.format(title), scripts=[script])
 
 
 def comparisons(text: Text = same) -> list[Json]:
     row = {
-        "id": "compare-0", "kind": "comparison", "status": "finished", "task": "classification", "data": text("sample:languages"),
-        "models": [text("lstm"), "gpt", "mamba2"], "seeds": 3, "budget": "minutes=5", "best": text("mamba2"), "choice": "mamba2",
+        "id": "compare-0", "kind": "comparison", "status": "finished", "task": "classification",
+        "data": text("sample:languages"), "models": [text("lstm"), "gpt", "mamba2"], "seeds": 3, "budget": "minutes=5",
+        "best": text("mamba2"), "choice": "mamba2",
         "score": {"name": "accuracy", "value": 0.7312, "better": "higher", "part": "test"}, "report": True,
         "started": "2026-03-02T10:00:00+00:00", "ended": None, "runs": [],
     }  # fmt: skip
-    unfinished = {"id": text("compare-1"), "status": "running", "best": None, "choice": None, "score": None, "report": False}
+    unfinished = {
+        "id": text("compare-1"),
+        "status": "running",
+        "best": None,
+        "choice": None,
+        "score": None,
+        "report": False,
+    }
     return [row, row | unfinished]
 
 
@@ -160,7 +193,14 @@ def studies(text: Text = same) -> list[Json]:
     summary = [text("The entropy of the weights falls from 0.665 to 0.0151."), "权重的熵从 0.665 降到 0.0151。"]
     found = []
     for n, verdict in enumerate(["holds", "conditions", "fails", "untold"]):
-        result = {"name": verdict, "quick": n == 1, "finding": {"verdict": verdict, "summary": summary, "numbers": numbers}}
-        found.append({"name": f"claim_{n}", "what": text("Attention saturates without scaling"), "result": result, "message": None,
-                      "command": f"seqloom study claim_{n}"})  # fmt: skip
-    return [*found, {"name": "clipping", "what": "Clipping tames exploding gradients", "result": None, "message": None, "command": "seqloom study clipping"}]
+        result = {
+            "name": verdict,
+            "quick": n == 1,
+            "finding": {"verdict": verdict, "summary": summary, "numbers": numbers},
+        }
+        found.append(_study(f"claim_{n}", text("Attention saturates without scaling"), result))
+    return [*found, _study("clipping", "Clipping tames exploding gradients", None)]
+
+
+def _study(name: str, what: str, result: Json | None) -> Json:
+    return {"name": name, "what": what, "result": result, "message": None, "command": f"seqloom study {name}"}

@@ -20,8 +20,8 @@ import page_data as data
 PAGE = Path(__file__).parent.parent.parent / "seqloom" / "serve" / "page"
 TOKEN = "t0ken"
 POLICY = (
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; frame-src 'self'; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; frame-src 'self'; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
 
@@ -31,7 +31,9 @@ class Stub(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int = 0, *, number: int = 24, text: data.Text = data.same, empty: bool = False, pause: float = 0) -> None:
+    def __init__(
+        self, port: int = 0, *, number: int = 24, text: data.Text = data.same, empty: bool = False, pause: float = 0
+    ) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.text, self.empty, self.pause = text, empty, pause
         self.server_facts = data.server(text)
@@ -52,7 +54,6 @@ class Stub(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: Stub
-    protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -107,16 +108,27 @@ class Handler(BaseHTTPRequestHandler):
             case ["comparisons", _]:
                 self._json({"comparison": data.comparisons(text)[0], "plan": None, "result": None, "message": None})
             case ["comparisons", _, "report"] | ["pages", _]:
-                self._send(data.made_page("Report").encode(), "text/html; charset=utf-8", [("Content-Security-Policy", FRAMED)])
+                self._send(
+                    data.made_page("Report").encode(), "text/html; charset=utf-8", [("Content-Security-Policy", FRAMED)]
+                )
             case ["studies"]:
                 self._json({"studies": data.studies(text)[-1:] if empty else data.studies(text)})
             case ["jobs"]:
                 self._json({"jobs": []})
             case ["jobs", "choices"]:
-                self._json({"samples": [{"sample": "sample:languages", "what": text("19,000 names")}], "tasks": list(data.TASKS),
+                samples = [{"sample": "sample:languages", "what": text("19,000 names")}]
+                self._json({"samples": samples, "tasks": list(data.TASKS),
                             "models": ["lstm", "gpt", "mamba2", "ttt", "bert", "tfidf"]})  # fmt: skip
             case ["jobs", _]:
-                self._json({"id": "j1", "kind": "compare", "data": text("sample:languages"), "state": "running", "progress": 0.1})
+                self._json(
+                    {
+                        "id": "j1",
+                        "kind": "compare",
+                        "data": text("sample:languages"),
+                        "state": "running",
+                        "progress": 0.1,
+                    }
+                )
             case ["jobs", _, "events"]:
                 lines = [{"line": text(f"lstm seed {n}: step {100 * n}"), "progress": n / 20} for n in range(20)]
                 self._events([*lines, {"state": "done", "comparison": "compare-0"}])
@@ -130,14 +142,23 @@ class Handler(BaseHTTPRequestHandler):
                 self._events(data.tokens(asked, text))
             case ["models", name, "predict"]:
                 task = next(one["task"] for one in self.server.server_facts["models"] if one["name"] == name)
-                rows = asked.get("rows") or [{"text": line} for file in self.server.uploads.values() for line in file.splitlines()]
+                rows = asked.get("rows") or [
+                    {"text": line} for file in self.server.uploads.values() for line in file.splitlines()
+                ]
                 self._json({"rows": data.predictions(task, rows, text), "columns": []})
             case ["models", _, "explain"]:
                 self._json({"explanation": {}, "page": "/api/pages/1"})
             case ["indexes", _, "ask"]:
                 self._json({"reply": {}, "page": "/api/pages/2"})
             case ["jobs", "look"]:
-                self._json({"task": "classification", "rows": 19000, "models": ["lstm", "gpt"], "notes": [text("columns: text = name")]})
+                self._json(
+                    {
+                        "task": "classification",
+                        "rows": 19000,
+                        "models": ["lstm", "gpt"],
+                        "notes": [text("columns: text = name")],
+                    }
+                )
             case ["jobs"]:
                 self._json({"id": "j1"})
             case _:
@@ -145,7 +166,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _events(self, events: Iterable[Any]) -> None:
         self.send_response(200)
-        for name, value in [("Content-Type", "text/event-stream"), ("Connection", "close"), ("Content-Security-Policy", POLICY)]:
+        for name, value in [
+            ("Content-Type", "text/event-stream"),
+            ("Connection", "close"),
+            ("Content-Security-Policy", POLICY),
+        ]:
             self.send_header(name, value)
         self.end_headers()
         self.close_connection = True
@@ -165,7 +190,9 @@ class Handler(BaseHTTPRequestHandler):
         self._send(json.dumps(found).encode(), "application/json", headers or [], status)
 
     def _refuse(self, status: int, message: str) -> None:
-        self._json({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}, status=status)
+        self._json(
+            {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}, status=status
+        )
 
     def _send(self, body: bytes, kind: str, headers: list[tuple[str, str]] | None = None, status: int = 200) -> None:
         self.send_response(status)
@@ -173,7 +200,11 @@ class Handler(BaseHTTPRequestHandler):
         cookies = [pair for pair in headers or [] if pair[0] == "Set-Cookie"]
         for name, value in [*((k, v) for k, v in every.items() if k != "Set-Cookie"), *cookies]:
             self.send_header(name, value)
-        for name, value in [("Content-Type", kind), ("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff")]:
+        for name, value in [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("X-Content-Type-Options", "nosniff"),
+        ]:
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -83,13 +83,13 @@ function handle(block, each) {
 }
 
 // The server is away: a banner, and a look every two seconds whether it is back.
-function away() {
+export function away() {
   if (lost) return;
   lost = true;
   tell("lost");
   const look = async () => {
     try {
-      if (!(await fetch("/health", { cache: "no-store" })).ok) throw new Error();
+      await fetch("/health", { cache: "no-store" });
       lost = false;
       tell("back");
     } catch { setTimeout(look, 2000); }

@@ -15,10 +15,10 @@ export function chart(series, options = {}) {
   const picture = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${TALL}`, role: "img", "aria-label": options.title || options.y || "chart" });
   axes(picture, frame, options, width);
   for (const one of shown) if (one.low) picture.append(band(one, frame));
-  for (const one of shown) picture.append(line(one, frame), ...dots(one, frame));
+  for (const one of shown) if (!one.low) picture.append(line(one, frame), ...dots(one, frame));
   follow(picture, shown, frame, options, width);
   const legend = el("div", { class: "legend" }, shown.filter((one) => one.name).map((one) =>
-    el("span", { class: `hue-${one.hue % 7}${one.thin ? " thin" : ""}` }, one.name)));
+    el("span", { class: `hue-${one.hue % 7}${one.low ? " band" : one.thin ? " thin" : ""}` }, one.name)));
   return el("div", { class: "plot" }, shown.length > 1 ? legend : null, picture);
 }
 

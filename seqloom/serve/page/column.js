@@ -94,7 +94,7 @@ export function column(model, settings, changed) {
     state.picked = n;
     chips().forEach((chip, k) => chip.classList.toggle("picked", k === n));
     const branch = state.chat ? null : (name) => () => { state.tokens = [...state.tokens.slice(0, n), { text: name, shown: name, logprob: null, top: token.top, chosen: true }]; go(); };
-    const rows = (token.top || []).map(([name, logprob]) => [visible(name), Math.exp(logprob), branch && branch(name)]);
+    const rows = [...(token.top || [])].sort((a, b) => b[1] - a[1]).map(([name, logprob]) => [visible(name), Math.exp(logprob), branch && branch(name)]);
     fill(panel, el("h3", {}, t("alternatives"), " ", el("code", {}, visible(token.text))), rows.length ? bars(rows, visible(token.text)) : el("p", { class: "muted" }, t("no alternatives")),
       el("p", { class: "muted" }, t(state.chat ? "chat.branch" : "branch")), button(t("close"), close, { class: "quiet" }));
   }

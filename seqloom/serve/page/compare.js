@@ -14,7 +14,7 @@ export function create(section, page) {
 
   async function enter(rest) {
     const wanted = rest.join("/");
-    if (wanted === current && (job || current !== "")) return;
+    if (wanted === current && current !== "") return;
     job?.leave();
     [job, current] = [null, wanted];
     if (rest[0] === "job" && rest[1]) { job = jobView(rest[1], page); fill(place, back(), job.element); return; }

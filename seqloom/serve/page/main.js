@@ -1,5 +1,5 @@
 // The frame of the page: views by hash, language and colours, keys, the session, and a server that is away.
-import { Fault, enter, get } from "./api.js";
+import { Fault, away, enter, get } from "./api.js";
 import { announce, button, byId, el, fault, fill, hideTip, put } from "./dom.js";
 import { savePage } from "./save.js";
 import { keep, kept, language, setLanguage, t } from "./words.js";
@@ -31,6 +31,7 @@ async function start() {
     return;
   }
   await route();
+  for (const view of VIEWS) import(`./${view}.js`).catch(() => {}); // the others, so that they are there when asked for
 }
 
 async function route() {
@@ -38,15 +39,15 @@ async function route() {
   const [, name = "runs", ...rest] = location.hash.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
   const view = VIEWS.includes(name) ? name : "runs";
   for (const link of byId("views").children) {
-    if (link.dataset.view === view) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.dataset.view === view) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ block: "nearest", inline: "center" }); } else link.removeAttribute("aria-current");
   }
   hideTip();
-  if (shown && shown !== view) { opened.get(shown)?.leave?.(); opened.get(shown).section.hidden = true; }
+  if (shown && shown !== view && opened.has(shown)) { opened.get(shown).leave?.(); opened.get(shown).section.hidden = true; }
   const moved = shown !== null && shown !== view;
   shown = view;
   if (!opened.has(view)) await create(view);
   const one = opened.get(view);
-  if (shown !== view) return;
+  if (shown !== view || !one) return;
   for (const other of byId("main").children) other.hidden = other !== one.section;
   title();
   if (moved) { byId("main").focus({ preventScroll: true }); scrollTo(0, 0); announce(t(view)); }
@@ -54,14 +55,15 @@ async function route() {
 }
 
 async function create(view) {
+  let module;
+  try { module = await import(`./${view}.js`); } catch { away(); return; }
   const section = el("section", { class: `view ${view}`, "aria-labelledby": `title-${view}` });
-  opened.set(view, { section });
   const heading = put(el("header", { class: "head" }), el("h1", { id: `title-${view}` }, t(view)), el("p", { class: "muted" }, t(`${view}.what`)));
   try {
-    const made = (await import(`./${view}.js`)).create(section, page);
-    opened.set(view, { section, ...made });
+    opened.set(view, { section, ...module.create(section, page) });
   } catch (error) {
     console.error(error);
+    opened.set(view, { section });
     section.append(fault(error instanceof Fault ? error : new Fault("", 0, t("failed")), () => location.reload()));
   }
   section.prepend(heading);
@@ -104,7 +106,7 @@ document.addEventListener("back", async () => {
   announce(t("back"));
   if (!server) { await start(); return; }
   try { await page.refresh(); } catch { return; }
-  opened.get(shown)?.enter?.([]);
+  route();
 });
 document.addEventListener("language", title);
 window.addEventListener("hashchange", () => {

@@ -5,8 +5,9 @@ import { t } from "./words.js";
 
 const BARS = 5;
 
-export function outputs(rows) {
-  if (rows.length && "step" in rows[0]) return [forecasts(rows), table(rows)];
+// `given`: the rows that were pasted, of which forecasts show the past.
+export function outputs(rows, given = []) {
+  if (rows.length && "step" in rows[0]) return [forecasts(rows, given), table(rows)];
   return [table(rows)];
 }
 
@@ -84,21 +85,26 @@ function byWords({ words = [], tags = [] }) {
 }
 
 // Forecasts: for each target its middle, with bands of 50, 80 and 90 % where the model gives quantiles.
-function forecasts(rows) {
+function forecasts(rows, given) {
   const series = [...new Set(rows.map((row) => row.series ?? ""))];
   const targets = Object.keys(rows[0]).filter((name) => typeof rows[0][name] === "number" && name !== "step" && name !== "window" && !/_0\.\d+$/.test(name) && !/_actual$/.test(name));
   return el("div", {}, series.slice(0, 12).flatMap((one) => {
     const mine = rows.filter((row) => (row.series ?? "") === one);
-    return targets.map((target) => el("figure", {}, el("figcaption", {}, [one, target].filter(Boolean).join(": ")), forecast(mine, target)));
+    return targets.map((target) => el("figure", {}, el("figcaption", {}, [one, target].filter(Boolean).join(": ")), forecast(mine, target, past(given, target, mine))));
   }));
 }
 
-function forecast(rows, target) {
+// At most three times as much of the past as is forecast.
+const past = (given, target, rows) => given.filter((row) => typeof row[target] === "number" && (row.series ?? "") === (rows[0].series ?? "")).slice(-3 * rows.length);
+
+function forecast(rows, target, before) {
   const at = (share) => rows.map((row) => row[`${target}_${share}`] ?? null);
-  const x = rows.map((_, n) => n);
+  const x = rows.map((_, n) => before.length + n);
+  const time = (row) => row[Object.keys(row).find((name) => name !== target)] ?? "";
   const bands = [["0.05", "0.95", "90 %"], ["0.1", "0.9", "80 %"], ["0.25", "0.75", "50 %"]].filter(([low]) => at(low).some((value) => value !== null));
   const middle = rows.map((row) => row[target]);
   const series = bands.map(([low, high, name]) => ({ name, hue: 0, x, y: middle, low: at(low), high: at(high), thin: true }));
+  if (before.length) series.push({ name: t("past"), hue: 6, x: before.map((_, n) => n), y: before.map((row) => row[target]) });
   if (rows.some((row) => `${target}_actual` in row)) series.push({ name: t("actual"), hue: 6, x, y: rows.map((row) => row[`${target}_actual`] ?? null) });
-  return chart([...series, { name: t("forecast"), hue: 0, x, y: middle, dots: true }], { labels: rows.map((row) => row.time ?? row.step), y: target, title: target });
+  return chart([...series, { name: t("forecast"), hue: 0, x, y: middle, dots: true }], { labels: [...before.map(time), ...rows.map((row) => row.time ?? row.step)], y: target, title: target });
 }

@@ -5,7 +5,7 @@ import { column } from "./column.js";
 import { kept, keep, t } from "./words.js";
 
 const MOST = 4;
-const OPTIONS = [["temperature", 0.8, 0, 5, 0.05], ["top_k", 40, 0, 100000, 1], ["top_p", 1, 0, 1, 0.01], ["max_new", 60, 1, 100000, 1], ["seed", "", 0, 4294967295, 1]];
+const OPTIONS = [["temperature", 0.8, 0, 5, 0.05], ["top_k", 40, 0, 100000, 1], ["top_p", 1, 0.01, 1, 0.01], ["max_new", 60, 1, 100000, 1], ["seed", "", 0, 4294967295, 1]];
 
 export function create(section, page) {
   const state = { chosen: [], chat: false };

@@ -7,18 +7,18 @@ import { outputs, table } from "./outputs.js";
 import { csv, read } from "./rows.js";
 import { t } from "./words.js";
 
-const MOST = 1000; // rows of one request
+const MOST = 200; // rows of one request
 const SHOWN = 100;
 // What a row of each task has, if the server does not say.
 const COLUMNS = { classification: ["text"], tagging: ["text"], translation: ["source"], question_answering: ["question", "context"], masked_lm: ["text"], forecasting: [] };
 const EXAMPLES = {
   classification: "Warszawa\nReykjavík", tagging: "She moved from Paris to Tokyo", translation: "hello\nworld",
   question_answering: "question,context\n\"Which currency has France?\",\"France has used the euro since 1999.\"",
-  masked_lm: "The <mask> of a function", forecasting: "time,value\n2001,12.5\n2002,14.1\n2003,13.2",
+  masked_lm: "The <mask> of a function", forecasting: "year,sunspots\n1998,64.3\n1999,93.3\n2000,119.6\n2001,111\n2002,104\n2003,63.7\n2004,40.4\n2005,29.8\n2006,15.2\n2007,7.5\n2008,2.9",
 };
 
 export function create(section, page) {
-  const state = { model: null, file: null, rows: [], from: 0, control: null };
+  const state = { model: null, file: null, rows: [], given: [], from: 0, control: null };
   const text = el("textarea", { rows: 7, spellcheck: "false", oninput: () => seen() });
   const [models, told, read_, message, results] = [el("div"), el("div"), el("p", { class: "muted", "aria-live": "polite" }), el("div"), el("div")];
   const start = button(t("predict.go"), () => run(), { class: "main" });
@@ -62,7 +62,7 @@ export function create(section, page) {
     state.control = new AbortController();
     busy(true);
     message.replaceChildren();
-    try { state.rows = await ask(rows); state.from = 0; draw(); announce(t("predicted", { count: state.rows.length })); }
+    try { state.rows = await ask(rows); state.given = rows || []; state.from = 0; draw(); announce(t("predicted", { count: state.rows.length })); }
     catch (error) { if (error.name !== "AbortError") fill(message, fault(error, run)); }
     state.control = null;
     busy(false);
@@ -86,7 +86,7 @@ export function create(section, page) {
     fill(results, el("h2", {}, t("results")), el("div", { class: "row acts" },
       button(t("as csv"), () => download("predictions.csv", csv(rows), "text/csv"), { class: "quiet" }),
       button(t("as json"), () => download("predictions.json", JSON.stringify(rows, null, 1), "application/json"), { class: "quiet" })),
-    from ? table(rows, from, SHOWN) : outputs(rows),
+    from ? table(rows, from, SHOWN) : outputs(rows, state.given),
     rows.length > SHOWN ? el("div", { class: "row acts" }, button(t("previous"), step(-SHOWN), { class: "quiet", disabled: from === 0 }),
       el("span", { class: "muted" }, t("lines", { from: from + 1, to: Math.min(rows.length, from + SHOWN), total: rows.length })),
       button(t("next"), step(SHOWN), { class: "quiet", disabled: from + SHOWN >= rows.length })) : null);

@@ -7,8 +7,8 @@ import { named, t } from "./words.js";
 
 const ROWS = 60; // lines of one page of the table
 const CURVES = 12;
-const COLUMNS = [["model", ""], ["task", ""], ["data", "less"], ["score", "number"], ["range", "number less"], ["status", ""],
-  ["parameters", "number less"], ["seconds", "number less"], ["started", "less"]];
+const COLUMNS = [["model", ""], ["task", "less whole"], ["data", "less"], ["score", "number"], ["range", "number less"], ["status", ""],
+  ["parameters", "number less"], ["seconds", "number less"], ["started", "less whole"]];
 
 export function create(section, page) {
   const state = { runs: [], sort: "started", down: true, filter: "", task: "", status: "", from: 0, open: new Set(), chosen: new Set(), curves: new Map() };
@@ -84,7 +84,7 @@ export function create(section, page) {
   }
 
   function cell(one, name) {
-    if (name === "model") return one.runs.length > 1 && !one.inner ? folder(one) : [one.name, one.inner ? null : el("span", { class: "small" }, label(one.runs[0]))];
+    if (name === "model") return one.runs.length > 1 && !one.inner ? [folder(one), where(one)] : [one.name, one.inner ? null : [el("span", { class: "small" }, label(one.runs[0])), where(one)]];
     if (name === "task") return named("task", one.task);
     if (name === "score") return [scored(one), el("span", { class: "small" }, one.measure || "")];
     if (name === "range") return one.low === null || one.low === one.high ? "" : `${number(one.low)} … ${number(one.high)}`;
@@ -94,6 +94,9 @@ export function create(section, page) {
     if (name === "started") return one.started ? new Date(one.started * 1000 || one.started).toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : "–";
     return String(one[name] ?? "–");
   }
+
+  // On a phone the columns of task and data are left out, and stand below the name.
+  const where = (one) => el("span", { class: "small phone" }, named("task", one.task), " · ", one.data || "");
 
   const folder = (one) => button([el("span", { "aria-hidden": "true" }, state.open.has(one.key) ? "▾ " : "▸ "), one.name,
     el("span", { class: "small" }, t("seeds", { count: one.runs.length }))], () => {
@@ -120,14 +123,16 @@ export function create(section, page) {
       try { state.curves.set(run.id, await get(`/api/runs/${encodeURIComponent(run.id)}/curve`)); } catch { state.curves.set(run.id, null); }
     }));
     if (!chosen.length) { drawn.replaceChildren(); return; }
-    const series = chosen.flatMap((run, n) => both(run, state.curves.get(run.id), n));
-    fill(drawn, el("h2", {}, t("curves")), series.length ? chart(series, { x: t("step"), y: t("loss"), title: t("curves") }) : el("p", { class: "muted" }, t("no curves")),
+    const series = chosen.flatMap((run, n) => both(run, state.curves.get(run.id), n)).filter((one) => one.y.length);
+    const measures = [...new Set(series.map((one) => one.measure))];
+    fill(drawn, el("h2", {}, t("curves")), series.length ? null : el("p", { class: "muted" }, t("no curves")),
+      measures.map((name) => chart(series.filter((one) => one.measure === name), { x: t("step"), y: named("measure", name), title: t("curves") })),
       state.chosen.size > CURVES ? el("p", { class: "muted" }, t("first curves", { count: CURVES })) : null);
   }
 
   const both = (run, curve, hue) => (curve ? [
-    { ...points(curve.steps, curve.train || []), name: `${run.model} ${run.seed ?? ""}, ${t("train")}`, hue, thin: true },
-    { ...points(curve.steps, curve.valid || []), name: `${run.model} ${run.seed ?? ""}, ${t("valid")} (${curve.metric || t("loss")})`, hue, dots: true }] : []);
+    { ...points(curve.steps, curve.train || []), name: `${run.model} ${run.seed ?? ""}, ${t("train")}`, measure: "loss", hue, thin: true },
+    { ...points(curve.steps, curve.valid || []), name: `${run.model} ${run.seed ?? ""}, ${t("valid")}`, measure: curve.metric || "loss", hue, dots: true }] : []);
 
   // Of the steps only those at which there is a value.
   const points = (steps, values) => {

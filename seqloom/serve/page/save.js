@@ -18,21 +18,14 @@ export function alone(section) {
   const copy = document.implementation.createHTMLDocument(document.title);
   copy.documentElement.lang = document.documentElement.lang;
   if (document.documentElement.dataset.theme) copy.documentElement.dataset.theme = document.documentElement.dataset.theme;
-  for (const [name, content] of [["Content-Security-Policy", POLICY]]) {
-    const meta = copy.createElement("meta");
-    meta.httpEquiv = name;
-    meta.content = content;
-    copy.head.prepend(meta);
-  }
-  const [charset, style, main] = ["meta", "style", "main"].map((tag) => copy.createElement(tag));
-  charset.setAttribute("charset", "utf-8");
-  copy.head.prepend(charset);
-  style.textContent = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).map((rule) => rule.cssText).join("\n");
-  copy.head.append(style);
+  const main = copy.createElement("main");
   main.append(copy.importNode(section, true));
   copy.body.append(main);
   quiet(main, section);
-  return `<!doctype html>\n${copy.documentElement.outerHTML}`;
+  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).map((rule) => rule.cssText).join("\n");
+  const head = `<head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${POLICY}">`
+    + `<meta name="viewport" content="width=device-width, initial-scale=1"><style>\n${rules.replaceAll("</", "<\\/")}\n</style>`;
+  return `<!doctype html>\n${copy.documentElement.outerHTML.replace("<head>", () => head)}`;
 }
 
 // Inputs become what they hold; buttons that only act go, those that are a part of the text stay as text.
@@ -52,7 +45,7 @@ function quiet(copy, original) {
     const text = copy.ownerDocument.createElement("span");
     text.className = found.className;
     text.append(...found.childNodes);
-    if (found.getAttribute("style")) text.setAttribute("style", found.getAttribute("style"));
+    text.style.cssText = found.style.cssText;
     found.replaceWith(text);
   }
   for (const link of copy.querySelectorAll("a")) link.removeAttribute("href");
