@@ -71,18 +71,29 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
     )
 
 
+BODY = Head("AutoModel", "Model", "", "")
+
+
+def find_body(source: Source, target: str) -> Form:
+    """The same without the output layer, whatever the task."""
+    try:
+        return _form(source, BODY)
+    except Unfit as reason:
+        raise refused(target, str(reason), INSTEAD) from None
+
+
 def find_form(source: Source, target: str) -> Form:
     """Raises if no public layout holds the run exactly. The output bias of a language model is given beside."""
     try:
         if source.architecture not in ("gpt", "bert"):
             raise Unfit(f"{source.architecture} has no layout in transformers (gpt and bert have)")
-        return _form(source)
+        return _form(source, _head(source))
     except Unfit as reason:
         raise refused(target, str(reason), INSTEAD) from None
 
 
-def _form(source: Source) -> Form:
-    head, section, tensors = _head(source), source.section, source.tensors
+def _form(source: Source, head: Head) -> Form:
+    section, tensors = source.section, source.tensors
     rows, feed = _rows(source), tensors["backbone.blocks.0.feed.out.weight"].size(1)
     if source.architecture == "gpt":
         config = gpt_config(section, rows, feed)
@@ -95,7 +106,7 @@ def _form(source: Source) -> Form:
     if head is CAUSAL:
         found = tensors.get("head.bias")
         bias = found if found is not None and bool(found.any()) else None
-    else:
+    elif head is not BODY:
         _put_head(made, config, head, tensors)
     if "embed.parts.weight" in tensors:
         _put_parts(made, tensors["embed.parts.weight"])

@@ -59,7 +59,11 @@ class _Placeholder(torch.autograd.Function):
     @staticmethod
     def symbolic(graph: Any, loops: Loops, number: int, *tensors: Any) -> Any:
         count = loops.found[number].memories + 1
-        return graph.op(f"{DOMAIN}::Loop", *tensors, number_i=number, outputs=count)
+        made = graph.op(f"{DOMAIN}::Loop", *tensors, number_i=number, outputs=count)
+        for value, before in zip(made, tensors[: count - 1], strict=False):
+            value.setType(before.type())
+        made[-1].setType(tensors[count - 1].type().with_sizes([None, None, None]))
+        return made
 
 
 @contextmanager
@@ -68,8 +72,12 @@ def looping(model: Any, inputs: Tensor) -> Iterator[Loops]:
     state does not grow as a whole."""
     loops = Loops()
 
+    plain = recurrent.unroll
+
     def unrolled(cell: Any, x: Tensor, memory: Any, mask: Tensor | None) -> tuple[Tensor, Any]:
-        return _cell(loops, cell, x, memory, mask)
+        if torch.jit.is_tracing():
+            return _cell(loops, cell, x, memory, mask)
+        return plain(cell, x, memory, mask)
 
     with replaced(recurrent, "unroll", unrolled):
         backbone = getattr(model, "backbone", None)

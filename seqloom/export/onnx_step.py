@@ -91,10 +91,10 @@ def to_onnx(
     outputs: list[str],
     dims: dict[str, dict[int, str]],
     *,
-    domain: str = "",
+    loops: bool = False,
 ) -> None:
     """The exporter that traces: it is a tenth as slow as the one that compiles, and holds more of our models.
-    `domain`: of placeholders in it."""
+    `loops`: it may have placeholders for recurrences."""
     torch.onnx.export(
         module.eval(),
         example,
@@ -104,8 +104,7 @@ def to_onnx(
         dynamic_axes={name: of for name, of in dims.items() if name in {*inputs, *outputs}},
         opset_version=OPSET,
         dynamo=False,
-        custom_opsets={domain: 1} if domain else None,
-        autograd_inlining=not domain,
+        autograd_inlining=not loops,
     )
 
 

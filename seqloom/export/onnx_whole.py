@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.export.onnx_graphs import SOURCE, STEP, compare_steps, described, session
-from seqloom.export.onnx_scan import DOMAIN, looping, put_loops
+from seqloom.export.onnx_scan import looping, put_loops
 from seqloom.export.onnx_step import Tensors, export_step, to_onnx, with_caches
 from seqloom.export.source import Source
 from seqloom.export.target import check_difference
@@ -66,7 +66,7 @@ def write_whole(source: Source, path: Path) -> Json:
 
 
 def _export(
-    module: nn.Module,
+    module: _Whole | _Reader,
     example: tuple[Tensor, Tensor],
     path: Path,
     outputs: list[str],
@@ -77,14 +77,13 @@ def _export(
     inputs, mask = inputs[:, : max(3, inputs.size(1) - 2)], mask[:, : max(3, mask.size(1) - 2)].clone()
     mask[1, 2:] = False
     dims = {name: {0: "batch", 1: "length"} for name in ("inputs", "mask")}
+    if inputs.dim() > 2 and not inputs.is_floating_point():
+        dims["inputs"][2] = "characters"  # of words, after the word itself
     dims |= sizes or {name: {0: "batch"} for name in outputs}
-    with torch.no_grad(), traceable(), looping(_model(module), inputs) as loops:
-        to_onnx(module, (inputs, mask), path, ["inputs", "mask"], outputs, dims, domain=DOMAIN)
+    with torch.no_grad(), traceable(), looping(module.model, inputs) as loops:
+        to_onnx(module, (inputs, mask), path, ["inputs", "mask"], outputs, dims, loops=True)
+    with torch.no_grad(), traceable():
         put_loops(path, loops, path.parent)
-
-
-def _model(module: Any) -> Any:
-    return module.model
 
 
 def _inputs(inputs: Tensor, mask: Tensor) -> Tensors:

@@ -53,6 +53,9 @@ def traceable() -> Iterator[None]:
         stack.enter_context(replaced(fast_weights.Descent, "_end", _end))
         stack.enter_context(replaced(torch.linalg, "vecdot", lambda a, b, dim=-1: (a * b).sum(dim)))
         stack.enter_context(replaced(Tensor, "mT", property(lambda t: t.transpose(-1, -2))))
+        if features := sys.modules.get("seqloom.tasks.tagging.features"):  # no sorting: every word is read as it stands
+            stack.enter_context(replaced(features, "distinct", lambda rows: (rows, torch.arange(rows.shape[0]))))
+            stack.enter_context(replaced(features.SpelledEmbedding, "_by_length", lambda own, words: own._read(words)))
         stack.enter_context(replaced(Tensor, "unfold", _unfold))
         stack.enter_context(replaced(Tensor, "__rshift__", lambda t, n: torch.div(t, 2**n, rounding_mode="floor")))
         for name, how in _SYMBOLS.items():
