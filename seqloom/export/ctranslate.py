@@ -3,6 +3,7 @@ converted from a Hugging Face folder, with weights of 32 or 8 bits."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,22 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
     form = find_form(source, "ctranslate2")
     if form.head is not CAUSAL:
         raise refused("ctranslate2", f"it has no output layer for {source.task.name}", "use --to hf or --to onnx")
-    if source.section["window"]:
-        raise refused("ctranslate2", "it reads no more than one window at once (model.window)", "use --to hf or --to onnx")
+    _check(form)
     _convert(source, form, folder, int8)
     return _compared_language_model(source, form, folder, int8)
+
+
+def _check(form: Form) -> None:
+    """Refuse what CTranslate2 converts and then computes otherwise."""
+    c = form.config
+    kind, instead = c["model_type"], "use --to hf or --to onnx"
+    if c.get("sliding_window"):
+        raise refused("ctranslate2", "it reads no more than one window at once (model.window)", instead)
+    if "head_dim" in c and kind != "qwen3" and c["head_dim"] * c["num_attention_heads"] != c["hidden_size"]:
+        raise refused("ctranslate2", "it knows heads of another size (model.head_size) only with model.qk_norm", instead)
+    rotary = c.get("rope_parameters", {}).get("rope_type", "default")
+    if rotary not in ("default", "linear"):
+        raise refused("ctranslate2", f"its rotary_scaling={rotary} is another", instead)
 
 
 def _convert(source: Source, form: Form, folder: Path, int8: bool) -> None:
@@ -48,9 +61,18 @@ def _convert(source: Source, form: Form, folder: Path, int8: bool) -> None:
 
     with tempfile.TemporaryDirectory(prefix="seqloom-export-") as temporary:
         write_folder(source, form, Path(temporary))
+        _name_unknown(Path(temporary) / "tokenizer_config.json")
         kept = [name for name in _KEPT if (Path(temporary) / name).exists()]
         converter = Converter(temporary, copy_files=kept)
         converter.convert(str(folder), quantization="int8" if int8 else "float32", force=True)
+
+
+def _name_unknown(path: Path) -> None:
+    """CTranslate2 wants a token for what is unknown, although none is where every text can be encoded."""
+    if path.exists():
+        config = json.loads(path.read_text(encoding="utf-8"))
+        config.setdefault("unk_token", config.get("eos_token"))
+        path.write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
 
 
 def _compared_language_model(source: Source, form: Form, folder: Path, int8: bool) -> Written:

@@ -100,6 +100,9 @@ def _form(source: Source, head: Head) -> Form:
     else:
         config = bert_config(section, rows, feed, _pad(source))
     config |= _identity(source, config, head)
+    own = ("embed.weight", "embed.parts.weight", "backbone.", "head.")
+    if strange := [name for name in tensors if not name.startswith(own)]:
+        raise Unfit(f"{strange[0]} has no place in it")
     layout = LAYOUTS[config["model_type"]]
     made = to_theirs(layout, layout.section(config), config, tensors)
     bias = None

@@ -64,8 +64,11 @@ def _write(source: Source, folder: Path) -> Json:
 
 
 def _write_step(source: Source, folder: Path) -> Json:
-    model = source.model
-    inputs, mask = _reading(source)
+    return step_graph(source.model, *_reading(source), folder)
+
+
+def step_graph(model: Any, inputs: Tensor, mask: Tensor | None, folder: Path) -> Json:
+    """Written, loaded and compared on these inputs."""
     two = torch.cat((inputs[:1], inputs[-1:]))
     if two.size(1) < 3:
         two = two.repeat(1, 3, *[1] * (two.dim() - 2))

@@ -53,12 +53,18 @@ def write_whole(source: Source, path: Path) -> Json:
     inputs = batch.inputs if batch.context is None else batch.context
     mask = batch.mask if batch.context is None else batch.context_mask
     mask = torch.ones(inputs.shape[:2], dtype=torch.bool) if mask is None else mask
-    _export(_Whole(source.model), (inputs, mask), path, ["outputs"])
-    graph = session(path)
-    difference = max(_apart(source.model, graph, *one) for one in _lengths(inputs, mask))
-    facts = {"difference": check_difference(difference, "the graph's outputs"), "compared": "outputs"}
+    facts = whole_graph(source.model, inputs, mask, path)
     if _save_crf(source, path.parent):
         facts["crf"] = CRF_FILE
+    return facts
+
+
+def whole_graph(model: Any, inputs: Tensor, mask: Tensor, path: Path) -> Json:
+    """Written, loaded and compared on these inputs and parts of them."""
+    _export(_Whole(model), (inputs, mask), path, ["outputs"])
+    graph = session(path)
+    difference = max(_apart(model, graph, *one) for one in _lengths(inputs, mask))
+    facts: Json = {"difference": check_difference(difference, "the graph's outputs"), "compared": "outputs"}
     made = torch.from_numpy(_run(graph, inputs, mask))
     shape: list[int | str] = ["batch", *(["length"] if made.dim() > 2 else []), *made.shape[-1:]]
     outputs = Tensors(["outputs"], [shape], [str(made.dtype).removeprefix("torch.")])
@@ -87,7 +93,10 @@ def _export(
 
 
 def _inputs(inputs: Tensor, mask: Tensor) -> Tensors:
-    shapes: list[list[int | str]] = [["batch", "length", *inputs.shape[2:]], ["batch", "length"]]
+    last: list[int | str] = list(inputs.shape[2:])
+    if last and not inputs.is_floating_point():
+        last = ["characters"]
+    shapes: list[list[int | str]] = [["batch", "length", *last], ["batch", "length"]]
     return Tensors(["inputs", "mask"], shapes, [str(t.dtype).removeprefix("torch.") for t in (inputs, mask)])
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from seqloom.core.errors import RunError
-from seqloom.tokenizers.tokenizer import UNK, Tokenizer
+from seqloom.tokenizers.tokenizer import SPECIALS, UNK, Tokenizer
 from seqloom.tokenizers.words import NO_BLANK_AFTER, NO_BLANK_BEFORE, Words
 
 MASK = "<mask>"
@@ -32,6 +32,8 @@ def tokenizer_files(tokenizer: Tokenizer, limit: int | None, mask: int | None = 
     if isinstance(tokenizer, Words):
         data = _with_decoder(data, tokenizer.split == "punctuation")
         del config["unk_token"]  # special tokens are left out of a text, and this one is shown
+        if tokenizer.split == "space":
+            data, config = _renamed(data, config)
     if mask is not None and "mask_token" not in config and len(tokenizer.vocabulary) == mask:
         known = {"content": MASK, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
         data["added_tokens"] = [*data["added_tokens"], {"id": mask, **known, "special": True}]
@@ -73,6 +75,15 @@ def _with_decoder(data: Any, tight: bool) -> Any:
     for token in found["added_tokens"]:
         token["special"] = token["content"] != UNK  # it is shown: else text would read as if no word were missing
     return found
+
+
+def _renamed(data: Any, config: Any) -> tuple[Any, Any]:
+    """Special tokens with a blank in their names: a word of a text can then not be taken for one."""
+    new = {name: f"{name[:-1]} >" for name in SPECIALS if name != UNK}
+    vocabulary = {new.get(token, token): id for token, id in data["model"]["vocab"].items()}
+    added = [token | {"content": new.get(token["content"], token["content"])} for token in data["added_tokens"]]
+    data = data | {"model": data["model"] | {"vocab": vocabulary}, "added_tokens": added}
+    return data, {key: new.get(value, value) if key.endswith("_token") else value for key, value in config.items()}
 
 
 def _class(characters: Any) -> str:

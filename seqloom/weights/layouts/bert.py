@@ -114,7 +114,7 @@ def _joined(parts: list[Tensor]) -> Tensor:
 
 
 def _first(c: Json) -> int:
-    return whole(c, "pad_token_id", 1) + 1 if c["model_type"] in _LATER else 0  # 1 in all of them
+    return int(number(c, "pad_token_id", 1)) + 1 if c["model_type"] in _LATER else 0  # 1 in all of them
 
 
 def large_section(c: Json) -> Json:

@@ -118,6 +118,7 @@ def bert_config(s: Json, rows: int, feed: int, pad: int) -> Json:
         "layer_norm_eps": s["eps"],
         "hidden_dropout_prob": s["dropout"],
         "attention_probs_dropout_prob": 0.0,
+        "position_embedding_type": "absolute",  # the only kind of newer versions, and asked for by CTranslate2
         "type_vocab_size": 2,
         "pad_token_id": pad,
     }
