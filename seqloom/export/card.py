@@ -1,4 +1,4 @@
-"""The model card of an export: what it is, where its numbers come from, and how it is used. No paths of this machine."""
+"""The model card of an export: what it is, where its numbers come from, how it is used. No paths of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from seqloom.core.rows import Json
 from seqloom.export.source import Source
 from seqloom.export.target import Written
-
 
 
 def card(source: Source, facts: Json, written: Written) -> str:
@@ -73,7 +72,8 @@ def _origin(source: Source, facts: Json) -> Iterator[str]:
     record = source.record
     for part, about in (record.get("data") or {}).items():
         if isinstance(about, dict) and "hash" in about:
-            yield f"- data, {part}: `{_base(about.get('name', ''))}`, {about.get('bytes', 0):,} bytes, hash `{about['hash'][:16]}`"
+            name, size = _base(about.get("name", "")), about.get("bytes", 0)
+            yield f"- data, {part}: `{name}`, {size:,} bytes, hash `{about['hash'][:16]}`"
     if "converted" in record:
         yield f"- converted from `{_base(record['converted'])}`"
     if record.get("command"):
@@ -88,7 +88,7 @@ def _origin(source: Source, facts: Json) -> Iterator[str]:
 def command_of(command: Any) -> str:
     """As it was typed, but of paths only the last part."""
     words = command.split() if isinstance(command, str) else [str(word) for word in command]
-    return _clean(" ".join(_base(word) if word.startswith(("/", "~")) or "=/" in word else word for word in words))
+    return _clean(" ".join(_base(word) if re.search(r"^~|(^|[=:])/", word) else word for word in words))
 
 
 def _base(name: str) -> str:

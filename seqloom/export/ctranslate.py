@@ -1,4 +1,4 @@
-"""CTranslate2: language models in the layouts of GPT-2 and Llama and their relatives, and BERT without its output layer;
+"""CTranslate2: language models in the layouts of GPT-2 and Llama and their relatives, BERT without its output layer;
 converted from a Hugging Face folder, with weights of 32 or 8 bits."""
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def _check(form: Form) -> None:
     if c.get("sliding_window"):
         raise refused("ctranslate2", "it reads no more than one window at once (model.window)", instead)
     if "head_dim" in c and kind != "qwen3" and c["head_dim"] * c["num_attention_heads"] != c["hidden_size"]:
-        raise refused("ctranslate2", "it knows heads of another size (model.head_size) only with model.qk_norm", instead)
+        raise refused(
+            "ctranslate2", "it knows heads of another size (model.head_size) only with model.qk_norm", instead
+        )
     rotary = c.get("rope_parameters", {}).get("rope_type", "default")
     if rotary not in ("default", "linear"):
         raise refused("ctranslate2", f"its rotary_scaling={rotary} is another", instead)

@@ -53,7 +53,9 @@ def _check(source: Source, form: Form) -> None:
     if source.section["window"]:
         raise refused("gguf", "its models of this layout have no attention window (model.window)", "use --to hf")
     if config.get("activation_function", "gelu_new") != "gelu_new":
-        raise refused("gguf", f"its GPT-2 has the activation gelu, not model.bend={source.section['bend']}", "use --to hf")
+        raise refused(
+            "gguf", f"its GPT-2 has the activation gelu, not model.bend={source.section['bend']}", "use --to hf"
+        )
     if config.get("rope_parameters", {}).get("rope_type", "default") != "default":
         raise refused("gguf", "scaled rotary positions (model.rotary_scaling) are not written", "use --to hf")
     if own is None or not _is_byte_level(own):

@@ -251,7 +251,10 @@ def load(form: Form, folder: Path) -> Any:
 
 def _usage(form: Form, name: str) -> str:
     lines = ["from transformers import AutoTokenizer, " + form.head.auto, ""]
-    lines += [f'model = {form.head.auto}.from_pretrained("FOLDER")', 'tokenizer = AutoTokenizer.from_pretrained("FOLDER")']
+    lines += [
+        f'model = {form.head.auto}.from_pretrained("FOLDER")',
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+    ]
     if form.head is CAUSAL:
         lines += ['inputs = tokenizer("the cat", return_tensors="pt")']
         lines += ["print(tokenizer.decode(model.generate(**inputs, max_new_tokens=20)[0]))"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seqloom.core.rows import Json
 from seqloom.export.source import Source
 
-_STEPS = '''```python
+_STEPS = """```python
 import numpy as np
 from onnxruntime import InferenceSession
 from tokenizers import Tokenizer
@@ -23,8 +23,8 @@ for position in range(len(ids) + 20):
     if position == len(ids) - 1:
         ids.append(int(logits[0, -1].argmax()))
 print(tokenizer.decode(ids))
-```'''
-_LOOP = '''```python
+```"""
+_LOOP = """```python
 import numpy as np
 from onnxruntime import InferenceSession
 
@@ -37,8 +37,8 @@ for inputs in np.zeros((5, 1, 1, SIZE)):  # five positions: put yours here
     outputs, *parts = step.run(None, {name: every[name] for name in given})
     state |= {name.removeprefix("next."): part for name, part in zip(made[1:], parts)}
 print(outputs.shape)
-```'''
-_SIDES = '''```python
+```"""
+_SIDES = """```python
 import numpy as np
 from onnxruntime import InferenceSession
 
@@ -56,16 +56,16 @@ for _ in range(5):
     state |= {name.removeprefix("next."): part for name, part in zip(made[1:], parts)}
     token = NEXT
 print(outputs.shape)
-```'''
-_WHOLE = '''```python
+```"""
+_WHOLE = """```python
 import numpy as np
 from onnxruntime import InferenceSession
 
 graph = InferenceSession("FOLDER/model.onnx")
 every = {"inputs": np.zeros((2, 7SIZES), "TYPE"), "mask": np.ones((2, 7), bool)}  # put yours here
 print(graph.run(None, {one.name: every[one.name] for one in graph.get_inputs()})[0].shape)
-```'''
-_CRF = """`crf.npz` has the scores of tags that follow each other (`moves`, from and to), that begin (`first`) and that end
+```"""
+_CRF = """`crf.npz` has the scores of tags that follow each other (`moves`, from and to), that begin (`first`) or end
 (`last`) a sentence: the graph gives the scores of each tag alone, and the best path is found by the Viterbi algorithm
 over the first tokens of words."""
 
@@ -77,7 +77,9 @@ def usage(source: Source, facts: Json) -> str:
     if "crf" in facts:
         parts.append(_CRF)
     if labels := getattr(source.task, "labels", None) or getattr(source.task, "tags", None):
-        parts.append(f"Outputs are in this order: {', '.join(map(str, labels[:50]))}{' ...' if len(labels) > 50 else ''}.")
+        parts.append(
+            f"Outputs are in this order: {', '.join(map(str, labels[:50]))}{' ...' if len(labels) > 50 else ''}."
+        )
     return "\n\n".join(parts)
 
 
@@ -107,6 +109,8 @@ def _two_sided(source: Source, graphs: Json) -> str:
     pair = getattr(source.task, "tokenizers", None)
     if pair is None:
         shape = ", ".join(map(str, [1, 1, *given["shape"][2:]]))
-        return _SIDES.replace("FIRST", f'zeros(({shape}), "{given["type"]}")').replace("NEXT", "token  # put yours here")
+        return _SIDES.replace("FIRST", f'zeros(({shape}), "{given["type"]}")').replace(
+            "NEXT", "token  # put yours here"
+        )
     code = _SIDES.replace("FIRST", f"array([[{pair.target.bos}]])")
     return code.replace("NEXT", "outputs[:, -1:].argmax(-1)")

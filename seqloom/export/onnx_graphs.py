@@ -10,15 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.core.errors import RunError, UserError
+from seqloom.core.errors import UserError
 from seqloom.core.rows import Json
 from seqloom.core.state import flatten_state
-from seqloom.export.onnx_step import Tensors, export_step, first_state, run_steps, save_start
+from seqloom.export.onnx_card import usage
+from seqloom.export.onnx_run import START, STEP, WHOLE, compare_steps, described, session
+from seqloom.export.onnx_step import export_step, first_state, save_start
+from seqloom.export.onnx_whole import write_two_sided, write_whole
 from seqloom.export.source import Source
-from seqloom.export.target import Written, check_difference, needing, refused
+from seqloom.export.target import Written, needing, refused
 from seqloom.export.tokens import tokenizer_files
 
-STEP, WHOLE, SOURCE, START = "step.onnx", "model.onnx", "source.onnx", "start.npz"
 _LONGEST = 64  # positions that are compared
 
 
@@ -37,12 +39,10 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
         said = " ".join(str(error).split())[:160]
         raise refused(
             "onnx",
-            f"{source.architecture} with this task cannot be written as a graph of tensors ({type(error).__name__}: {said})",
+            f"{source.architecture} with this task is no graph of tensors ({type(error).__name__}: {said})",
             "seqloom predict and generate use the run itself",
         ) from None
     _write_vocabulary(source, folder)
-    from seqloom.export.onnx_card import usage
-
     return Written(facts, usage(source, facts), {"library_name": "onnx"})
 
 
@@ -53,12 +53,8 @@ def _write(source: Source, folder: Path) -> Json:
             "graph of it; seqloom predict and generate use the run itself"
         )
     if source.task.encodes:
-        from seqloom.export.onnx_whole import write_whole
-
         return write_whole(source, folder / WHOLE)
     if source.model.kind == "encoder-decoder":
-        from seqloom.export.onnx_whole import write_two_sided
-
         return write_two_sided(source, folder)
     return _write_step(source, folder)
 
@@ -91,31 +87,6 @@ def _reading(source: Source) -> tuple[Tensor, Tensor | None]:
     if batch.context is not None:
         inputs, mask = batch.context, batch.context_mask  # what follows has other positions where rows differ
     return inputs[:, :_LONGEST], None if mask is None else mask[:, :_LONGEST]
-
-
-@torch.no_grad()
-def compare_steps(ours: Tensor, graph: Any, inputs: Tensor, mask: Tensor | None, start: dict[str, np.ndarray]) -> float:
-    found = torch.from_numpy(run_steps(graph, inputs, start))
-    real = torch.ones(inputs.shape[:2], dtype=torch.bool) if mask is None else mask
-    return check_difference(float((ours.detach() - found)[real].abs().max()), "the graph's outputs")
-
-
-def session(path: Path) -> Any:
-    import onnx
-    from onnxruntime import InferenceSession
-
-    onnx.checker.check_model(str(path))
-    try:
-        return InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise RunError(f"onnxruntime does not read {path.name}: {' '.join(str(error).split())[:200]}") from None
-
-
-def described(given: Tensors, made: Tensors) -> Json:
-    return {
-        side: {name: {"shape": shape, "type": kind} for name, shape, kind in zip(*tensors, strict=True)}
-        for side, tensors in (("inputs", given), ("outputs", made))
-    }
 
 
 def _write_vocabulary(source: Source, folder: Path) -> None:

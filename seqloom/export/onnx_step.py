@@ -111,7 +111,7 @@ def to_onnx(
 def first_state(call: Any, inputs: Tensor) -> State:
     """The state of each row before it has read anything: what is left after a token that is padding."""
     with torch.no_grad(), traceable():
-        mask = torch.zeros(inputs.shape[:1] + (1,), dtype=torch.bool)
+        mask = torch.zeros((len(inputs), 1), dtype=torch.bool)
         found: State = call(inputs[:, :1], None, mask)[1]
         return found
 
@@ -132,7 +132,8 @@ def with_caches(model: Any, state: State, inputs: Tensor) -> State:
 
 def save_start(state: State, path: Path) -> None:
     """One row of the first state, by name."""
-    np.savez(path, **{name: t[:1].detach().numpy() for name, t in flatten_state(state).items()})
+    parts: Any = {name: t[:1].detach().numpy() for name, t in flatten_state(state).items()}
+    np.savez(path, **parts)
 
 
 def run_steps(session: Any, inputs: Tensor, state: dict[str, np.ndarray]) -> np.ndarray:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
-from seqloom.export.onnx_graphs import SOURCE, STEP, compare_steps, described, session
+from seqloom.export.onnx_run import SOURCE, STEP, compare_steps, described, session
 from seqloom.export.onnx_scan import looping, put_loops
 from seqloom.export.onnx_step import Tensors, export_step, to_onnx, with_caches
 from seqloom.export.source import Source

@@ -14,16 +14,15 @@ from seqloom.core.errors import UserError
 from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.task import Order
+from seqloom.export.tokens import tokenizer_of
 from seqloom.runs.base import is_partial
 from seqloom.runs.durable import shown
+from seqloom.runs.folder import RunFolder
 from seqloom.runs.registry import model_config
 from seqloom.runs.run import Run, load
 from seqloom.runs.winner import run_of
-from seqloom.runs.folder import RunFolder
 from seqloom.tokenizers.tokenizer import Tokenizer
 from seqloom.train.checkpoint import weights
-
-from seqloom.export.tokens import tokenizer_of
 
 _TOKENS = 2048  # of the validation part that perplexities are measured on
 _PROBE = "The cat sat (on a mat), and then: 12 dogs ran off.\nAgain!"

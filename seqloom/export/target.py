@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -47,7 +47,9 @@ def check_tokenizer(theirs: Any, ours: Tokenizer, texts: list[str]) -> None:
         ids = ours.encode(text).tolist()
         found = theirs(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
         if ids != found:
-            raise RunError(f"the exported tokenizer reads {text[:40]!r} as {found[:12]}, ours as {ids[:12]}; not written")
+            raise RunError(
+                f"the exported tokenizer reads {text[:40]!r} as {found[:12]}, ours as {ids[:12]}; not written"
+            )
         back, again = ours.decode(ids), theirs.decode(ids, skip_special_tokens=True)
         if back != again:
             raise RunError(f"the exported tokenizer gives {again[:40]!r} back, ours {back[:40]!r}; not written")

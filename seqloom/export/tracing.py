@@ -23,7 +23,6 @@ from seqloom.layers.cache import Cache
 from seqloom.layers.mini_batches import MiniBatches
 from seqloom.layers.views import View, seen
 
-
 OPSET = 18
 _active: list[bool] = []
 
@@ -42,11 +41,10 @@ def traceable() -> Iterator[None]:
         for name, module in list(sys.modules.items()):
             if name.startswith(("seqloom.models.", "seqloom.layers.", "seqloom.tasks.")):
                 stack.enter_context(replaced(module, "len", _rows))
-            if name.startswith("seqloom.models."):
-                for attribute, value in list(vars(module).items()):
-                    if callable(value) and getattr(value, "__module__", "").startswith("seqloom.layers"):
-                        if (other := next((new for old, new in own.items() if old is value), None)) is not None:
-                            stack.enter_context(replaced(module, attribute, other))
+            for attribute, value in list(vars(module).items()) if name.startswith("seqloom.models.") else ():
+                for old, new in own.items():
+                    if value is old:
+                        stack.enter_context(replaced(module, attribute, new))
         stack.enter_context(replaced(F, "rms_norm", _rms_norm))
         stack.enter_context(replaced(F, "layer_norm", _layer_norm))
         stack.enter_context(replaced(F, "scaled_dot_product_attention", _attention))
@@ -107,7 +105,7 @@ class GrowingCache:
         self.layers: Any = () if past is None else past[1]
         self.nothing = mask is not None and not torch.jit.is_tracing() and not bool(mask.any())
         self.grown: list[tuple[Tensor, Tensor]] = []
-        self.slots: Any = self.steps if past is None else self.steps + self.layers[0][0].shape[2]
+        self.slots: Any = self.steps if past is None else self.steps + past[1][0][0].shape[2]
 
     def places(self, device: torch.device) -> Tensor:
         return self.read[:, None] + torch.arange(self.steps)
@@ -158,10 +156,10 @@ def _end(descent: Any, kept: Any, sums: Any, ends: Tensor) -> None:
     rows, done = ends.shape[0], ends[:, None, None, None]
 
     def chosen(new: Tensor, old: Tensor) -> Tensor:
-        parts = (t.reshape(rows, -1, *t.shape[1:]) for t in (new, old))
-        return torch.where(done, *parts).flatten(0, 1)
+        after, before = (t.reshape(rows, -1, *t.shape[1:]) for t in (new, old))
+        return torch.where(done, after, before).flatten(0, 1)
 
-    moved = fast_weights._move(kept, descent.last, sums)
+    moved: Any = fast_weights._move(kept, descent.last, sums)
     descent.learned = tuple(map(chosen, moved, descent.learned))
     descent.sums = tuple(chosen(torch.zeros_like(s), s) for s in sums)
 
@@ -189,12 +187,13 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
 @contextmanager
 def untraced() -> Iterator[None]:
     """What is computed inside the block is a constant of the graph."""
-    before = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
+    tracer: Any = torch._C
+    before = tracer._get_tracing_state()
+    tracer._set_tracing_state(None)
     try:
         yield
     finally:
-        torch._C._set_tracing_state(before)
+        tracer._set_tracing_state(before)
 
 
 def _layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:

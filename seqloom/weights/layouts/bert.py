@@ -145,8 +145,7 @@ def large_tensors(s: Json, c: Json, take: Taker) -> Named:
 
 
 _HEADS = r"(.*\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_\w+)\..*|.*position_ids"
-LAYOUT = Layout(
-    "masked_lm", section, tensors, re.compile(_HEADS), headed=False, folded=re.compile(r".*token_type_embeddings\.weight")
-)
+_FOLDED = re.compile(r".*token_type_embeddings\.weight")
+LAYOUT = Layout("masked_lm", section, tensors, re.compile(_HEADS), headed=False, folded=_FOLDED)
 DISTIL = Layout("masked_lm", distil_section, distil_tensors, re.compile(_HEADS), headed=False)
 LARGE = LAYOUT._replace(section=large_section, tensors=large_tensors)
