@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seqloom.estimators import SequenceClassifier as SequenceClassifier
     from seqloom.estimators import SequenceTagger as SequenceTagger
     from seqloom.explain.explaining import explain as explain
+    from seqloom.export.exporting import export as export
     from seqloom.retrieve.answering import ask as ask
     from seqloom.retrieve.comparing import compare_retrievers as compare_retrievers
     from seqloom.retrieve.index import index as index
@@ -48,6 +49,7 @@ __all__ = [
     "diagnose",
     "doctor",
     "explain",
+    "export",
     "fit",
     "index",
     "load",
@@ -77,7 +79,7 @@ _avoid_unusable_amx()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compare", "diagnose", "explain", "serve"):
+    if name in ("compare", "diagnose", "explain", "export", "serve"):
         return import_module(f"seqloom.{name}")  # callable: the package and the function share a name
     if name not in _PLACES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

@@ -277,6 +277,10 @@ def around() -> Iterator[Case]:
     yield Case("prompt", "classification", "llama", curve)
     tuned = fit("language_model", "", "tuned", *RANK, start="gpt")
     yield Case("merge", "language_model", "gpt", ("merge", "tuned", "--out", "plain"), (GPT, tuned))
+    bare = fit("language_model", "gpt", "bare", "model.output_bias=false", "tokenizer.kind=bytes")
+    first = ("export", "bare", "--to", "onnx", "--out", "shipped")
+    for to in ("hf", "onnx"):
+        yield Case("export", to, "gpt", ("export", "bare", "--to", to, "--out", "shipped"), (bare, first))
     rows = fit("classification", "gru", "run")
     for kind in ("jsonl", "csv", "parquet"):
         old = ("predict", "run", "--text", "the cat", "--out", f"found.{kind}")

@@ -105,6 +105,27 @@ def test_a_server_without_its_packages(run: Command, without: Callable) -> None:
     assert run("serve") == (2, f"seqloom: {message}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("to", "package"),
+    [
+        ("hf", "transformers"),
+        ("onnx", "onnx"),
+        ("onnx", "onnxruntime"),
+        ("ctranslate2", "ctranslate2"),
+        ("gguf", "gguf"),
+    ],
+)
+def test_an_export_without_the_package_of_its_target(run: Command, without: Callable, to: str, package: str) -> None:
+    Path("book.txt").write_text(text(3000))
+    options = ["model.width=8", "model.heads=2", "model.output_bias=false", "train.steps=2", "tokenizer.kind=bytes"]
+    words = [word for option in options for word in ("-o", option)]
+    assert run("fit", "--data", "book.txt", "--model", "gpt", "--out", "r", *words)[0] == 0
+    without(package)
+    code, said, _ = run("export", "r", "--to", to, "--out", "x")
+    message = f"--to {to} needs the {package} package: pip install 'seqloom[export]'"
+    assert (code, said) == (2, f"seqloom: {message}\n")
+
+
 def test_all_is_every_extra_for_users() -> None:
     (everything,) = EXTRAS["all"]
     assert Requirement(everything).extras == EXTRAS.keys() - FOR_DEVELOPERS - {"all"}

@@ -48,6 +48,7 @@ SILENT = [  # but for a word on data that a run has seen
     ["generate", f"{RUNS}/counting", "--max-new", "3"],
     ["explain", f"{RUNS}/classification", "--text", "the cat is old", "--out", "why.html"],
     ["merge", "lora", "--out", "merged"],
+    ["export", f"{RUNS}/classification", "--to", "onnx", "--out", "exported"],
     ["ask", "index", "how long is the guarantee?"],
     ["weights"],
 ]

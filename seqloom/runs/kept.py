@@ -29,6 +29,7 @@ MADE_BY = {  # the file that shows what a folder is
     "diagnosis.json": "a diagnosis",
     "scores.jsonl": "a comparison of retrievers",
     "catalogue.sqlite": "an index",
+    "export.json": "an export",
 }
 
 

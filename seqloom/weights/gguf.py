@@ -40,10 +40,10 @@ def read_gguf(path: Path, name: str) -> Gguf:
             f"{name}: GGUF needs the transformers and gguf packages: pip install 'seqloom[pretrained]'"
         ) from None
     try:
-        with _quiet():
+        with quietly():
             found = load_gguf_checkpoint(str(path))
-            config: Json = found["config"]
-            layers = config.get("num_hidden_layers")
+            config: Json = found["config"] | _head_size(path, found["config"])
+            layers = config.get("num_hidden_layers", config.get("n_layer"))
             if type(layers) is not int or not 0 < layers <= count:
                 raise UserError(f"{name}: {layers} layers, but {count} tensors")
             tensors = _tensors(path, name, config)
@@ -56,6 +56,16 @@ def read_gguf(path: Path, name: str) -> Gguf:
         ) from None
     template = found.get("tokenizer_config", {}).get("chat_template")
     return Gguf(config, tensors, tokenizer, template if isinstance(template, str) else "")
+
+
+def _head_size(path: Path, config: Json) -> Json:
+    """That of Qwen3, which transformers does not read."""
+    if config.get("model_type") != "qwen3":
+        return {}
+    from gguf import GGUFReader
+
+    field = GGUFReader(path).get_field("qwen3.attention.key_length")
+    return {} if field is None else {"head_dim": int(field.contents())}
 
 
 def _tensors(path: Path, name: str, config: Json) -> Tensors:
@@ -79,7 +89,7 @@ def _tokenizer(path: Path) -> bytes:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """No progress bars and no warnings of transformers inside the block."""
     from transformers import modeling_gguf_pytorch_utils as reading
     from transformers.utils import logging

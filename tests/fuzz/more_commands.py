@@ -80,6 +80,18 @@ def prompt(draw: Draw) -> Case:
     return spoil_use(draw, case, name, data)
 
 
+def export(draw: Draw) -> Case:
+    name, run = a_run(draw)
+    to = draw(st.sampled_from(["onnx", "hf", "gguf", "ctranslate2", "onxn", "", "\x1b", "x" * 3000]))
+    case = Case(("export", "run", "--to", to, "--out", "out"), (run,), "either", f"export {name} {to[:9]!r}")
+    way = draw(st.sampled_from(["run", "run", "option", "path", "int8"]))
+    if way == "path":
+        return with_path(draw, case, "--out")
+    if way == "option":
+        return with_option(draw, case)
+    return spoil_run(draw, case) if way == "run" else case.but("either", "int8", argv=(*case.argv, "--int8"))
+
+
 LISTED = (
     *("models", "tasks", "samples", "studies", "runs", "gru", "classification", "nosuch", "", "out", "--json"),
     *("\x1b[2J", ".", "/dev/null", "\udcff", "-1", "x" * 4000),
@@ -302,6 +314,7 @@ CASES: dict[str, Make] = {
     "explain": explain,
     "prompt": prompt,
     "merge": merge,
+    "export": export,
     "list": listed,
     "weights": weights,
     "index": index,

@@ -15,5 +15,6 @@ LAYOUTS: dict[str, Layout] = {
     "roberta": bert.LAYOUT,
     "xlm-roberta": bert.LAYOUT,
     "camembert": bert.LAYOUT,
+    "xlm-roberta-xl": bert.LARGE,
     "distilbert": bert.DISTIL,
 }

@@ -15,7 +15,7 @@ from seqloom.core.rows import Json
 from seqloom.weights.layouts.layout import GELU, Layout, Named, activation, needs, number, prefix, whole
 from seqloom.weights.tensors import Taker
 
-_LATER = {"roberta", "xlm-roberta", "camembert"}  # positions are counted from the one after padding
+_LATER = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert"}  # positions are counted from the one after padding
 
 
 def section(c: Json) -> Json:
@@ -39,8 +39,8 @@ def tensors(s: Json, c: Json, take: Taker) -> Named:
     width, vocabulary, types = s["width"], whole(c, "vocab_size", 30522), whole(c, "type_vocab_size", 2)
     body = prefix(take, "embeddings.LayerNorm.weight", "bert.", "roberta.", "model.")
     at = f"{body}embeddings."
-    kinds = take(f"{at}token_type_embeddings.weight", types, width).float()
-    places = take(f"{at}position_embeddings.weight", s["context"] + _first(c), width).float()
+    kinds = _exact(take(f"{at}token_type_embeddings.weight", types, width))
+    places = _exact(take(f"{at}position_embeddings.weight", s["context"] + _first(c), width))
     yield "embed.weight", take(f"{at}word_embeddings.weight", vocabulary, width)
     yield "embed.parts.weight", torch.stack((torch.zeros_like(kinds[0]), kinds[min(1, types - 1)] - kinds[0]))
     yield "backbone.positions.table.weight", places[_first(c) :] + kinds[0]
@@ -104,14 +104,48 @@ def _norm(ours: str, theirs: str, width: int, take: Taker) -> Named:
         yield f"{ours}.{part}", take(f"{theirs}.{part}", width)
 
 
+def _exact(t: Tensor) -> Tensor:
+    """Numbers of 16 bits are added in 32."""
+    return t.float() if t.is_floating_point() else t
+
+
 def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _first(c: Json) -> int:
-    return whole(c, "pad_token_id", 1) + 1 if c["model_type"] in _LATER else 0  # 1 in all of them
+    return int(number(c, "pad_token_id", 1)) + 1 if c["model_type"] in _LATER else 0  # 1 in all of them
+
+
+def large_section(c: Json) -> Json:
+    return section(c) | {"preset": "pre_norm", "context": whole(c, "max_position_embeddings", 514) - _first(c)}
+
+
+def large_tensors(s: Json, c: Json, take: Taker) -> Named:
+    """Pre-norm, without a norm of the embeddings."""
+    width, types = s["width"], whole(c, "type_vocab_size", 1)
+    body = prefix(take, "embeddings.word_embeddings.weight", "roberta.")
+    at = f"{body}embeddings."
+    kinds = _exact(take(f"{at}token_type_embeddings.weight", types, width))
+    places = _exact(take(f"{at}position_embeddings.weight", s["context"] + _first(c), width))
+    yield "embed.weight", take(f"{at}word_embeddings.weight", whole(c, "vocab_size", 250880), width)
+    yield "embed.parts.weight", torch.stack((torch.zeros_like(kinds[0]), kinds[min(1, types - 1)] - kinds[0]))
+    yield "backbone.positions.table.weight", places[_first(c) :] + kinds[0]
+    yield from _norm("backbone.last_norm", f"{body}encoder.LayerNorm", width, take)
+    for n in range(s["depth"]):
+        theirs, ours = f"{body}encoder.layer.{n}.", f"backbone.blocks.{n}."
+        qkv = [f"{theirs}attention.self.{part}" for part in ("query", "key", "value")]
+        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
+        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
+        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.output.dense"], width, width, take)
+        yield from _norm(f"{ours}norm_1", f"{theirs}attention.self_attn_layer_norm", width, take)
+        yield from _linear(f"{ours}feed.up", [f"{theirs}intermediate.dense"], s["feed"], width, take)
+        yield from _linear(f"{ours}feed.out", [f"{theirs}output.dense"], width, s["feed"], take)
+        yield from _norm(f"{ours}norm_2", f"{theirs}LayerNorm", width, take)
 
 
 _HEADS = r"(.*\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_\w+)\..*|.*position_ids"
-LAYOUT = Layout("masked_lm", section, tensors, re.compile(_HEADS), headed=False)
+_FOLDED = re.compile(r".*token_type_embeddings\.weight")
+LAYOUT = Layout("masked_lm", section, tensors, re.compile(_HEADS), headed=False, folded=_FOLDED)
 DISTIL = Layout("masked_lm", distil_section, distil_tensors, re.compile(_HEADS), headed=False)
+LARGE = LAYOUT._replace(section=large_section, tensors=large_tensors)

@@ -27,6 +27,7 @@ class Layout(NamedTuple):
     tensors: Callable[[Json, Json, Taker], Named]  # model section, config.json, their tensors -> ours, by name
     ignored: re.Pattern[str]  # tensors that are not needed
     headed: bool = True  # has an output layer for its task
+    folded: re.Pattern[str] = re.compile("")  # tensors that are added to others
 
 
 def whole(c: Json, key: str, default: int | None = None) -> int:

@@ -76,7 +76,7 @@ def _window(c: Json) -> int:
     if c["model_type"].startswith("qwen") and not c.get("use_sliding_window"):
         return 0
     kinds = set(c.get("layer_types") or ())
-    if c["model_type"].startswith("qwen") or len(kinds) > 1:
+    if len(kinds) > 1 or (c["model_type"].startswith("qwen") and kinds != {"sliding_attention"}):
         raise Unfit("a sliding window in some of the layers")
     return whole(c, "sliding_window") if c.get("sliding_window") and kinds != {"full_attention"} else 0
 
