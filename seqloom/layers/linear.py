@@ -90,13 +90,17 @@ def one_row(layer: Any) -> Row | None:
     matrix = matrix_of(layer)
     weight, bias = matrix.weight, matrix.bias
     dtype = torch.float32 if matrix.scales is None else torch.int8
-    if weight.numel() < _SMALL or not weight.is_cpu or weight.dtype != dtype or not weight.is_contiguous():
+    if (
+        runner() is None
+        or weight.numel() < _SMALL
+        or not weight.is_cpu
+        or weight.dtype != dtype
+        or not weight.is_contiguous()
+    ):
         return None
     key = weight.data_ptr(), 0 if bias is None else bias.data_ptr(), torch.get_num_threads()
     known = _rows.get(layer)
     if known is None or known[0] != key:
-        if runner() is None:
-            return None
         known = _rows[layer] = key, Row(matrix, key[2])
     return known[1]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ import torch
 
 _log = logging.getLogger("seqloom.decoding")
 _said: set[str] = set()
+_off = False
 _HERE = Path(__file__).parent
 
 Run = Callable[[int, int], None]  # the address of a program's control block, the number of threads
@@ -35,9 +37,24 @@ def has_kernels() -> bool:
     return find_spec("numba") is not None
 
 
-@cache
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Everything takes the path without kernels, for comparison."""
+    global _off
+    before, _off = _off, True
+    try:
+        yield
+    finally:
+        _off = before
+
+
 def runner() -> Run | None:
     """None: not here, which is said once. The first call compiles, or loads what an earlier process compiled."""
+    return None if _off else _found()
+
+
+@cache
+def _found() -> Run | None:
     if not has_kernels():
         say_slower("needs the numba package: pip install 'seqloom[fast]'")
         return None

@@ -22,6 +22,8 @@ class Compiled(Backbone):
 
     def program(self, build: Callable[[int], Any]) -> Any:
         """What `build` makes for this number of threads, made once; None: there are no kernels for this."""
+        if runner() is None:
+            return None
         threads = torch.get_num_threads()
         if threads not in self.programs:
             self.programs = {threads: _built(build, threads)}
@@ -53,8 +55,6 @@ class Compiled(Backbone):
 
 
 def _built(build: Callable[[int], Any], threads: int) -> Any:
-    if runner() is None:
-        return None
     try:
         return build(threads)
     except Unsupported as reason:
