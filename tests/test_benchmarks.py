@@ -121,6 +121,16 @@ def test_the_benchmark_of_pretrained_models_compares_the_same_tokens(
     assert {row["name"] for row in figures["rows"]} >= {"transformers, float32", "seqloom, float32", "seqloom, int8"}
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of a peer
+def test_decoding_writes_the_same_tokens_with_and_without_kernels(run: Callable[..., str], tmp_path: Path) -> None:
+    printed = run("decode", "--quick", "--threads", "1", "--json", tmp_path / "figures.json")
+    gpts, recurrent = json.loads((tmp_path / "figures.json").read_text())["sections"]
+    assert gpts["same_tokens"] and recurrent["same_tokens"] and printed.count("the same tokens") == 2
+    named = {row["name"] for row in gpts["rows"]}
+    assert named >= {"modern, float32", "gpt2, no kernels", "llama, int8", "transformers GPT-2", "CTranslate2, int8"}
+    assert all(row["tokens_per_second"] > 0 and row["ratio"] > 0 for row in (*gpts["rows"], *recurrent["rows"]))
+
+
 def test_answers_with_and_without_retrieval_are_scored_and_kept(
     run: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,8 +99,7 @@ def test_int8_is_scored_beside_float32_and_generates(run, trained, book, tmp_pat
     code, out, _ = run("eval", str(tmp_path / "r"), "--data", str(book), "--int8", "--json")
     assert json.loads(out)["loss"] == pytest.approx(json.loads(out)["float32"]["loss"], rel=0.02)
     assert run("generate", str(tmp_path / "r"), "--prompt", "the ", "--max-new", "9", "--int8", "--seed", "1")[0] == 0
-    code, _, err = run("generate", str(trained), "--prompt", "the ", "--int8")
-    assert code == 2 and "recurrent weights are not quantised" in err
+    assert run("generate", str(trained), "--prompt", "the ", "--max-new", "9", "--int8")[0] == 0  # recurrent
 
 
 def test_generate_streams_a_text(run, trained):

@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SCORED = {  # run: its data
     "classification": "labelled.csv",
     "forecasting": "series.csv",
+    "language_model": "text.txt",
     "masked_lm": "text.txt",
     "measurements": "frames.csv",
     "question_answering": "questions.jsonl",
@@ -46,9 +47,8 @@ def test_both_scores_and_their_difference_are_shown(run: Any, name: str) -> None
             assert found[score] == pytest.approx(whole, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["counting", "language_model"])
-def test_a_model_without_linear_layers_is_refused(run: Any, name: str) -> None:
-    code, out, err = run("eval", GOLDEN / "runs" / name, "--data", GOLDEN / "data" / "text.txt", "--int8")
+def test_a_model_without_linear_layers_is_refused(run: Any) -> None:
+    code, out, err = run("eval", GOLDEN / "runs" / "counting", "--data", GOLDEN / "data" / "text.txt", "--int8")
     assert code == 2 and not out and "this model has none but its head" in err
 
 

@@ -82,6 +82,21 @@ class Cache:
             keys, values = keys[: self.rows], values[: self.rows]
         return keys[:, :, self.oldest : self.end], values[:, :, self.oldest : self.end]
 
+    def has_rooms(self, dtype: torch.dtype) -> bool:
+        """Whether `rooms` can be used: rows at the same slot, nothing to omit, and buffers of this dtype."""
+        fits = bool(self.layers) and all(part.dtype == dtype for part in self.layers[0])
+        return fits and self.even and self.surplus is None and not torch.is_grad_enabled()
+
+    def rooms(self) -> list[tuple[Tensor, Tensor]]:
+        """Instead of `extend`, for kernels that write the new keys and values themselves: the buffers of all layers, to
+        be written at slots `start` to `end` and read from slot `oldest`."""
+        keys, values = self.layers[0]
+        if self._must_copy(keys) or not (keys.is_contiguous() and values.is_contiguous()):
+            self.grown = [(self._copy(keys), self._copy(values)) for keys, values in self.layers]
+        else:
+            self.grown = list(self.layers)
+        return self.grown
+
     def close(self) -> State:
         read, dropped = self.read + self.added, self.dropped
         if self.surplus is not None:
@@ -116,6 +131,9 @@ class Cache:
     def _must_copy(self, old: Tensor) -> bool:
         return self.taken or self.end > old.size(2) or torch.is_grad_enabled()
 
+    def _copy(self, old: Tensor) -> Tensor:
+        return _with_capacity(old, self.start, self.end)
+
     def _append(self, old: Tensor, new: Tensor) -> Tensor:
         if old.dtype != new.dtype:
             old = old.to(new.dtype)  # autocast was switched on or off
@@ -124,7 +142,7 @@ class Cache:
             before = old[: self.rows, :, : self.start]
             return torch.cat((before, new), dim=2)  # a new tensor for autograd; `_keep` adds capacity
         if self._must_copy(old):
-            old = _with_capacity(old, self.start, self.end)
+            old = self._copy(old)
         if self.even:
             (old if old.size(0) == self.rows else old[: self.rows])[:, :, self.start : self.end] = new
             return old

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from seqloom.layers.kernels.engine import runner
+from seqloom.layers.kernels.program import Matrix, Row
 
 Map = Callable[[Tensor], Tensor]
 
@@ -22,10 +26,14 @@ _SOME = 4  # rows from which packed weights are quicker
 
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
+        if is_one_row(x) and (row := one_row(self)) is not None:
+            return row(x).view(*x.shape[:-1], -1)
         return affine(x, self.weight, self.bias)
 
     def map_of(self, rows: int) -> Map:
         """The layer as a plain function (rows, in) -> (rows, out) for a fixed number of rows, without gradients."""
+        if rows == 1 and (row := one_row(self)) is not None:
+            return row
         return _map_of(self.weight, self.bias, rows)
 
 
@@ -53,13 +61,56 @@ class TiedLinear(Linear):
 
 
 def weight_of(layer: Any) -> Tensor:
-    """What a layer multiplies by: its weight; if adapters wrap it (layers/lora.py), with what they add."""
+    """What a layer multiplies by: its weight, in int8 times its scales; if adapters wrap it (layers/lora.py), with what
+    they add."""
+    if hasattr(layer, "whole"):
+        found: Tensor = layer.whole()
+        return found
     weight: Tensor = layer.weight
     if isinstance(layer, nn.Linear) or layer.merged or layer.disable_adapters:
         return weight
     for name in layer.active_adapters:
         weight = weight + layer.get_delta_weight(name).to(weight.dtype)
     return weight
+
+
+def matrix_of(layer: Any) -> Matrix:
+    """What kernels need of a linear layer, with what adapters add to it."""
+    if hasattr(layer, "as_matrix"):
+        found: Matrix = layer.as_matrix()
+        return found
+    weight = weight_of(layer)
+    return Matrix(weight, None, layer.bias, weight.size(1))
+
+
+_rows: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], Row]] = WeakKeyDictionary()
+
+
+def one_row(layer: Any) -> Row | None:
+    """The compiled product of a large matrix with one row; None: torch's is used."""
+    matrix = matrix_of(layer)
+    weight, bias = matrix.weight, matrix.bias
+    dtype = torch.float32 if matrix.scales is None else torch.int8
+    if (
+        runner() is None
+        or weight.numel() < _SMALL
+        or not weight.is_cpu
+        or weight.dtype != dtype
+        or not weight.is_contiguous()
+    ):
+        return None
+    key = weight.data_ptr(), 0 if bias is None else bias.data_ptr(), torch.get_num_threads()
+    known = _rows.get(layer)
+    if known is None or known[0] != key:
+        known = _rows[layer] = key, Row(matrix, key[2])
+    return known[1]
+
+
+def is_one_row(x: Tensor) -> bool:
+    """Whether this is a single vector in float32 on a CPU, without gradients."""
+    if torch.is_grad_enabled() or x.numel() != x.size(-1) or not x.is_cpu or x.dtype != torch.float32:
+        return False
+    return not torch.is_autocast_enabled("cpu")
 
 
 def map_of(layer: Any, rows: int) -> Map:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import torch
@@ -26,6 +27,8 @@ from seqloom.core.rows import Json
 from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.kernels.holder import Compiled
+from seqloom.layers.kernels.recurrent import Layers
 from seqloom.layers.linear import TiedLinear
 
 Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
@@ -37,6 +40,7 @@ class Cell(nn.Module, ABC):
     blocks: ClassVar[tuple[str, ...]] = ()  # names of the blocks of the weights
     flow: ClassVar[dict[str, str]] = {}  # taps of gates that say how much of the memory a step keeps, or writes
     carries: ClassVar[tuple[str, str]] = ("state", "state")  # taps: memory at a step, what becomes of it at a later one
+    gating: int | None = None  # which one-token kernel computes its step (layers/kernels/fields.py); None: none
     backwards = False  # reads from the end to the beginning
 
     def __init__(self, inputs: int, hidden: int, heads: int = 1) -> None:
@@ -52,7 +56,7 @@ class Cell(nn.Module, ABC):
 
     def project(self, x: Tensor) -> Tensor:
         # Autocast may run this product in low precision; the memory keeps the dtype of the weights.
-        return self.of_input(x).to(self.weight_h.dtype)  # (..., gates * H)
+        return self.of_input(x).to(self.bias.dtype)  # (..., gates * H)
 
     @abstractmethod
     def step(self, x: Tensor, memory: Memory) -> Memory:
@@ -77,7 +81,7 @@ class Cell(nn.Module, ABC):
         return self.training and any(isinstance(part, nn.Dropout) for part in self.modules())
 
     def start(self, x: Tensor) -> Memory:
-        shape, dtype = (x.size(0), self.hidden), self.weight_h.dtype
+        shape, dtype = (x.size(0), self.hidden), self.bias.dtype
         return tuple(x.new_zeros(shape, dtype=dtype) for _ in range(self.memories))
 
 
@@ -125,7 +129,7 @@ def reverse(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.gather(1, place[..., None].expand_as(x))
 
 
-class Recurrent(Backbone):
+class Recurrent(Compiled):
     """Stacked layers of one kind of cell, with dropout on the input, between layers and on the output."""
 
     def __init__(
@@ -151,12 +155,15 @@ class Recurrent(Backbone):
             second.backwards = True
         self.dropout = Dropout(dropout)
         self.outputs = nn.ModuleList(Tap() for _ in range(depth))
+        self.taps = [module for module in self.modules() if isinstance(module, Tap)]
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if self.kind == "bidirectional":
             return self.encode(x, mask), None
         memories: list[Memory] = []
         x = self.dropout(x if self.scale == 1 else x * self.scale)
+        if (kernel := self._kernel(x, state, mask)) is not None:
+            return kernel(x, state)  # type: ignore[arg-type]
         for n, layer in enumerate(self.layers):
             cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]
@@ -164,6 +171,17 @@ class Recurrent(Backbone):
             memories.append(memory)
             x = self.outputs[n](self.dropout(hidden))
         return x, tuple(memories)
+
+    def _kernel(self, x: Tensor, state: State, mask: Tensor | None) -> Layers | None:
+        """All layers as one compiled program, for one token of one row."""
+        if x.shape[:2] != (1, 1) or state is None or mask is not None or self.needs_modules or not x.is_cpu:
+            return None
+        cells: Any = [layer[0] for layer in self.layers]  # type: ignore[index]
+        memories: Any = state
+        if cells[0].gating is None or not x.dtype == memories[0][0].dtype == torch.float32:
+            return None
+        found: Layers | None = self.program(partial(Layers, cells))
+        return found
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Outputs only: right padding cannot affect them, so the state need not be masked."""

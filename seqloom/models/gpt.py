@@ -26,6 +26,8 @@ from seqloom.layers.cache import Cache
 from seqloom.layers.cache_slots import CacheSlots
 from seqloom.layers.decode import Step, one_token_steps
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.kernels.holder import Compiled
+from seqloom.layers.kernels.transformer import Blocks
 from seqloom.layers.norms import make_norm
 from seqloom.layers.positions import LearnedPositions, Rotary, Scaling, SinusoidalPositions
 from seqloom.layers.stack import StackConfig, outputs, start_small
@@ -139,7 +141,7 @@ class Config(StackConfig):
         return self.model_copy(update={"context": length})
 
 
-class GPT(Backbone):
+class GPT(Compiled):
     slots = CacheSlots()
 
     def __init__(self, config: Config) -> None:
@@ -167,12 +169,14 @@ class GPT(Backbone):
 
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         cache = Cache(state, x, mask, self.window)
+        if (kernel := self._kernel(x, cache, mask)) is not None:
+            return kernel(x, cache, cache.reads[0]), cache.close()
         places = cache.places(x.device)
         if self.positions is not None:
             x = x + self.positions(places if mask is None else places * mask)  # padding may lie past the last position
         x = self.dropout(x)
         angles = self.rotary.angles(places) if self.rotary else None
-        if cache.steps == 1 and not self._needs_blocks():
+        if cache.steps == 1 and not self.needs_modules:
             x = x[:, 0]
             for layer, step in enumerate(self._steps(x.size(0))):
                 x = step(x, cache, layer, angles)
@@ -197,20 +201,12 @@ class GPT(Backbone):
         """With the scores of every token and the weighted sums of values, including masked scores within a block."""
         return super().flops(length) + 4.0 * self.attended * pairs(length, self.window) / length * len(self.blocks)
 
-    def train(self, mode: bool = True) -> Self:
+    def forget(self) -> None:
+        super().forget()
         self.steps.clear()
-        return super().train(mode)
 
     def __getstate__(self) -> Json:
-        return {**super().__getstate__(), "steps": {}}  # they refer to this model's weights, not the copy's
-
-    def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:
-        self.steps.clear()
-        super()._load_from_state_dict(*arguments, **options)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        self.steps.clear()  # the weights may be replaced
-        return super()._apply(fn, recurse)
+        return {**super().__getstate__(), "steps": {}}
 
     def _steps(self, rows: int) -> list[Step]:
         """The blocks as functions for one token of `rows` rows; cached."""
@@ -219,10 +215,19 @@ class GPT(Backbone):
             self.steps = {key: one_token_steps(self.blocks, rows)}
         return self.steps[key]
 
-    def _needs_blocks(self) -> bool:
-        """Whether the blocks themselves must run: for gradients, recorded taps, or autocast."""
-        autocast = torch.is_autocast_enabled("cpu")
-        return autocast or self.training or torch.is_grad_enabled() or any(tap.watched for tap in self.taps)
+    def _kernel(self, x: Tensor, cache: Cache, mask: Tensor | None) -> Blocks | None:
+        """All blocks as one compiled program, for one token of one row."""
+        if x.shape[:2] != (1, 1) or mask is not None or self.needs_modules or not cache.has_rooms(torch.float32):
+            return None
+        found: Blocks | None = self.program(self._compile)
+        return (
+            found
+            if found is not None and x.is_cpu and x.dtype == torch.float32 and found.reaches(cache.reads[0])
+            else None
+        )
+
+    def _compile(self, threads: int) -> Blocks:
+        return Blocks(self.blocks, self.norm, self.rotary, self.positions, threads)
 
     @staticmethod
     def _block(c: Config) -> Block:

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 
 from seqloom.core.taps import Tap
 from seqloom.layers.fused import GRUSequence
+from seqloom.layers.kernels import fields
 from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
 class GRUCell(Cell):
     gates = 3  # r, z, n
+    gating = fields.GRU
     blocks = ("reset", "update", "new")
     flow = {"update_gate": "keeps"}
 

@@ -10,12 +10,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.core.taps import Tap
+from seqloom.layers.kernels import fields
 from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
 
 class LSTMCell(Cell):
     gates = 4  # i, f, g, o
+    gating = fields.LSTM
     memories = 2
     blocks = ("input", "forget", "candidate", "output")
     flow = {"input_gate": "writes", "forget_gate": "keeps"}
@@ -42,7 +44,7 @@ class LSTMCell(Cell):
         h, c = (part[None] for part in memory)
         weights = (weight_of(self.of_input), weight_of(self.of_hidden), self.bias, torch.zeros_like(self.bias))
         with torch.autocast("cpu", enabled=False):
-            x = x.to(self.weight_x.dtype) if x.is_cpu else x
+            x = x.to(self.bias.dtype) if x.is_cpu else x
             hidden, h, c = torch.lstm(x, (h, c), weights, True, 1, 0.0, self.training, False, False)
         return hidden, (h[0], c[0])
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from seqloom.core.backbone import Backbone
 from seqloom.core.rows import Json
 from seqloom.layers.fused import RNNSequence
+from seqloom.layers.kernels import fields
 from seqloom.layers.linear import weight_of
 from seqloom.layers.recurrent import Cell, Memory, RecurrentConfig
 
@@ -25,6 +26,7 @@ class RNNCell(Cell):
     def __init__(self, inputs: int, hidden: int, activation: str = "tanh") -> None:
         super().__init__(inputs, hidden)
         self.relu = activation == "relu"
+        self.gating = fields.RNN_RELU if self.relu else fields.RNN
 
     def step(self, x: Tensor, memory: Memory) -> Memory:
         (h,) = memory

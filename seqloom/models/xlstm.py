@@ -207,7 +207,7 @@ class SLSTM(Mixer):
     def forward(self, x: Tensor, memory: State, mask: Tensor | None) -> tuple[Tensor, State]:
         past: Any = memory or self.cell.start(x)
         with torch.autocast(x.device.type, enabled=False):
-            h, past = self._unroll(x.to(self.cell.weight_h.dtype), past, mask)
+            h, past = self._unroll(x.to(self.cell.bias.dtype), past, mask)
         return self.out(self.norm(h.unflatten(-1, (self.cell.heads, -1)))), past
 
     def flops(self, length: int) -> float:

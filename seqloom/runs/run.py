@@ -22,6 +22,7 @@ from seqloom.decode.pick import Choice
 from seqloom.decode.prompts import start
 from seqloom.decode.stream import stream
 from seqloom.layers.int8 import to_int8
+from seqloom.layers.kernels.engine import has_kernels
 from seqloom.layers.linear import by_columns
 from seqloom.layers.lora import adapter_tensors, merge
 from seqloom.layers.tensors import read_tensors
@@ -358,7 +359,7 @@ def load(folder: str | Path, *, int8: bool = False) -> Run:
     device = choose_device("cpu" if config.train.device == "cpu" else "auto")  # maybe another than in training
     if int8:
         model = to_int8(merge(model))
-    elif task.verb == "generate" and device.type == "cpu":
+    elif task.verb == "generate" and device.type == "cpu" and not has_kernels():
         by_columns(model)  # texts are written one token at a time
     return Run(place, config, task, model.to(device), vocabulary)
 
