@@ -261,5 +261,5 @@ def test_a_model_is_asked_only_for_what_it_does(server: Running) -> None:
     assert server.ask("POST", "/api/models/book/predict", {"texts": ["a"]}).status == 400
     assert server.ask("POST", "/api/models/notes/generate", {"prompt": "a"}).status == 404
     assert server.ask("POST", "/api/indexes/book/ask", {"question": "a"}).status == 404
-    assert server.ask("POST", "/api/models/label/predict", {"upload": "x"}).status == 400
+    assert server.ask("POST", "/api/models/label/predict", {"upload": "x"}).status == 404
     assert server.ask("POST", "/api/models/label/predict", {}).status == 400

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from seqloom.core.errors import RunError, UserError
@@ -22,11 +22,6 @@ ROUTERS = (  # each has `router(state)`
     "seqloom.serve.direct.entry",
     "seqloom.serve.direct.models",
     "seqloom.serve.openai.routes",
-    "seqloom.serve.api.runs",
-    "seqloom.serve.api.comparisons",
-    "seqloom.serve.api.studies",
-    "seqloom.serve.api.uploads",
-    "seqloom.serve.api.jobs",
 )
 
 
@@ -52,9 +47,9 @@ def create_app(state: State, schema: bool = False) -> Guard:
 
 def _routers(state: State) -> Iterator[Any]:
     for name in ROUTERS:
-        folder, _, _ = name.rpartition(".")
-        if find_spec(folder) is not None and find_spec(name) is not None:
-            yield import_module(name).router(state)
+        yield import_module(name).router(state)
+    if state.past is not None:
+        yield from import_module("seqloom.serve.api").routers(state)
 
 
 async def _answer_error(request: Any, error: Exception) -> Any:
@@ -81,6 +76,7 @@ def _refused(error: Any, given: Any) -> Refused:
         return Refused(507, "no space left to write") if full else Refused(500, "internal error")
     if not isinstance(error, HTTPException):
         return Refused(500, "internal error")
-    if error.status_code == 404:
-        return Refused(404, "no such route")
-    return Refused(error.status_code, "this method is not allowed here" if error.status_code == 405 else "refused")
+    usual = error.detail == HTTPStatus(error.status_code).phrase
+    said = {404: "no such route", 405: "this method is not allowed here"}.get(error.status_code, "refused")
+    wait = 1 if error.status_code == 503 else 0
+    return Refused(error.status_code, said if usual else cleaned(str(error.detail), given), wait=wait)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqloom.serve.app import create_app
+from seqloom.serve.equipped import equip
 from seqloom.serve.guard import Guard
 from seqloom.serve.protocol import protocol
 from seqloom.serve.state import State
@@ -34,12 +35,16 @@ class Binding:
 
 async def run(state: State, binding: Binding, ready: Callable[[], None] = lambda: None) -> None:
     """Until a signal, or until it is cancelled. `ready` is called when requests are answered."""
-    guard = create_app(state)
-    server = _server(guard, state, binding)
-    stopping = asyncio.Event()
+    stopping, ended = asyncio.Event(), asyncio.Event()
+    closing: asyncio.Future[None] | None = None
     try:
-        with _signals(state, guard, stopping):
-            await state.models.start()
+        with _signals(state, ended, stopping):
+            if not await _started(state, stopping):
+                return
+            await asyncio.to_thread(equip, state)
+            guard = create_app(state)
+            guard.ended = ended
+            server = _server(guard, state, binding)
             serving = asyncio.create_task(server.serve(sockets=[binding.sock]))
             while not server.started and not serving.done():
                 await asyncio.sleep(0.005)
@@ -49,12 +54,27 @@ async def run(state: State, binding: Binding, ready: Callable[[], None] = lambda
             waiting = asyncio.create_task(stopping.wait())
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
+            closing = asyncio.ensure_future(_close(state))  # jobs save their work meanwhile
             await _finish(state, guard)
             server.should_exit = True
             await serving
     finally:
         binding.sock.close()
-        await _close(state)
+        await (closing or _close(state))
+        await state.models.close()
+
+
+async def _started(state: State, stopping: asyncio.Event) -> bool:
+    """Load the models; a signal ends that too."""
+    loading, waiting = asyncio.create_task(state.models.start()), asyncio.create_task(stopping.wait())
+    await asyncio.wait({loading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if loading.done():
+        await loading
+        return True
+    loading.cancel()
+    await asyncio.wait({loading})
+    return False
 
 
 async def _finish(state: State, guard: Guard) -> None:
@@ -73,10 +93,7 @@ async def _finish(state: State, guard: Guard) -> None:
 async def _close(state: State) -> None:
     for close in state.closing:
         with suppress(Exception):
-            done = close()
-            if asyncio.iscoroutine(done):
-                await done
-    await state.models.close()
+            await asyncio.to_thread(close)
 
 
 def _server(guard: Guard, state: State, binding: Binding) -> Any:
@@ -101,12 +118,12 @@ def _server(guard: Guard, state: State, binding: Binding) -> Any:
 
 
 @contextmanager
-def _signals(state: State, guard: Guard, stopping: asyncio.Event) -> Iterator[None]:
+def _signals(state: State, ended: asyncio.Event, stopping: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
-            guard.ended.set()
+            ended.set()
         state.stopping = True
         stopping.set()
 

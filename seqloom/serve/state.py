@@ -49,9 +49,10 @@ class State:
     attempts: Attempts = field(init=False)
     sessions: Sessions = field(init=False)
     pages: Pages = field(init=False)
-    upload: Callable[[str], Path] | None = None  # the file of an upload, by its id; raises Refused
-    closing: list[Callable[[], Any]] = field(default_factory=list)  # called when the server stops; may be awaited
-    shared: dict[str, Any] = field(default_factory=dict)  # of the modules of serve/api, by their own names
+    past: Any = None  # these three are those of serve/api: the runs that are there,
+    uploads: Any = None  # the files that were sent,
+    jobs: Any = None  # and what is trained and compared; None: nothing is
+    closing: list[Callable[[], Any]] = field(default_factory=list)  # called when the server stops, in a thread
     stopping: bool = False  # no new requests
 
     def __post_init__(self) -> None:

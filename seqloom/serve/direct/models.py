@@ -126,7 +126,7 @@ class _Deeds:
             "models": [each.facts for each in models.of("run")],
             "indexes": [each.facts for each in models.of("index")],
             "limits": self.state.limits.facts(),
-            "jobs": bool(self.state.shared.get("jobs")),
+            "jobs": self.state.jobs is not None,
         }
         return answer(found)
 
@@ -143,9 +143,10 @@ class _Deeds:
         check_verb(served, "predict")
         columns = served.facts.get("columns") or ["text"]
         if body.upload is not None:
-            if self.state.upload is None:
-                raise Refused(400, "this server takes no uploads", param="upload")
-            what: Json = {"op": "predict_file", "path": str(self.state.upload(body.upload))}
+            path = self.state.uploads.path(body.upload) if self.state.uploads is not None else None
+            if path is None:
+                raise Refused(404, "no such upload", param="upload")
+            what: Json = {"op": "predict_file", "path": str(path)}
         else:
             role = next(iter(columns))
             rows = body.rows if body.rows is not None else [{role: text} for text in body.texts or ()]
