@@ -120,11 +120,9 @@ class Runner:
         if path is None:
             raise UserError("data: there is no upload of this id; send the file first")
         try:
-            os.link(path, folder / DATA / path.name)
+            _link(path, folder / DATA / path.name)
         except FileNotFoundError:
             raise UserError("data: the upload was deleted at this moment; send the file again") from None
-        except OSError:
-            shutil.copyfile(path, folder / DATA / path.name)
 
     def _forget_strays(self) -> None:
         """Folders of jobs that were never taken on, because the server was killed before."""
@@ -233,6 +231,17 @@ class Runner:
                 child.signal(signal.SIGKILL)
                 child.wait(self.grace)
             child.ended()
+
+
+def _link(path: Path, place: Path) -> None:
+    try:
+        os.link(path, place)
+        durable.sync_folder(place.parent)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one without links
+        with open(path, "rb") as file, durable.new_file(place) as copy:
+            shutil.copyfileobj(file, copy)
 
 
 def _reason(code: int, said: str) -> str:
