@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
 from seqloom.serve.api import routers
@@ -30,11 +32,18 @@ class Desk:
 def client(desk: Desk) -> TestClient:
     """What a handler raises is an answer of 500, as it is for everybody else."""
     from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
 
     app = FastAPI()
+    app.add_exception_handler(RequestValidationError, refused)
     for routes in routers(desk):
         app.include_router(routes)
     return TestClient(app, raise_server_exceptions=False)
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """As the server does it: what was sent is not repeated."""
+    return JSONResponse({"error": {"message": "the request is not valid", "type": "invalid_request_error"}}, 422)
 
 
 @contextmanager

@@ -178,3 +178,21 @@ def test_no_request_makes_it_fail(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
                 with suppress(Unsatisfiable):  # a route without fields has nothing that could be wrong
                     brief(given(case=operation.as_strategy(generation_mode=mode))(tried))()
     assert not failed
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\ud800"])
+def test_half_characters_are_refused(api: TestClient, text: str) -> None:
+    body = json.dumps(COMPARE | {"columns": {"text": text}}).encode()
+    assert api.post("/api/jobs", content=body, headers={"content-type": "application/json"}).status_code == 422
+    for name in ("key", "task", "data", "budget"):
+        body = json.dumps(COMPARE | {name: text}).encode()
+        assert api.post("/api/jobs", content=body, headers={"content-type": "application/json"}).status_code == 422
+
+
+def test_events_end_when_the_server_does(tmp_path: Path) -> None:
+    with opened(tmp_path, start=False) as desk:
+        assert desk.jobs
+        api = client(desk)
+        job = submitted(api)
+        desk.jobs.closing = True
+        assert events(api, job["id"]) == []

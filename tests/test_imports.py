@@ -64,6 +64,8 @@ WITHOUT_TORCH += [
     "retrieve.evaluation",
     "retrieve.stores",
     "compare.report",
+    "serve.api",
+    "serve.jobs",
     "cli",
 ]
 

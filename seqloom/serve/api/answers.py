@@ -80,5 +80,5 @@ def unwritable(error: BaseException | None) -> bool:
 def without(text: str, *folders: object) -> str:
     """A message without these folders of the server."""
     for folder in folders:
-        text = text.replace(f"{folder}/", "").replace(str(folder), "")
+        text = text.replace(f"{folder}/", "")
     return text

@@ -19,11 +19,11 @@ Lines = list[tuple[int, str]]
 
 
 async def follow(runner: Runner, job: Job, after: int) -> AsyncIterator[bytes]:
-    """Lines as they come, the job whenever its state changes, and at the end `[DONE]`."""
+    """Lines as they come, the job whenever its state changes, and at the end `[DONE]`: of the job, or of the server."""
     from starlette.concurrency import run_in_threadpool
 
     state, spoken = "", time.monotonic()
-    while state not in ENDED:
+    while state not in ENDED and not runner.closing:
         now, lines = await run_in_threadpool(_news, runner, job, after)
         for number, text in lines:
             after = number
@@ -41,8 +41,8 @@ async def follow(runner: Runner, job: Job, after: int) -> AsyncIterator[bytes]:
 
 
 def row(runner: Runner, job: Job) -> Json:
-    said = runner.store.lines(job.number)
-    shares = [found for _, text in said if (found := share(text)) is not None]
+    said = runner.store.last_lines(job.number)
+    shares = [found for text in said if (found := share(text)) is not None]
     place = runner.result(job)
     return {
         "id": job.id,
@@ -55,7 +55,7 @@ def row(runner: Runner, job: Job) -> Json:
         "code": job.code,
         "message": job.message,
         "progress": 1.0 if job.state == "done" else shares[-1] if shares else None,
-        "line": said[-1][1] if said else None,
+        "line": said[-1] if said else None,
         "result": id_of(runner.runs, place) if place else None,
     }
 

@@ -34,7 +34,7 @@ class Order(BaseModel):
 
     kind: Literal["fit", "compare"]
     data: Data = Field(description="upload:ID or sample:NAME")
-    task: Name | None = Field(None, description="default: guessed from the data")
+    task: Name | None = Field(None, description="of compare the default is guessed from the data")
     model: Name | None = Field(None, description="of fit")
     models: list[Name] | None = Field(None, max_length=12, description="of compare; default: those that suit the task")
     budget: Amount | None = Field(None, description="steps, tokens, bytes, seconds or minutes, such as minutes=5")
@@ -58,6 +58,8 @@ class Order(BaseModel):
             raise ValueError(f"{strange[0]}: does not go with {self.kind}")
         if self.kind == "fit" and self.model is None:
             raise ValueError("model: is needed to fit one")
+        if self.kind == "fit" and self.task is None:
+            raise ValueError("task: is needed to fit a model; POST /api/jobs/look says which suits the data")
         check_task(self.task)
         if not {*(self.models or ()), *([self.model] if self.model else ())} <= set(names("models")):
             raise ValueError("model: unknown; GET /api/jobs/choices lists them")

@@ -22,7 +22,7 @@ from seqloom.core.errors import UserError
 from seqloom.runs import durable
 from seqloom.serve.jobs.children import Child, kill_left
 from seqloom.serve.jobs.request import RUN, Order
-from seqloom.serve.jobs.store import ENDED, Job, Store
+from seqloom.serve.jobs.store import ENDED, ID, Job, Store
 from seqloom.serve.jobs.uploads import Uploads
 
 FOLDER, DATA = "jobs", "data"  # in the folder of runs, and in that of a job
@@ -62,7 +62,7 @@ class Runner:
         self.program, self.grace = list(program), grace
         self._running: dict[int, _Running] = {}
         self._wake = threading.Event()
-        self._closing = False
+        self.closing = False  # nothing is begun any more, and nobody needs to wait for an end
         self._mark = store.name
         self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
@@ -76,7 +76,7 @@ class Runner:
 
     def close(self) -> None:
         """Stop: what is running saves its work, and is continued by the next server."""
-        self._closing = True
+        self.closing = True
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -120,20 +120,20 @@ class Runner:
         if path is None:
             raise UserError("data: there is no upload of this id; send the file first")
         try:
-            os.link(path, folder / DATA / path.name)
-        except OSError:
-            shutil.copyfile(path, folder / DATA / path.name)
+            _link(path, folder / DATA / path.name)
+        except FileNotFoundError:
+            raise UserError("data: the upload was deleted at this moment; send the file again") from None
 
     def _forget_strays(self) -> None:
         """Folders of jobs that were never taken on, because the server was killed before."""
         known = self.store.ids()
         with suppress(OSError):
             for folder in (self.runs / FOLDER).iterdir():
-                if len(folder.name) == 16 and folder.name not in known and not (folder / RUN).exists():
+                if ID.fullmatch(folder.name) and folder.name not in known and not (folder / RUN).exists():
                     shutil.rmtree(folder, ignore_errors=True)
 
     def _work(self) -> None:
-        while not self._closing:
+        while not self.closing:
             wait = 1.0
             try:
                 self._begin_some()
@@ -231,6 +231,17 @@ class Runner:
                 child.signal(signal.SIGKILL)
                 child.wait(self.grace)
             child.ended()
+
+
+def _link(path: Path, place: Path) -> None:
+    try:
+        os.link(path, place)
+        durable.sync_folder(place.parent)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one without links
+        with open(path, "rb") as file, durable.new_file(place) as copy:
+            shutil.copyfileobj(file, copy)
 
 
 def _reason(code: int, said: str) -> str:

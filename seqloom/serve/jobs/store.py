@@ -8,6 +8,7 @@ nothing when they had finished. One server at a time has the store, which a lock
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ from seqloom.runs.lock import locked
 from seqloom.serve.jobs.request import Order, told
 
 FILE = "jobs.sqlite"
+ID = re.compile(r"[0-9a-f]{16}")
 ENDED = ("done", "failed", "cancelled")
 LINES = 400  # of a job that are kept
 _LONGEST = 500  # characters of a line, and of a message
@@ -133,7 +135,7 @@ class Store:
 
     def job(self, id: str) -> Job | None:
         with self._mutex:
-            return self._one("id = ?", id)
+            return self._one("id = ?", id) if ID.fullmatch(id) else None
 
     def jobs(self, most: int = 200) -> list[Job]:
         """The latest first."""
@@ -168,12 +170,12 @@ class Store:
     def stop(self, id: str) -> Job | None:
         """Cancel: a waiting job ends now; a running one is marked, and its runner ends it."""
         with self._writing():
-            job = self._one("id = ?", id)
+            job = self.job(id)
             if job and job.state == "queued":
                 self.end(job.number, "cancelled", None, None)
             if job and job.state == "running":
                 self._base.execute("UPDATE jobs SET stopping = 1 WHERE number = ?", (job.number,))
-            return self._one("id = ?", id)
+            return self.job(id)
 
     def recover(self) -> int:
         """After a server that was killed: what was running waits again. How many there were."""
@@ -194,6 +196,11 @@ class Store:
         with self._mutex:
             wanted = "SELECT number, text FROM lines WHERE job = ? AND number > ? ORDER BY number"
             return list(self._base.execute(wanted, (number, min(after, 2**62))))
+
+    def last_lines(self, number: int, most: int = 20) -> list[str]:
+        with self._mutex:
+            wanted = "SELECT text FROM lines WHERE job = ? ORDER BY number DESC LIMIT ?"
+            return [row[0] for row in self._base.execute(wanted, (number, most))][::-1]
 
     def _open(self, path: Path) -> None:
         try:
