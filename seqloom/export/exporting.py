@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -47,8 +46,7 @@ def export(run: str | Path, *, to: str, out: str | Path, int8: bool = False) -> 
         write_json(folder / FACTS, facts)
         files = {path.name: partial(_copy, path) for path in sorted(folder.iterdir())}
         check_own(place, FACTS)
-        with suppress(FileNotFoundError), durable.writing(place):
-            place.rmdir() if place.is_dir() and not any(place.iterdir()) else None
+        durable.remove_dead(place.parent)
         durable.publish(place, dict[str, Callable[[BinaryIO], None]](files))
     return {"out": str(place)} | facts
 

@@ -26,11 +26,13 @@ def compare_steps(ours: Tensor, graph: Any, inputs: Tensor, mask: Tensor | None,
 
 def session(path: Path) -> Any:
     import onnx
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, SessionOptions
 
     onnx.checker.check_model(str(path))
+    options = SessionOptions()
+    options.log_severity_level = 3  # errors
     try:
-        return InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        return InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise RunError(f"onnxruntime does not read {path.name}: {' '.join(str(error).split())[:200]}") from None
 

@@ -61,13 +61,16 @@ def write_whole(source: Source, path: Path) -> Json:
 
 def whole_graph(model: Any, inputs: Tensor, mask: Tensor, path: Path) -> Json:
     """Written, loaded and compared on these inputs and parts of them."""
-    _export(_Whole(model), (inputs, mask), path, ["outputs"])
+    with torch.no_grad():
+        whole, cut = model.encode(inputs, mask), model.encode(inputs[:, :-1], mask[:, :-1])
+    grown = [n for n, (a, b) in enumerate(zip(whole.shape, cut.shape, strict=True)) if a != b and n]
+    sizes = {0: "batch", **dict.fromkeys(grown, "length")}
+    _export(_Whole(model), (inputs, mask), path, ["outputs"], {"outputs": sizes})
     graph = session(path)
     difference = max(_apart(model, graph, *one) for one in _lengths(inputs, mask))
     facts: Json = {"difference": check_difference(difference, "the graph's outputs"), "compared": "outputs"}
-    made = torch.from_numpy(_run(graph, inputs, mask))
-    shape: list[int | str] = ["batch", *(["length"] if made.dim() > 2 else []), *made.shape[-1:]]
-    outputs = Tensors(["outputs"], [shape], [str(made.dtype).removeprefix("torch.")])
+    shape = [sizes.get(axis, size) for axis, size in enumerate(whole.shape)]
+    outputs = Tensors(["outputs"], [shape], [str(whole.dtype).removeprefix("torch.")])
     return facts | {"graphs": {path.name: described(_inputs(inputs, mask), outputs)}}
 
 

@@ -166,6 +166,24 @@ def sweep(parent: Path) -> None:
                     sync_folder(parent)
 
 
+def remove_dead(parent: Path) -> None:
+    """Remove the temporary folders that killed processes left in a folder that is no run's, where nobody holds a lock."""
+    for name in sorted(_names(parent)):
+        if _TEMPORARY.fullmatch(name) and os.path.isdir(parent / name) and not _is_running(int(name.split("-")[2])):
+            with suppress(OSError):
+                _remove_tree(parent / name)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
 def make_folder(folder: Path) -> None:
     """Create the folder and its parents, durably."""
     if os.path.isdir(folder) or folder == folder.parent:
