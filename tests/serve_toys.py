@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from seqloom.serve.app import create_app
 from seqloom.serve.children.models import Models, Opening
+from seqloom.serve.equipped import equip
 from seqloom.serve.limits import Limits
 from seqloom.serve.running import Binding, _finish, _server
 from seqloom.serve.state import State
@@ -24,14 +25,21 @@ OPENING = Opening(worker=(WORKER,))
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def state_of(*folders: str, indexes: Sequence[str] = (), token: str | None = TOKEN, **limits: Any) -> State:
+def state_of(
+    *folders: str, indexes: Sequence[str] = (), token: str | None = TOKEN, runs: Path | None = None, **limits: Any
+) -> State:
+    """`runs`: a folder of runs, for the routes about runs, uploads and jobs."""
     bounds = Limits(**limits)
     models = Models(bounds)
     for folder in folders:
         models.add(folder, "run", OPENING)
     for folder in indexes:
         models.add(folder, "index", OPENING)
-    return State(models, bounds, token)
+    state = State(models, bounds, token)
+    if runs is not None:
+        state.runs = runs
+        equip(state)
+    return state
 
 
 class Reply(NamedTuple):
@@ -85,6 +93,8 @@ class Running:
         finally:
             sock.close()
             await self.state.models.close()
+            for close in self.state.closing:
+                close()
 
     def call(self, function: Callable[[], Any]) -> Any:
         """In the loop of the server."""

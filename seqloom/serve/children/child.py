@@ -17,7 +17,7 @@ from seqloom.core.quoting import quoted
 from seqloom.core.rows import Json
 from seqloom.serve.children import frames
 from seqloom.serve.children.exchange import Exchange
-from seqloom.serve.faults import Refused, busy
+from seqloom.serve.faults import busy
 from seqloom.serve.limits import Limits
 
 log = logging.getLogger("seqloom.serve")
@@ -220,6 +220,3 @@ class Child:
         while self.process is not None and self.process.asked and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
         await self.close()
-
-
-__all__ = ["Child", "Exchange", "Failed", "Process", "Refused", "WORKER"]

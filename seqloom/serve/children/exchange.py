@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -71,7 +70,3 @@ def _refused(error: Json, request: Json) -> Refused:
     if error.get("kind") == "user":
         return Refused(400, message)
     return busy() if error.get("kind") == "busy" else Refused(500, message, code="model_failed")
-
-
-def size_of(frame: Json) -> int:
-    return len(json.dumps(frame))
