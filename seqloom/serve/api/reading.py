@@ -68,15 +68,11 @@ def _training(path: Path, record: Json) -> Json:
 
 
 def _share(record: Json, last: Json) -> float | None:
-    """Of the budget; None where it is not a number of steps, tokens, seconds or epochs."""
+    """Of the budget; None where it is a number of epochs, because the log does not say how long one is."""
     budget = record["config"]["train"]
-    epoch = record.get("data", {}).get("train", {}).get("bytes")
-    done = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
-    for name, counted in done.items():
+    for name, counted in (("steps", "step"), ("tokens", "tokens"), ("seconds", "seconds")):
         if budget.get(name):
             return min(1.0, last.get(counted, 0) / budget[name])
-    if budget.get("epochs") and record.get("tokenizer", {}).get("kind") in ("characters", "bytes") and epoch:
-        return min(1.0, last.get("tokens", 0) / (epoch * budget["epochs"]))
     return None
 
 
