@@ -47,7 +47,7 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
 
 
 def _write(source: Source, folder: Path) -> Json:
-    if not source.model.descends:
+    if not source.model.descends and not any(True for _ in source.model.parameters()):
         raise UserError(
             f"--to onnx: {source.architecture} counts or looks up instead of computing with weights, so there is no "
             "graph of it; seqloom predict and generate use the run itself"

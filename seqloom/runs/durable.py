@@ -167,7 +167,7 @@ def sweep(parent: Path) -> None:
 
 
 def remove_dead(parent: Path) -> None:
-    """Remove the temporary folders that killed processes left in a folder that is no run's, where nobody holds a lock."""
+    """Remove the temporary folders that killed processes left in a folder that is no run's, so has no lock."""
     for name in sorted(_names(parent)):
         if _TEMPORARY.fullmatch(name) and os.path.isdir(parent / name) and not _is_running(int(name.split("-")[2])):
             with suppress(OSError):
