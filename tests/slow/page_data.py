@@ -29,7 +29,7 @@ COLUMNS = {
     "tagging": ["text"],
     "translation": ["source", "target"],
     "forecasting": [],
-    "question_answering": ["question", "context"],
+    "question_answering": ["question", "passage"],
     "masked_lm": ["text"],
 }
 STORY = (

@@ -24,7 +24,7 @@ export function jobView(id, page) {
   function show(found) {
     facts = { ...facts, ...found };
     const { state } = facts;
-    fill(head, el("h2", {}, named("kind", facts.kind), " ", String(facts.asked?.data ?? "")),
+    fill(head, el("h2", {}, named("kind", facts.kind), " · ", String(facts.asked?.data ?? "")),
       el("p", {}, el("span", { class: `status ${/^\w+$/.test(state) ? state : ""}` }, named("status", state)), el("span", { class: "muted" }, asked(facts.asked || {}))));
     if (Number.isFinite(facts.progress)) { bar.hidden = over(); bar.value = facts.progress; bar.textContent = percent(facts.progress); }
     cancel.hidden = over();

@@ -7,7 +7,7 @@ import { named, t } from "./words.js";
 const budgetName = (budget) => (/^minutes=\d+$/.test(budget) ? t("minutes", { count: budget.slice(8) }) : budget);
 
 export function order(page, hint) {
-  const state = { kind: "compare", data: null, choices: null, models: new Set(hint.models || []), task: hint.task || "", key: crypto.randomUUID?.() || String(Math.random()) };
+  const state = { kind: "compare", data: null, choices: null, models: new Set(hint.models || []), task: hint.task || "", able: [], sent: "", key: "" };
   const box = el("div", { class: "order" });
   const [source, looked, rest, message] = [el("div"), el("div"), el("div"), el("div")];
   put(box, source, looked, message, rest);
@@ -85,7 +85,10 @@ export function order(page, hint) {
   async function send(start, asked) {
     start.disabled = true;
     try {
-      const job = await post("/api/jobs", { kind: state.kind, data: state.data, ...given({ task: state.task }), ...asked, key: state.key });
+      const body = { kind: state.kind, data: state.data, ...given({ task: state.task }), ...asked };
+      // The same order sent again, as after an answer that was lost, is the same job.
+      if (JSON.stringify(body) !== state.sent) Object.assign(state, { sent: JSON.stringify(body), key: crypto.randomUUID?.() || String(Math.random()) });
+      const job = await post("/api/jobs", { ...body, key: state.key });
       if (!job.id) throw new Fault("", 0, t("failed"));
       page.go("compare", "job", job.id);
     } catch (error) { fill(message, fault(error, () => send(start, asked))); }
