@@ -29,7 +29,7 @@ COLUMNS = {
     "tagging": ["text"],
     "translation": ["source", "target"],
     "forecasting": [],
-    "question_answering": ["question", "context"],
+    "question_answering": ["question", "passage"],
     "masked_lm": ["text"],
 }
 STORY = (
@@ -204,3 +204,32 @@ def studies(text: Text = same) -> list[Json]:
 
 def _study(name: str, what: str, result: Json | None) -> Json:
     return {"name": name, "what": what, "result": result, "message": None, "command": f"seqloom study {name}"}
+
+
+def choices(text: Text = same) -> Json:
+    models = ["lstm", "gpt", "mamba2", "ttt", "bert", "tfidf"]
+    return {
+        "tasks": [{"task": task, "what": "", "models": models, "usual": ["lstm", "bert"]} for task in TASKS],
+        "models": [{"model": model, "what": ""} for model in models],
+        "samples": [{"data": "sample:languages", "task": "classification", "what": text("19,000 names")}],
+        "budgets": {"fit": ["minutes=1", "minutes=5"], "compare": ["minutes=5", "minutes=20"]},
+    }
+
+
+def looked(text: Text = same) -> Json:
+    findings = [
+        {"level": "ok", "message": text("17,405 rows, 16 labels"), "advice": ""},
+        {
+            "level": "warning",
+            "message": "3,841 texts also occur with a different label",
+            "advice": text("decide on one"),
+        },
+    ]
+    return {"tasks": [], "task": "classification", "columns": [], "roles": {"text": text("name")}, "findings": findings}
+
+
+def job(state: str, text: Text = same) -> Json:
+    asked = {"kind": "compare", "data": text("sample:languages"), "models": ["lstm", "gpt"], "budget": "minutes=5"}
+    share, result = (1.0, "compare-0") if state == "done" else (0.1, None)
+    found = {"id": "j1", "kind": "compare", "state": state, "asked": asked, "message": None, "lines": []}
+    return found | {"progress": share, "result": result}

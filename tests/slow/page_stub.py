@@ -40,6 +40,7 @@ class Stub(ThreadingHTTPServer):
         self.runs = data.runs(number, text)
         self.asked: list[tuple[str, Any]] = []
         self.uploads: dict[str, str] = {}
+        self.finished = False  # the job
         if empty:
             self.runs, self.server_facts = [], {**self.server_facts, "models": [], "indexes": []}
 
@@ -116,22 +117,13 @@ class Handler(BaseHTTPRequestHandler):
             case ["jobs"]:
                 self._json({"jobs": []})
             case ["jobs", "choices"]:
-                samples = [{"sample": "sample:languages", "what": text("19,000 names")}]
-                self._json({"samples": samples, "tasks": list(data.TASKS),
-                            "models": ["lstm", "gpt", "mamba2", "ttt", "bert", "tfidf"]})  # fmt: skip
+                self._json(data.choices(text))
             case ["jobs", _]:
-                self._json(
-                    {
-                        "id": "j1",
-                        "kind": "compare",
-                        "data": text("sample:languages"),
-                        "state": "running",
-                        "progress": 0.1,
-                    }
-                )
+                self._json(data.job("done" if self.server.finished else "running", text))
             case ["jobs", _, "events"]:
+                self.server.finished = True
                 lines = [{"line": text(f"lstm seed {n}: step {100 * n}"), "progress": n / 20} for n in range(20)]
-                self._events([*lines, {"state": "done", "comparison": "compare-0"}])
+                self._events([{"job": data.job("running", text)}, *lines, {"job": data.job("done", text)}])
             case _:
                 self._refuse(404, "not found")
 
@@ -151,14 +143,7 @@ class Handler(BaseHTTPRequestHandler):
             case ["indexes", _, "ask"]:
                 self._json({"reply": {}, "page": "/api/pages/2"})
             case ["jobs", "look"]:
-                self._json(
-                    {
-                        "task": "classification",
-                        "rows": 19000,
-                        "models": ["lstm", "gpt"],
-                        "notes": [text("columns: text = name")],
-                    }
-                )
+                self._json(data.looked(text))
             case ["jobs"]:
                 self._json({"id": "j1"})
             case _:

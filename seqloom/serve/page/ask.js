@@ -16,7 +16,7 @@ export function create(section, page) {
   function enter() {
     const found = page.server().indexes || [];
     if (!found.length) {
-      fill(section, section.firstChild, empty(t("no indexes"), t("ask.empty"), "seqloom index notes/ --out indexes/notes", "seqloom serve runs/gpt indexes/notes"));
+      fill(section, section.firstChild, empty(t("no indexes"), t("ask.empty"), "seqloom index notes/ --out indexes/notes", "seqloom serve runs/gpt --index indexes/notes"));
       return;
     }
     if (!form.isConnected) fill(section, section.firstChild, form, message, result);

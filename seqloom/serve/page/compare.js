@@ -71,5 +71,5 @@ const comparisons = (rows) => [el("h2", {}, t("comparisons")), el("div", { class
   el("td", { class: "less" }, row.started ? new Date(row.started).toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : "–"))))))];
 
 const jobList = (jobs) => (jobs.length ? [el("h2", {}, t("jobs")), el("ul", { class: "jobs" }, jobs.slice(0, 20).map((one) => el("li", {},
-  el("a", { href: `#/compare/job/${encodeURIComponent(one.id)}` }, named("kind", one.kind), " ", one.name || one.data || one.id), " ",
-  el("span", { class: `status ${/^\w+$/.test(one.state || one.status) ? one.state || one.status : ""}` }, named("status", one.state || one.status)))))] : null);
+  el("a", { href: `#/compare/job/${encodeURIComponent(one.id)}` }, named("kind", one.kind), " ", String(one.asked?.data ?? one.id)), " ",
+  el("span", { class: `status ${/^\w+$/.test(one.state) ? one.state : ""}` }, named("status", one.state)))))] : null);

@@ -1,10 +1,10 @@
 // A job: its progress line by line while it runs, then what came of it.
 import { get, post, stream } from "./api.js";
-import { announce, button, el, fault, fill, number, percent, put } from "./dom.js";
+import { announce, button, el, fault, fill, percent, put } from "./dom.js";
 import { named, t } from "./words.js";
 
 const LINES = 300;
-const ENDED = ["done", "finished", "failed", "cancelled", "canceled"];
+const ENDED = ["done", "failed", "cancelled"];
 
 export function jobView(id, page) {
   const address = `/api/jobs/${encodeURIComponent(id)}`;
@@ -19,22 +19,24 @@ export function jobView(id, page) {
   let facts = {};
   follow();
 
-  const over = () => ENDED.includes(facts.state || facts.status);
+  const over = () => ENDED.includes(facts.state);
 
   function show(found) {
     facts = { ...facts, ...found };
-    const state = facts.state || facts.status;
-    fill(head, el("h2", {}, named("kind", facts.kind), " ", facts.name || facts.data || ""),
-      el("p", {}, el("span", { class: `status ${/^\w+$/.test(state) ? state : ""}` }, named("status", state)), facts.seconds ? ` ${number(facts.seconds)} s` : ""));
+    const { state } = facts;
+    fill(head, el("h2", {}, named("kind", facts.kind), " · ", String(facts.asked?.data ?? "")),
+      el("p", {}, el("span", { class: `status ${/^\w+$/.test(state) ? state : ""}` }, named("status", state)), el("span", { class: "muted" }, asked(facts.asked || {}))));
     if (Number.isFinite(facts.progress)) { bar.hidden = over(); bar.value = facts.progress; bar.textContent = percent(facts.progress); }
     cancel.hidden = over();
     if (over()) ended();
   }
 
+  const asked = ({ model, models, budget }) => [" ", [model, models?.join(", "), budget].filter(Boolean).join(" · ")];
+
   function take(event) {
     if (typeof event.line === "string") line(event.line);
-    else if (Array.isArray(event.lines)) event.lines.forEach((one) => line(String(one.line ?? one)));
-    if (event.state || event.status || Number.isFinite(event.progress)) show(event);
+    if (event.job) show(event.job);
+    if (Number.isFinite(event.progress)) show({ progress: event.progress });
   }
 
   function line(text) {
@@ -57,12 +59,10 @@ export function jobView(id, page) {
   }
 
   function ended() {
-    const state = facts.state || facts.status;
-    const failed = typeof facts.error === "object" ? facts.error?.message : facts.error || facts.message;
-    const comparison = facts.comparison || (facts.kind === "compare" && facts.result?.id);
-    fill(after, failed && state !== "done" ? el("p", { class: "fault" }, String(failed)) : null,
-      comparison ? button(t("show report"), () => page.go("compare", comparison), { class: "main" }) : null,
-      ["done", "finished"].includes(state) && !comparison ? put(el("p"), el("a", { href: "#/runs" }, t("see runs"))) : null);
+    const { state, kind, message, result } = facts;
+    fill(after, message && state !== "done" ? el("p", { class: "fault" }, String(message)) : null,
+      result && kind === "compare" && state === "done" ? button(t("show report"), () => page.go("compare", result), { class: "main" }) : null,
+      result && kind === "fit" ? put(el("p"), el("a", { href: "#/runs" }, t("see runs"))) : null);
     announce(named("status", state));
   }
 

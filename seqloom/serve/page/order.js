@@ -4,11 +4,10 @@ import { button, bytes, el, fault, field, fill, put, select } from "./dom.js";
 import { drop } from "./drop.js";
 import { named, t } from "./words.js";
 
-const MINUTES = [["minutes=1", "1"], ["minutes=5", "5"], ["minutes=20", "20"], ["minutes=60", "60"], ["minutes=240", "240"]];
-const names = (found) => (found || []).map((one) => (typeof one === "string" ? one : one.name || one.model || one.task || one.sample));
+const budgetName = (budget) => (/^minutes=\d+$/.test(budget) ? t("minutes", { count: budget.slice(8) }) : budget);
 
 export function order(page, hint) {
-  const state = { kind: "compare", data: null, choices: null, models: new Set(hint.models || []), task: hint.task || "", key: crypto.randomUUID?.() || String(Math.random()) };
+  const state = { kind: "compare", data: null, choices: null, models: new Set(hint.models || []), task: hint.task || "", able: [], sent: "", key: "" };
   const box = el("div", { class: "order" });
   const [source, looked, rest, message] = [el("div"), el("div"), el("div"), el("div")];
   put(box, source, looked, message, rest);
@@ -17,11 +16,11 @@ export function order(page, hint) {
   async function begin() {
     try { state.choices = await get("/api/jobs/choices"); } catch (error) { if (error.status !== 401) fill(message, fault(error, begin)); return; }
     message.replaceChildren();
-    const samples = (state.choices.samples || []).map((one) => ({ name: (one.sample || one.name || String(one)).replace(/^sample:/, ""), what: one.what }));
-    const list = select([["", t("choose sample")], ...samples.map((one) => [`sample:${one.name}`, one.what ? `${one.name}: ${one.what.slice(0, 60)}` : one.name])], "", (name) => { if (name) look(name); });
+    const samples = state.choices.samples;
+    const list = select([["", t("choose sample")], ...samples.map((one) => [one.data, `${one.data.replace("sample:", "")}: ${one.what.slice(0, 60)}`])], "", (name) => { if (name) look(name); });
     fill(source, drop(t("drop.data"), take), field(t("or sample"), list));
     const asked = String(hint.data || "");
-    if (samples.some((one) => asked === `sample:${one.name}`)) { list.value = asked; look(asked); }
+    if (samples.some((one) => asked === one.data)) { list.value = asked; look(asked); }
     else if (hint.models) fill(looked, el("p", { class: "muted" }, t("drop same", { models: hint.models.join(", ") })));
   }
 
@@ -31,24 +30,36 @@ export function order(page, hint) {
     try { await look(`upload:${(await upload(file)).id}`); } catch (error) { fill(looked, fault(error, () => take(file))); }
   }
 
-  async function look(data) {
+  async function look(data, task) {
     state.data = data;
     message.replaceChildren();
+    fill(looked, el("p", { class: "working", role: "status" }, t("working")));
     try {
-      const found = await post("/api/jobs/look", { data });
-      state.task = hint.task || found.task || "";
-      fill(looked, el("p", {}, found.task ? t("looks like", { task: String(named("task", found.task)) }) : t("looks like nothing"),
-        Number.isFinite(found.rows) ? [" ", t("rows found", { count: found.rows.toLocaleString("en-US") })] : null), (found.notes || []).slice(0, 5).map((note) => el("p", { class: "muted" }, String(note))));
-      if (!hint.models) state.models = new Set(names(found.models));
+      const found = await post("/api/jobs/look", { data, ...(task ? { task } : {}) });
+      state.task = task || hint.task || found.task || "";
+      fill(looked, el("p", {}, found.task ? t("looks like", { task: named("task", found.task) }) : t("looks like nothing")), roles(found.roles || {}),
+        el("ul", { class: "findings" }, (found.findings || []).slice(0, 12).map((one) => el("li", { class: one.level === "error" || one.level === "warning" ? one.level : null }, one.message, one.advice ? `; ${one.advice}` : ""))));
+      suit();
       form();
     } catch (error) { fill(looked, fault(error, () => look(data))); rest.replaceChildren(); }
   }
 
+  const roles = (found) => (Object.keys(found).length ? el("p", { class: "muted" }, t("columns found"), Object.entries(found).map(([role, name]) => `${role} = ${name}`).join(", ")) : null);
+  const offer = () => state.choices.tasks.find((one) => one.task === state.task);
+
+  // The models that the task accepts; at first those that are usual for it, or those that were asked for.
+  function suit() {
+    const able = offer()?.models || state.choices.models.map((one) => one.model);
+    const wanted = (hint.models || []).filter((name) => able.includes(name));
+    state.models = new Set(wanted.length ? wanted : offer()?.usual || []);
+    state.able = able;
+  }
+
   function form() {
     const one = state.kind === "fit";
-    const every = [...new Set([...state.models, ...names(state.choices.models)])];
-    const budget = select(MINUTES.map(([value, label]) => [value, t("minutes", { count: label })]), one ? "minutes=1" : "minutes=5");
-    const task = select([["", t("guess task")], ...names(state.choices.tasks).map((name) => [name, named("task", name)])], state.task, (name) => { state.task = name; });
+    const every = state.able;
+    const budget = select(state.choices.budgets[state.kind].map((value) => [value, budgetName(value)]));
+    const task = select([["", t("guess task")], ...state.choices.tasks.map(({ task: name }) => [name, named("task", name)])], state.task, (name) => { hint = { ...hint, task: name }; look(state.data, name); });
     const model = select(every.map((name) => [name, name]), [...state.models][0]);
     const seeds = el("input", { type: "number", min: 1, max: 50, placeholder: "3" });
     const trials = el("input", { type: "number", min: 0, max: 50, placeholder: t("chosen for you") });
@@ -74,7 +85,10 @@ export function order(page, hint) {
   async function send(start, asked) {
     start.disabled = true;
     try {
-      const job = await post("/api/jobs", { kind: state.kind, data: state.data, ...given({ task: state.task }), ...asked, key: state.key });
+      const body = { kind: state.kind, data: state.data, ...given({ task: state.task }), ...asked };
+      // The same order sent again, as after an answer that was lost, is the same job.
+      if (JSON.stringify(body) !== state.sent) Object.assign(state, { sent: JSON.stringify(body), key: crypto.randomUUID?.() || String(Math.random()) });
+      const job = await post("/api/jobs", { ...body, key: state.key });
       if (!job.id) throw new Fault("", 0, t("failed"));
       page.go("compare", "job", job.id);
     } catch (error) { fill(message, fault(error, () => send(start, asked))); }

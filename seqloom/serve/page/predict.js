@@ -10,10 +10,10 @@ import { t } from "./words.js";
 const MOST = 200; // rows of one request
 const SHOWN = 100;
 // What a row of each task has, if the server does not say.
-const COLUMNS = { classification: ["text"], tagging: ["text"], translation: ["source"], question_answering: ["question", "context"], masked_lm: ["text"], forecasting: [] };
+const COLUMNS = { classification: ["text"], tagging: ["text"], translation: ["source"], question_answering: ["question", "passage"], masked_lm: ["text"], forecasting: [] };
 const EXAMPLES = {
   classification: "Warszawa\nReykjavík", tagging: "She moved from Paris to Tokyo", translation: "hello\nworld",
-  question_answering: "question,context\n\"Which currency has France?\",\"France has used the euro since 1999.\"",
+  question_answering: "question,passage\n\"Which currency has France?\",\"France has used the euro since 1999.\"",
   masked_lm: "The <mask> of a function", forecasting: "year,sunspots\n1998,64.3\n1999,93.3\n2000,119.6\n2001,111\n2002,104\n2003,63.7\n2004,40.4\n2005,29.8\n2006,15.2\n2007,7.5\n2008,2.9",
 };
 

@@ -7,6 +7,7 @@ import { named, t } from "./words.js";
 
 const ROWS = 60; // lines of one page of the table
 const CURVES = 12;
+const WHEN = { year: "2-digit", month: "numeric", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false };
 const COLUMNS = [["model", ""], ["task", "less whole"], ["data", "less"], ["score", "number"], ["range", "number less"], ["status", ""],
   ["parameters", "number less"], ["seconds", "number less"], ["started", "less whole"]];
 
@@ -91,7 +92,7 @@ export function create(section, page) {
     if (name === "status") return statuses(one);
     if (name === "parameters") return count(one.parameters);
     if (name === "seconds") return duration(one.seconds);
-    if (name === "started") return one.started ? new Date(one.started * 1000 || one.started).toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : "–";
+    if (name === "started") return one.started ? new Date(one.started * 1000 || one.started).toLocaleString([], WHEN) : "–";
     return String(one[name] ?? "–");
   }
 

@@ -207,7 +207,7 @@ export const TERMS = {
 "uploading": ["Uploading {name} ({size}) ...", "正在上传 {name}（{size}）……"],
 "looks like": ["This looks like data for: {task}.", "看起来是此任务的数据：{task}。"],
 "looks like nothing": ["The task cannot be told from the data; choose it.", "无法从数据判断任务，请自行选择。"],
-"rows found": ["{count} rows.", "{count} 行。"],
+"columns found": ["Columns: ", "列："],
 "guess task": ["guess from the data", "根据数据判断"],
 "budget": ["Budget", "预算"],
 "minutes": ["{count} min", "{count} 分钟"],
