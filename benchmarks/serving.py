@@ -46,8 +46,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.set_grad_enabled(False)
-    report = measure(options)
+    with torch.no_grad():
+        report = measure(options)
     show(report)
     if options.out:
         common.write_json(options.out, report)
@@ -136,11 +136,10 @@ def show(report: dict[str, Any]) -> None:
     rows = len(report["prompts"])
     print(f"transformers, GPT-2 of {report['their_parameters']:,} parameters: {report['theirs']:,.0f} tokens/s")
     for row in report["rows"]:
-        print(
-            f"{row['name']}, {row['parameters']:,} parameters: {row['tokens_per_second']:,.0f} tokens/s of {rows} rows,"
-            f" {row['one_row']:,.0f} of one; {row['of_one_row']:.1f} x one row (median {row['of_one_row_median']:.1f}), "
-            f"{row['of_theirs']:.1f} x transformers (median {row['of_theirs_median']:.1f})"
-        )
+        name = f"{row['name']}, {row['parameters']:,} parameters"
+        print(f"{name}: {row['tokens_per_second']:,.0f} tokens/s of {rows} rows, {row['one_row']:,.0f} of one")
+        for label, other in (("of_one_row", "one row"), ("of_theirs", "transformers")):
+            print(f"    {row[label]:.1f} x {other} (median {row[f'{label}_median']:.1f})")
 
 
 if __name__ == "__main__":

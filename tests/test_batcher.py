@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from toys import VOCABULARY, Case, accepted, close, every_case, kept, network, title, tokens
+from toys import VOCABULARY, Case, accepted, alive, close, every_case, kept, network, title, tokens
 
 from seqloom.core.network import SequenceModel
 from seqloom.core.state import State
@@ -19,7 +19,10 @@ from seqloom.decode.batcher import Batcher
 from seqloom.decode.pick import Choice
 from seqloom.decode.rows import Failed, Prompted, Request, Token
 from seqloom.decode.stream import stream
+from seqloom.layers import packed
 from seqloom.layers.int8 import to_int8
+from seqloom.layers.lora import adapt
+from seqloom.layers.packed import pack
 
 CAUSAL = [case for case in every_case() if accepted(network, *case)]
 each_model = pytest.mark.parametrize("case", CAUSAL, ids=title)
@@ -150,6 +153,33 @@ def test_rows_at_different_places_take_the_same_step_as_each_alone(case: Case) -
         for row, text in enumerate(texts):
             whole = model(torch.cat((text, after[row]))[None])[0][0, len(text) :]
             close(torch.cat(together, dim=1)[row], whole)
+
+
+@each_model
+def test_packed_weights_multiply_like_the_weights_themselves(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_LARGE", 1)
+    model, ids = network(*case).float(), tokens(6, 9)
+    with torch.inference_mode():
+        wanted = model(ids)[0]
+        pack(model)
+        pieces, state = [], None
+        for piece in ids.split(4, dim=1):
+            output, state = model(piece, state)
+            pieces.append(output)
+        torch.testing.assert_close(torch.cat(pieces, dim=1), wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm"])
+def test_models_with_adapters_are_batched_too(name: str) -> None:
+    model = network(name, {})
+    adapt(model, {path: tensor.clone() for path, tensor in model.state_dict().items()}, rank=2, alpha=4)
+    alive(model)
+    requests = dict(enumerate(some_requests(6, 30)))
+    batcher = Batcher(model, rows=4, piece=8)
+    for key, request in requests.items():
+        batcher.add(key, request)
+    found = written(events(batcher), requests)
+    assert all(rows == alone(model, requests[key]) for key, rows in found.items())
 
 
 def test_a_batch_without_rows_has_nothing_to_say() -> None:

@@ -267,3 +267,11 @@ def test_large_inputs_are_measured_from_end_to_end(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "large.json").read_text())["rows"]
     assert [row["command"] for row in rows] == ["doctor", "fit linear", "fit naive", "predict"]
     assert all(row["code"] == 0 and row["peak"] > 0 and row["command"] in said for row in rows)
+
+
+def test_continuous_batching_is_measured_beside_one_row_and_padding(run: Callable[..., str], tmp_path: Path) -> None:
+    options = ["--rows", "3", "--new", "4", "--rounds", "1", "--turn", "0.01", "--spread"]
+    printed = run("serving", *options, "--out", tmp_path / "figures.json")
+    rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
+    assert len(rows) == 3 and all(row["of_one_row"] > 0 and row["of_theirs"] > 0 for row in rows)
+    assert printed.count(" x one row (median") == printed.count(" x transformers (median") == 3

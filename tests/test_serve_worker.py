@@ -164,7 +164,7 @@ def test_two_hundred_requests_at_once_get_what_each_gets_alone(run: Run, worker:
 
 
 def test_a_cancelled_request_stops_working_at_once(worker: Process) -> None:
-    number = worker.send("generate", prompt="the", max_new=1_000_000)
+    number = worker.send("generate", prompt="the", max_new=1_000_000, temperature=0)
     while not any("text" in event for event in worker.events[number]):
         worker.receive()
     worker.send("cancel", id=0)  # of a request that is not there
@@ -229,7 +229,7 @@ def test_memory_is_limited_and_the_end_of_the_socket_ends_the_process(runs: dict
     if limits.exists():
         assert str(3 << 30) in next(line for line in limits.read_text().splitlines() if "data size" in line)
     assert ends(process.ask("generate", prompt="the", max_new=5, temperature=0)) == {0: "length"}
-    process.send("generate", prompt="the", max_new=1_000_000)
+    process.send("generate", prompt="the", max_new=1_000_000, temperature=0)
     process.receive()
     process.close()
 

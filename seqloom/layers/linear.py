@@ -142,6 +142,11 @@ def _map_of(weight: Tensor, bias: Tensor | None, rows: int) -> Map:
     return lambda x: _of_rows(x, weight, bias)
 
 
+def is_packed(layer: Any, rows: int) -> bool:
+    """Whether so many rows are multiplied by a packed copy of its weight."""
+    return rows >= _SOME and not torch.is_grad_enabled() and getattr(layer.weight, "packed", None) is not None
+
+
 def _of_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """With the packed copy of the weight, if there is one (layers/packed.py)."""
     packed = getattr(weight, "packed", None)

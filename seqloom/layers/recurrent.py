@@ -4,8 +4,8 @@ state = (layer 0, layer 1, ...), each layer the tuple of (B, H) tensors of its c
 
 A cell defines one step. `project` needs no state, so it runs once for the whole sequence; `step` is
 the recurrence. The loop over `step` is the reference; `sequence` computes the same faster, and is
-used unless a tap is replaced, padding would have to be masked, or adapters drop some of their inputs. If taps are
-recorded, the loop runs beside it.
+used unless a tap is replaced, padding would have to be masked, adapters drop some of their inputs, or packed weights
+make the loop quicker. If taps are recorded, the loop runs beside it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.kernels.holder import Compiled
 from seqloom.layers.kernels.recurrent import Layers
-from seqloom.layers.linear import TiedLinear
+from seqloom.layers.linear import TiedLinear, is_packed
 
 Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
 
@@ -88,7 +88,7 @@ class Cell(nn.Module, ABC):
 def unroll(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> tuple[Tensor, Memory]:
     """Run a cell over (B, T, inputs); padding leaves the memory unchanged."""
     whole = mask is None or cell.memories == 1  # then the final memory is one of the outputs
-    if whole and x.size(1) > 1 and not cell.stepwise:
+    if whole and x.size(1) > 1 and not cell.stepwise and not is_packed(cell.of_hidden, rows=x.size(0)):
         hidden, after = cell.sequence(x.transpose(0, 1), memory)
         hidden = hidden.transpose(0, 1)
         if any(tap.watched for tap in cell.taps()):
