@@ -91,13 +91,9 @@ def one_row(layer: Any) -> Row | None:
     matrix = matrix_of(layer)
     weight, bias = matrix.weight, matrix.bias
     dtype = torch.float32 if matrix.scales is None else torch.int8
-    if (
-        runner() is None
-        or weight.numel() < _SMALL
-        or not weight.is_cpu
-        or weight.dtype != dtype
-        or not weight.is_contiguous()
-    ):
+    if weight.numel() < _SMALL or not weight.is_cpu or weight.dtype != dtype or not weight.is_contiguous():
+        return None
+    if runner() is None:
         return None
     key = weight.data_ptr(), 0 if bias is None else bias.data_ptr(), torch.get_num_threads()
     known = _rows.get(layer)

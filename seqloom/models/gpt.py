@@ -217,14 +217,12 @@ class GPT(Compiled):
 
     def _kernel(self, x: Tensor, cache: Cache, mask: Tensor | None) -> Blocks | None:
         """All blocks as one compiled program, for one token of one row."""
-        if x.shape[:2] != (1, 1) or mask is not None or self.needs_modules or not cache.has_rooms(torch.float32):
+        if x.shape[:2] != (1, 1) or mask is not None or not x.is_cpu or x.dtype != torch.float32:
+            return None
+        if self.needs_modules or not cache.has_rooms(torch.float32):
             return None
         found: Blocks | None = self.program(self._compile)
-        return (
-            found
-            if found is not None and x.is_cpu and x.dtype == torch.float32 and found.reaches(cache.reads[0])
-            else None
-        )
+        return found if found is not None and found.reaches(cache.reads[0]) else None
 
     def _compile(self, threads: int) -> Blocks:
         return Blocks(self.blocks, self.norm, self.rotary, self.positions, threads)
