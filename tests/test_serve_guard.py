@@ -13,7 +13,7 @@ from seqloom.serve.limits import KB
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT"]
 OPEN = {("GET", "/health"), ("GET", "/"), ("GET", "/static/{name:path}"), ("POST", "/session")}  # the written list
-EXAMPLE = {"{name:path}": "plotly.min.js", "{name}": "book"}
+EXAMPLE = {"{name:path}": "main.js", "{name}": "book"}
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_no_answer_allows_another_origin_and_every_answer_has_the_headers(server
         server.ask("POST", "/session", {"token": TOKEN}), server.ask("OPTIONS", "/v1/models"),
         server.ask("GET", "/", headers={"Host": "evil"}), server.ask("GET", "/" + "x" * 5000),
         server.ask("POST", "/v1/completions", {"model": "book", "prompt": "a", "stream": True}),
-        server.ask("GET", "/static/plotly.min.js"), server.ask("POST", "/v1/completions", b"x" * (1 << 20) + b"x"),
+        server.ask("GET", "/static/main.js"), server.ask("POST", "/v1/completions", b"x" * (1 << 20) + b"x"),
         server.ask("POST", "/v1/completions", b"{", {"Content-Type": "text/plain"}),
     ]  # fmt: skip
     for found in answers:
@@ -293,11 +293,11 @@ def test_a_body_has_to_be_json(server: Running, kind: str) -> None:
 
 
 def test_files_of_the_page_are_compressed_kept_and_nothing_else(server: Running) -> None:
-    whole = server.ask("GET", "/static/plotly.min.js", token=False)
+    whole = server.ask("GET", "/static/main.js", token=False)
     assert whole.headers["content-type"].startswith("text/javascript") and len(whole.body) > KB
-    packed = server.ask("GET", "/static/plotly.min.js", token=False, headers={"Accept-Encoding": "gzip"})
+    packed = server.ask("GET", "/static/main.js", token=False, headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip" and len(packed.body) < len(whole.body) / 2
-    known = server.ask("GET", "/static/plotly.min.js", token=False, headers={"If-None-Match": whole.headers["etag"]})
+    known = server.ask("GET", "/static/main.js", token=False, headers={"If-None-Match": whole.headers["etag"]})
     assert known.status == 304 and not known.body
     assert server.ask("GET", "/", token=False).headers["content-type"].startswith("text/html")
 
@@ -320,7 +320,7 @@ def test_no_name_leads_out_of_the_folder_of_the_page(server: Running) -> None:
         "__init__.py",
         "a\x7f",
         "%c0%ae%c0%ae/app.py",
-        "plotly.min.js%00",
+        "main.js%00",
     ]
     seen = {server.ask("GET", f"/static/{name}").body for name in names}
     assert len(seen) <= 3 and not any(b"import" in each or b"root" in each for each in seen)

@@ -31,8 +31,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("seqloom.serve")
 POLICY = (
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
-    "base-uri 'none'; form-action 'self'; frame-src 'self'; frame-ancestors 'none'"
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 HEADERS = {
     b"content-security-policy": POLICY.encode(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-PLOTLY = "plotly.min.js"
 _NONE = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>seqloom</title><p>This installation has no page.</html>"
 )
@@ -37,11 +35,7 @@ class File(NamedTuple):
 
 def names() -> dict[str, Path]:
     """The files that may be asked for: a list, so that no name leads anywhere else."""
-    found = {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in TYPES}
-    package = find_spec("plotly")
-    if package is not None and package.origin:
-        found[PLOTLY] = Path(package.origin).parent / "package_data" / PLOTLY
-    return found
+    return {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in TYPES}
 
 
 @lru_cache(maxsize=256)
