@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,7 @@ def command(
     from seqloom.serve.children.models import Opening
     from seqloom.serve.serving import serve
 
+    _let_the_server_speak()
     opening = Opening(int8=int8, rows=rows, threads=threads, memory=None if memory is None else memory * MB)
     serve(
         [str(run) for run in runs or ()],
@@ -73,6 +75,13 @@ def command(
         say=lambda line: print(line, flush=True),
         opened=_browse if browse else lambda url: None,
     )
+
+
+def _let_the_server_speak() -> None:
+    """Commands silence all logs, because of those of libraries; of a server its own is wanted."""
+    if logging.root.manager.disable:
+        logging.disable(logging.NOTSET)
+        logging.root.setLevel(logging.CRITICAL)
 
 
 def _browse(url: str) -> None:

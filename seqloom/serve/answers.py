@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -97,14 +98,19 @@ def body_of(request: Any, kind: type[AnyBody]) -> AnyBody:
 
 
 def refusal(error: ValidationError, kind: type[BaseModel]) -> Refused:
-    """The first mistake, with the name of the field if it is one of ours, and nothing of what was sent."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = [part for part in first["loc"] if isinstance(part, str)]
-    name = place[0] if place and place[0] in kind.model_fields else None
+    return mistake(first, place[0] if place and place[0] in kind.model_fields else None)
+
+
+def mistake(first: Mapping[str, Any], name: str | None) -> Refused:
+    """What is wrong with a field of ours or the whole, with nothing of what was sent."""
     if first["type"] == "extra_forbidden":
         return Refused(400, "an unknown field; leave it out", param=name, code="unknown_parameter")
     said = str(first["msg"]) if first["type"] != "value_error" else str(first["ctx"]["error"])
-    return Refused(400, f"{name or 'body'}: {said[:1].lower()}{said[1:]}", param=name)
+    if not re.match(r"[a-z_]+: ", said):
+        said = f"{name or 'body'}: {said[:1].lower()}{said[1:]}"
+    return Refused(400, said, param=name)
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Any:
@@ -131,8 +137,9 @@ async def asked(request: Any, served: Served, what: Json) -> Exchange:
     return exchange
 
 
-def version_of(served: Served) -> dict[str, str]:
-    return {"x-seqloom-version": served.version}
+def version_of(exchange: Exchange) -> dict[str, str]:
+    """Of the weights that answered: others may have been loaded since."""
+    return {"x-seqloom-version": exchange.version}
 
 
 async def stream(events: AsyncIterator[Json], headers: Mapping[str, str]) -> Any:

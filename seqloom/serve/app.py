@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seqloom.core.errors import RunError, UserError
 from seqloom.core.quoting import quoted
 from seqloom.core.version import VERSION
+from seqloom.serve import answers
 from seqloom.serve.faults import Refused, cleaned
 from seqloom.serve.guard import Guard
 from seqloom.serve.state import State
@@ -37,7 +38,7 @@ def create_app(state: State, schema: bool = False) -> Guard:
     )  # fmt: skip
     routers = list(_routers(state))
     for router in routers:
-        app.include_router(router)
+        app.include_router(router, responses={code: answers.error_answer() for code in answers.EVERYWHERE})
     for kind in (Refused, UserError, HTTPException, RequestValidationError, OSError, Exception):
         app.add_exception_handler(kind, _answer_error)
     guard = Guard(app, state)
@@ -69,7 +70,9 @@ def _refused(error: Any, given: Any) -> Refused:
     if isinstance(error, UserError):
         return Refused(500 if isinstance(error, RunError) else 400, cleaned(str(error), given))
     if isinstance(error, RequestValidationError):
-        return Refused(400, "a parameter or field is missing, unknown or of the wrong type")
+        first = error.errors()[0]
+        place = [*first["loc"], None, None]
+        return answers.mistake(first, place[1] if isinstance(place[1], str) else None)
     if isinstance(error, OSError):
         log.error("%s", quoted(f"{type(error).__name__}: {error.strerror}"))
         full = error.errno in (28, 122, 27)  # no space, over quota, too large

@@ -17,6 +17,7 @@ CODES |= {429: "rate_limit_exceeded", 431: "headers_too_large", 500: "internal_e
 CODES |= {504: "timeout", 507: "disk_full", 422: "invalid_request"}
 
 _PATH = re.compile(r"[\w.~-]*(?:/[^\s/:;,'\"()]+)+/?")
+_ROUTE = re.compile(r"/(api|v1)(/[a-z]+)+")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b")
 _LONGEST = 300  # characters of a message
 
@@ -66,8 +67,12 @@ def cleaned(message: str, given: Any = None) -> str:
     sent = {key: value for key, value in given.items() if key in _SENT} if isinstance(given, dict) else None
     for text in sorted(set(_texts(sent)), key=len, reverse=True):
         message = message.replace(text, "...")
-    message = _ADDRESS.sub("...", _PATH.sub("...", message))
+    message = _ADDRESS.sub("...", _PATH.sub(_hidden, message))
     return " ".join("".join(c if c.isprintable() else " " for c in message).split())
+
+
+def _hidden(path: re.Match[str]) -> str:
+    return path[0] if _ROUTE.fullmatch(path[0]) else "..."
 
 
 def _texts(given: Any) -> Iterator[str]:

@@ -44,6 +44,8 @@ class Limits:
     frame: int = 64 * MB  # bytes of a message of a model process
     start_seconds: float = 120.0  # for loading a model
     hang_seconds: float = 120.0  # without a sign of life of a busy model process
+    look_seconds: float = 300.0  # that the process for explanations is kept without being asked
+    predictions: int = 64 * MB  # bytes of the predictions in one answer
 
     def facts(self) -> dict[str, float]:
         return asdict(self)

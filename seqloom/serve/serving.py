@@ -57,7 +57,7 @@ def serve(
     hosts = allowed_hosts(host, allow_hosts)
     models = Models(limits)
     for each in runs:
-        models.add(run_folder(str(each)), "run", opening)
+        models.add(run_folder(str(each)), "run", opening, named=str(each))
     for each in indexes:
         models.add(index_folder(Path(each)), "index", opening)
     file = Path(token_file) if token_file is not None else default_cache() / TOKEN_FILE

@@ -58,6 +58,7 @@ def sandboxed(page: str) -> Report:
     assert found, "every page has a policy, see pages/shell.py"
     policy = f"sandbox allow-scripts; {unescape(found[1])}; frame-ancestors 'self'"
     headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    headers |= {"X-Frame-Options": "SAMEORIGIN"}  # as in the policy, for what reads only this
     return Report(page.encode("utf-8", "backslashreplace"), headers)
 
 

@@ -179,7 +179,13 @@ class Child:
     def ask(self, request: Json) -> Exchange:
         if self.process is None or self.status != "ready":
             raise busy("the model is not ready; try again")
-        return self.process.ask(request)
+        exchange = self.process.ask(request)
+        exchange.version = self.version
+        return exchange
+
+    @property
+    def version(self) -> str:
+        return str(self.facts.get("version", ""))
 
     async def _keep(self) -> None:
         pause = _FIRST

@@ -13,12 +13,15 @@ from seqloom.serve.faults import Refused, busy, cleaned
 class Exchange:
     """Iterate to get its events; close it to end the work, finished or not."""
 
+    version = ""  # of the weights that answer
+
     def __init__(self, request: Json, cancel: Callable[[Exchange], None], unread: int) -> None:
         """`unread`: most bytes of events that wait for whoever reads them."""
         self.request, self.id = request, int(request["id"])
         self._cancel, self._unread = cancel, unread
         self._events: asyncio.Queue[Json | Refused] = asyncio.Queue()
         self._waiting = 0
+        self.size = 0  # about how many bytes were taken
         self._over = False
 
     def put(self, event: Json, share: int) -> None:
@@ -46,7 +49,9 @@ class Exchange:
         if isinstance(event, Refused):
             self._events.put_nowait(event)  # for whoever asks again
             raise event
-        self._waiting -= event.pop("_share")
+        share = event.pop("_share")
+        self._waiting -= share
+        self.size += share
         return event
 
     async def __aiter__(self) -> AsyncIterator[Json]:
@@ -69,4 +74,6 @@ def _refused(error: Json, request: Json) -> Refused:
     message = cleaned(str(error.get("message", "")), request) or "the model process gave no reason"
     if error.get("kind") == "user":
         return Refused(400, message)
+    if error.get("kind") == "full":
+        return Refused(507, message)
     return busy() if error.get("kind") == "busy" else Refused(500, message, code="model_failed")

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import logging
 import os
+import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from seqloom.serve.faults import busy, no_model
 from seqloom.serve.limits import Limits
 
 log = logging.getLogger("seqloom.serve")
+_STRANGE = re.compile(r"[%/\\\x00-\x1f\x7f\ud800-\udfff]")  # what cannot stand in a path of a URL
 LOOKS = frozenset({"explain"})  # asked of the second process, so that they hold up no one
 
 
@@ -44,6 +47,8 @@ class Served:
     mark: str = ""  # changes when the files do
     child: Child = field(init=False)
     look: Child | None = field(init=False, default=None)
+    _looked: float = field(init=False, default=0.0)  # when the second one was last asked
+    _resting: asyncio.Task[None] | None = field(init=False, default=None)
     _turn: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -58,23 +63,39 @@ class Served:
     def facts(self) -> Json:
         return {"name": self.name, **self.child.facts, "status": self.child.status}
 
-    @property
-    def version(self) -> str:
-        return str(self.child.facts.get("version", ""))
-
     async def ask(self, request: Json) -> Exchange:
         if request["op"] not in LOOKS:
             return self.child.ask(request)
         async with self._turn:
             if self.look is None:
-                self.look = self._new()
-                try:
-                    await self.look.start()
-                except (Failed, OSError) as error:
+                self.look = await self._second()
+                self._resting = asyncio.create_task(self._rest(self.look))
+            self._looked = time.monotonic()
+            return self.look.ask(request)
+
+    async def _second(self) -> Child:
+        """Nothing is kept of one that did not start, or whose start nobody waits for any more."""
+        look = self._new()
+        try:
+            await look.start()
+        except (Failed, OSError) as error:
+            log.error("%s: %s", quoted(self.name), quoted(str(error)))
+            raise busy("the model could not be loaded a second time") from None
+        return look
+
+    async def _rest(self, look: Child) -> None:
+        """Close the second process when it has not been asked for a while; the next look starts it again."""
+        while True:
+            await asyncio.sleep(self._looked + self.limits.look_seconds - time.monotonic())
+            async with self._turn:
+                asked = look.process is not None and look.process.asked
+                if self.look is not look:
+                    return
+                if not asked and time.monotonic() - self._looked >= self.limits.look_seconds:
                     self.look = None
-                    log.error("%s: %s", quoted(self.name), quoted(str(error)))
-                    raise busy("the model could not be loaded a second time") from None
-        return self.look.ask(request)
+                    break
+                self._looked = time.monotonic() if asked else self._looked
+        await look.close()
 
     async def reload(self) -> bool:
         """Switch to the files as they are now, if they have changed; what runs ends with the model it began with."""
@@ -83,12 +104,15 @@ class Served:
             return False
         new = self._new()
         await new.start()
-        old, self.child, self.mark = self.child, new, mark
-        look, self.look = self.look, None
+        async with self._turn:  # the second one may be starting, with the files of before
+            old, self.child, self.mark = self.child, new, mark
+            look, self.look = self.look, None
         await asyncio.gather(*(each.drain(self.limits.total_seconds) for each in (old, look) if each is not None))
         return True
 
     async def close(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
         await asyncio.gather(*(each.close() for each in (self.child, self.look) if each is not None))
 
 
@@ -98,8 +122,9 @@ class Models:
         self._known: dict[str, Served] = {}
         self._reloading: set[asyncio.Task[None]] = set()
 
-    def add(self, folder: str, kind: str, opening: Opening) -> None:
-        name = unique(folder, self._known)
+    def add(self, folder: str, kind: str, opening: Opening, named: str = "") -> None:
+        """`named`: what it is called after: the folder, or that of the comparison that it is from."""
+        name = unique(named or folder, kind, self._known)
         self._known[name] = Served(name, folder, kind, opening, self.limits)
 
     def of(self, kind: str) -> list[Served]:
@@ -142,7 +167,7 @@ class Models:
     async def _reload(self, each: Served) -> None:
         try:
             if await each.reload():
-                log.warning("%s: loaded anew, version %s", quoted(each.name), each.version)
+                log.warning("%s: loaded anew, version %s", quoted(each.name), each.child.version)
         except (Failed, OSError) as error:
             log.error("%s: not loaded anew, the old one stays: %s", quoted(each.name), quoted(str(error)))
 
@@ -152,11 +177,12 @@ class Models:
         await asyncio.gather(*(each.close() for each in self))
 
 
-def unique(folder: str, taken: dict[str, Served]) -> str:
-    """The name of the folder; with a number if another one has it."""
+def unique(folder: str, kind: str, taken: dict[str, Served]) -> str:
+    """The name of the folder, such that a URL can hold it; with a number if another one has it."""
     stem = (
         folder.rpartition(":")[2] if ":" in folder and "/" not in folder else os.path.basename(os.path.abspath(folder))
     )
+    stem = _STRANGE.sub("_", stem) or kind
     name, number = stem, 1
     while name in taken:
         number += 1

@@ -136,7 +136,7 @@ class _Deeds:
         check_new(served, body.max_new, "max_new", self.state.limits)
         what = body.model_dump(exclude_none=True) | {"op": "generate", "seed": body.seed, "logprobs": body.logprobs}
         exchange = await asked(request, served, what)
-        return await stream(_verbatim(exchange), version_of(served))
+        return await stream(_verbatim(exchange), version_of(exchange))
 
     async def predict(self, request: Any) -> Any:
         served, body = self.served(request), body_of(request, Predict)
@@ -152,27 +152,29 @@ class _Deeds:
             rows = body.rows if body.rows is not None else [{role: text} for text in body.texts or ()]
             what = {"op": "predict", "rows": rows}
         exchange = await asked(request, served, what | {"options": body.options})
-        found = [row for rows in await exchange.all("rows") for row in rows]
-        return answer({"rows": found, "columns": columns}, headers=version_of(served))
+        found = await _rows(exchange, self.state.limits)
+        return answer({"rows": found, "columns": columns}, headers=version_of(exchange))
 
     async def explain(self, request: Any) -> Any:
         served, body = self.served(request), body_of(request, Explain)
         given = body.model_dump(exclude={"views", "page"}, exclude_none=True)
         what: Json = {"op": "explain", "input": given, "views": body.views, "page": body.page}
-        event = await _first(await asked(request, served, what), "explanation")
+        exchange = await asked(request, served, what)
+        event = await _first(exchange, "explanation")
         found = {"explanation": event["explanation"], "page": self._page(event)}
-        return answer(found, headers=version_of(served))
+        return answer(found, headers=version_of(exchange))
 
     async def embed(self, request: Any) -> Any:
         served, body = self.served(request), body_of(request, Embed)
-        event = await _first(await asked(request, served, {"op": "embed", "texts": body.texts}), "vectors")
-        return answer({"vectors": event["vectors"], "tokens": event.get("tokens")}, headers=version_of(served))
+        exchange = await asked(request, served, {"op": "embed", "texts": body.texts})
+        event = await _first(exchange, "vectors")
+        return answer({"vectors": event["vectors"], "tokens": event.get("tokens")}, headers=version_of(exchange))
 
     async def ask(self, request: Any) -> Any:
         served, body = self.served(request, "index"), body_of(request, Ask)
         exchange = await asked(request, served, {"op": "ask", "question": body.question, "k": body.k})
         event = await _first(exchange, "reply")
-        return answer({"reply": event["reply"], "page": self._page(event)}, headers=version_of(served))
+        return answer({"reply": event["reply"], "page": self._page(event)}, headers=version_of(exchange))
 
     def _page(self, event: Json) -> str | None:
         return self.state.pages.add(event["html"]) if event.get("html") else None
@@ -198,6 +200,16 @@ async def _verbatim(exchange: Exchange) -> AsyncIterator[Json]:
     async for event in exchange:
         yield event
     yield {"id": exchange.id, "done": exchange.done}
+
+
+async def _rows(exchange: Exchange, limits: Limits) -> list[Json]:
+    """A file of 200 MB may have more predictions than this process should hold."""
+    found: list[Json] = []
+    async for event in exchange:
+        found += event.get("rows", ())
+        if exchange.size > limits.predictions:
+            raise Refused(413, f"predictions of more than {limits.predictions:,} bytes; send fewer rows at once")
+    return found
 
 
 async def _first(exchange: Exchange, name: str) -> Json:

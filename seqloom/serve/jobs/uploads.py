@@ -98,7 +98,7 @@ class Uploads:
             place = self.folder / name
             with suppress(OSError):
                 age = now - place.stat().st_mtime
-                left = name.startswith(_ARRIVING) and place not in self._arriving and age > _LEFT
+                left = name.startswith(_ARRIVING) and place not in self._arriving and _silence(place, now) > _LEFT
                 if (age > self.days * _DAY and ID.fullmatch(name)) or left:
                     shutil.rmtree(place, ignore_errors=True)
 
@@ -175,3 +175,8 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _silence(place: Path, now: float) -> float:
+    """Seconds in which nothing was written: what another server of this folder receives grows."""
+    return now - max(path.stat().st_mtime for path in (place, *place.iterdir()))

@@ -55,16 +55,16 @@ class _Api:
         check_new(served, most, "max_tokens", self.state.limits)
         how = body.how() | {"op": "generate", "max_new": most, "logprobs": body.logprobs, "echo": bool(body.echo)}
         exchanges = [await asked(request, served, how | prompt) for prompt in body.prompts()]
-        form = _Form("cmpl", "text_completion", served, body.usage)
+        form = _Form("cmpl", "text_completion", exchanges[0], body)
         events = merged(exchanges, body.n or 1)
         if body.stream:
-            return await stream(form.completion_chunks(events), version_of(served))
+            return await stream(form.completion_chunks(events), version_of(exchanges[0]))
         texts, usage = await _whole(events, len(exchanges) * (body.n or 1))
         choices = [
             {"index": number, "text": text.text, "logprobs": text.take(), "finish_reason": text.end}
             for number, text in enumerate(texts)
         ]
-        return answer(form.head() | {"choices": choices, "usage": usage}, headers=version_of(served))
+        return answer(form.head() | {"choices": choices, "usage": usage}, headers=version_of(exchanges[0]))
 
     async def chat(self, request: Any) -> Any:
         body = body_of(request, Chat)
@@ -77,9 +77,9 @@ class _Api:
         messages = [message.plain() for message in body.messages]
         how = body.how() | {"op": "generate", "max_new": most, "logprobs": top, "echo": False, "messages": messages}
         exchange = await asked(request, served, how)
-        form = _Form("chatcmpl", "chat.completion", served, body.usage)
+        form = _Form("chatcmpl", "chat.completion", exchange, body)
         if body.stream:
-            return await stream(form.chat_chunks(merged([exchange], body.n or 1)), version_of(served))
+            return await stream(form.chat_chunks(merged([exchange], body.n or 1)), version_of(exchange))
         texts, usage = await _whole(merged([exchange], body.n or 1), body.n or 1)
         choices = [
             {
@@ -90,7 +90,7 @@ class _Api:
             }
             for number, text in enumerate(texts)
         ]
-        return answer(form.head() | {"choices": choices, "usage": usage}, headers=version_of(served))
+        return answer(form.head() | {"choices": choices, "usage": usage}, headers=version_of(exchange))
 
     async def embeddings(self, request: Any) -> Any:
         body = body_of(request, Embedding)
@@ -111,7 +111,7 @@ class _Api:
         tokens = int(found.get("tokens") or 0)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return answer(
-            {"object": "list", "data": data, "model": served.name, "usage": usage}, headers=version_of(served)
+            {"object": "list", "data": data, "model": served.name, "usage": usage}, headers=version_of(exchange)
         )
 
     def _generator(self, body: Sampling) -> Served:
@@ -144,10 +144,10 @@ async def _whole(events: AsyncIterator[Json], count: int) -> tuple[list[Text], J
 class _Form:
     """The frame around the choices."""
 
-    def __init__(self, prefix: str, kind: str, served: Served, usage: bool) -> None:
-        self._kind, self._usage = kind, usage
-        self._head: Json = {"id": f"{prefix}-{token_hex(12)}", "created": int(time.time()), "model": served.name}
-        self._head |= {"system_fingerprint": served.version or None}
+    def __init__(self, prefix: str, kind: str, exchange: Exchange, body: Sampling) -> None:
+        self._kind, self._usage = kind, body.usage
+        self._head: Json = {"id": f"{prefix}-{token_hex(12)}", "created": int(time.time()), "model": body.model}
+        self._head |= {"system_fingerprint": exchange.version or None}
 
     def head(self, kind: str = "") -> Json:
         return self._head | {"object": kind or self._kind}

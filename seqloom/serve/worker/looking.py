@@ -6,6 +6,7 @@ Each is an iterator of events, which the process goes on with between two steps 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -49,6 +50,8 @@ def explain(served: Served, asked: Json) -> Events:
     run, given = run_of(served), dict(asked.get("input") or {})
     text, patched = given.pop("text", None), given.pop("patch_with", None)
     row = given.pop("row", None)
+    if row is not None and run.material.shape.tokenizer is NoTokenizer:
+        raise UserError("row: a table cannot be explained here; use seqloom explain")
     own: Any = text if text is not None else None if row is None else _text_row(run, row, 1)
     if own is None:
         raise UserError("input: give a text or a row to explain")
@@ -115,8 +118,10 @@ def _text_row(run: Run, row: Json, number: int) -> Row:
 
 
 def _predict_table(run: Run, rows: list[Json], options: Json) -> Events:
-    """Numbers are read from a file, as they were in training."""
-    with tempfile.TemporaryDirectory(prefix="seqloom-") as folder:
+    """Numbers are read from a file, as they were in training; where possible one in memory, as the disk may be full."""
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="seqloom-", dir=place) as folder:
         path = Path(folder) / "rows.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         try:

@@ -14,6 +14,8 @@ from seqloom.core.network import SequenceModel
 from seqloom.core.rows import Json
 from seqloom.core.state import State, flatten_state
 from seqloom.data.shapes.columns import roles_of
+from seqloom.decode.batcher import Batcher
+from seqloom.decode.rows import Request
 from seqloom.layers.packed import pack
 from seqloom.runs.durable import digests
 from seqloom.runs.run import Run, load
@@ -60,6 +62,7 @@ def _open_run(path: str, int8: bool) -> Served:
     run = load(path, int8=int8)
     run.say = lambda text: None
     pack(run.model)
+    _warm(run)
     sizes = _state_sizes(run.model) if run.task.verb == "generate" else None
     tokenizer = run.tokenizer
     facts: Json = {
@@ -111,6 +114,16 @@ def _score(run: Run) -> Json | None:
 def _version(run: Run) -> str:
     text = json.dumps(sorted(digests(run.folder.model_files()).items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _warm(run: Run) -> None:
+    """Write two tokens, so that no request waits for kernels, which a machine compiles once."""
+    if run.task.verb != "generate":
+        return
+    batcher = Batcher(run.model, 1)
+    batcher.add(0, Request(prompt=[0], max_new=2))
+    while batcher.busy:
+        batcher.step()
 
 
 @torch.inference_mode()
