@@ -72,7 +72,8 @@ def _refused(error: Any, given: Any) -> Refused:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         place = [*first["loc"], None, None]
-        return answers.mistake(first, place[1] if isinstance(place[1], str) else None)
+        ours = isinstance(place[1], str) and first["type"] != "extra_forbidden"
+        return answers.mistake(first, place[1] if ours else None)
     if isinstance(error, OSError):
         log.error("%s", quoted(f"{type(error).__name__}: {error.strerror}"))
         full = error.errno in (28, 122, 27)  # no space, over quota, too large

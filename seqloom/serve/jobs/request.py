@@ -103,7 +103,8 @@ class Order(BaseModel):
         amount = float(found[2]) * _UNITS[found[3]]
         whole = found[1] in ("steps", "tokens", "bytes")
         if not 0 < amount <= BUDGETS[found[1]] or (whole and amount != int(amount)):
-            raise ValueError(f"budget: {found[1]} must be {'whole and ' if whole else ''}at most {BUDGETS[found[1]]:,}")
+            what = "a whole number" if whole else "more than 0"
+            raise ValueError(f"budget: {found[1]} must be {what}, at most {BUDGETS[found[1]]:,}")
         return f"{found[1]}={int(amount) if amount == int(amount) else amount}"
 
 
