@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-os.environ["SEQLOOM_SCHEMA_CASES"] = "4000"
+os.environ["SEQLOOM_SCHEMA_CASES"] = "6000"
 
 import test_serve_schema
 from serve_toys import AUTHORIZED, Running, head, receive, serving, until
 
 
 @pytest.mark.parametrize("mode", test_serve_schema.MODES, ids=["valid", "invalid"])
-def test_no_generated_request_of_thousands_is_an_error_of_the_server(mode: Any) -> None:
-    with serving("book", "chat", "label", indexes=["notes"]) as server:
+def test_no_generated_request_of_thousands_is_an_error_of_the_server(mode: Any, tmp_path: Path) -> None:
+    with test_serve_schema.whole(tmp_path) as server:
         test_serve_schema.test_no_generated_request_is_an_error_of_the_server(server, mode)
 
 
