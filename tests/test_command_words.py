@@ -51,6 +51,16 @@ def test_words_that_are_meant_are_taken(words, monkeypatch, capsys):
     assert not end.value.code and "classification" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", ["merge r --out run", "serve r --runs runs", "generate r --prompt run"])
+def test_a_value_may_be_the_name_of_an_argument(words, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["seqloom", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err
+    assert end.value.code and "not a run folder" in said, said
+
+
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", "2>&-"])
 def test_a_stream_that_is_closed_is_not_missed(closed, tmp_path):
     command = f"{sys.executable} -m seqloom index {tmp_path} --out {tmp_path / 'index'} --encoder none {closed}"

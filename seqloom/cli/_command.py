@@ -35,8 +35,9 @@ class Command(TyperCommand):
 
     def _check_values(self, words: Sequence[str]) -> None:
         """An option that stands where the value of another one belongs."""
-        names = {name for option in self.params for name in (*option.opts, *option.secondary_opts)} | {"--help", _END}
-        valued = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
+        options = [option for option in self.params if option.param_type_name == "option"]
+        names = {name for option in options for name in (*option.opts, *option.secondary_opts)} | {"--help", _END}
+        valued = {name for option in options if not getattr(option, "is_flag", True) for name in option.opts}
         for word, following in pairwise(words):
             if word in valued and following in names:
                 raise UserError(f"{word}: has no value, {following} follows; if it is meant, write {word}={following}")

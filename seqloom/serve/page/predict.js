@@ -17,6 +17,11 @@ const EXAMPLES = {
   masked_lm: "The <mask> of a function", forecasting: "year,sunspots\n1998,64.3\n1999,93.3\n2000,119.6\n2001,111\n2002,104\n2003,63.7\n2004,40.4\n2005,29.8\n2006,15.2\n2007,7.5\n2008,2.9",
 };
 
+const MEASURED = "id,x,y\n1,0.12,0.51\n1,0.30,0.44\n2,-0.08,0.23\n2,0.11,0.20"; // lines of one sequence follow each other
+
+const measured = (model) => model?.task === "classification" && model.tokenizer === null;
+const example = (model) => (measured(model) ? MEASURED : EXAMPLES[model?.task] || "");
+
 export function create(section, page) {
   const state = { model: null, file: null, rows: [], given: [], from: 0, control: null };
   const text = el("textarea", { rows: 7, spellcheck: "false", oninput: () => seen() });
@@ -25,7 +30,7 @@ export function create(section, page) {
   const stop = button(t("stop"), () => state.control?.abort(), { class: "quiet", disabled: true });
   const box = drop(t("drop.rows"), (file) => { state.file = file; seen(); });
   const form = el("div", { class: "panel" }, models, told, field(t("rows"), text, { wide: true, note: t("rows.note") }), box, read_,
-    el("div", { class: "row acts" }, start, stop, button(t("example"), () => { text.value = EXAMPLES[state.model?.task] || ""; seen(); }, { class: "quiet" })));
+    el("div", { class: "row acts" }, start, stop, button(t("example"), () => { text.value = example(state.model); seen(); }, { class: "quiet" })));
   put(section, form, message, results);
 
   const columns = () => (state.model?.columns?.length ? names(state.model.columns) : COLUMNS[state.model?.task] || ["text"]);
@@ -43,7 +48,7 @@ export function create(section, page) {
 
   function fresh(changed = true) {
     fill(told, about(state.model));
-    text.placeholder = EXAMPLES[state.model.task] || "";
+    text.placeholder = example(state.model);
     if (changed) { state.rows = []; results.replaceChildren(); message.replaceChildren(); }
     seen();
   }
@@ -52,7 +57,7 @@ export function create(section, page) {
     if (state.file) { fill(read_, t("file chosen", { name: state.file.name })); return null; }
     const found = read(text.value, columns());
     fill(read_, found.rows.length ? t("rows read", { count: found.rows.length, kind: found.kind === "lines" ? t("kind.lines") : found.kind,
-      columns: [...new Set(found.rows.slice(0, 50).flatMap((row) => Object.keys(row)))].join(", ") }) : t("rows.columns", { columns: columns().join(", ") || t("time and values") }));
+      columns: [...new Set(found.rows.slice(0, 50).flatMap((row) => Object.keys(row)))].join(", ") }) : t("rows.columns", { columns: measured(state.model) ? t("measurements", { columns: columns().join(", ") }) : columns().join(", ") || t("time and values") }));
     return found.rows;
   }
 
@@ -72,7 +77,7 @@ export function create(section, page) {
     const path = `/api/models/${encodeURIComponent(state.model.name)}/predict`;
     const { signal } = state.control;
     if (state.file) return (await post(path, { upload: (await upload(state.file, signal)).id }, { signal })).rows;
-    const whole = state.model.task === "forecasting"; // the rows of a series belong together
+    const whole = state.model.task === "forecasting" || measured(state.model); // the rows of a series belong together
     const found = [];
     for (let n = 0; n < rows.length; n += whole ? rows.length : MOST) found.push(...(await post(path, { rows: whole ? rows : rows.slice(n, n + MOST) }, { signal })).rows);
     return found;

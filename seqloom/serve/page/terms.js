@@ -147,6 +147,7 @@ export const TERMS = {
 "rows.columns": ["Columns of this model: {columns}", "该模型的列：{columns}"],
 "rows read": ["Read as {kind}: {count} rows with {columns}", "按 {kind} 读取：{count} 行，列为 {columns}"],
 "kind.lines": ["lines", "逐行文本"],
+"measurements": ["{columns}, which names the sequence, and one for each measurement", "{columns}（标明属于哪个序列），以及每个测量值一列"],
 "time and values": ["time and values", "时间和数值"],
 "example": ["Example", "示例"],
 "drop.rows": ["Or drop a file here", "或将文件拖到此处"],

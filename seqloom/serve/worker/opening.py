@@ -85,7 +85,7 @@ def _open_run(path: str, int8: bool) -> Served:
 
 
 def columns(run: Run) -> list[str]:
-    """What a row to predict from has: the roles of texts, or the columns of numbers."""
+    """What a row to predict from has: the roles of texts, or the columns beside measurements, whose names are free."""
     shape, options = run.material.shape, run.material.options
     if run.task.verb == "generate":
         return []
@@ -94,7 +94,8 @@ def columns(run: Run) -> list[str]:
             first_role(run),
             *(role for role, option in shape.beside.items() if getattr(options, option) is not None),
         ]
-    named = [getattr(options, shape.columns[role], None) for role in roles_of(shape)]
+    beside = [option for option in map(shape.columns.__getitem__, roles_of(shape)) if option not in shape.parts]
+    named = [getattr(options, option, None) for option in beside]
     return [column.strip() for names in named if names for column in str(names).split(",")]
 
 
