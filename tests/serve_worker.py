@@ -7,7 +7,8 @@ Run as `python serve_worker.py FD`. Its text is a function of the prompt. What i
     slow:S     S seconds between tokens            broken    what is sent is no frame
     user, failed, busy                             an error of that kind
 
-And in the name of the folder: `cannot` cannot be opened; the content of FOLDER/version is the version of the weights.
+And in the name of the folder: `cannot` cannot be opened, `late` takes half a second to open; the content of
+FOLDER/version is the version of the weights.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Worker:
         if "cannot" in self.folder.name:
             frames.send(self._wire, {"failed": {"message": f"{self.folder}: damaged"}})
             return
+        time.sleep(0.5 if "late" in self.folder.name else 0)
         frames.send(self._wire, {"ready": facts(self.folder, opening["kind"])})
         while (request := frames.receive(self._wire)) is not None:
             if request["op"] == "cancel":

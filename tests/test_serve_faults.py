@@ -151,6 +151,56 @@ def test_explaining_has_a_process_of_its_own(server: Running) -> None:
     assert found["explanation"]["pid"] == served.look.process.pid != served.child.process.pid
 
 
+def test_the_process_for_explanations_ends_when_nobody_asks_it_and_starts_again() -> None:
+    with serving("label", look_seconds=0.3) as server:
+        first = server.ask("POST", "/api/models/label/explain", {"text": "a"}).json()["explanation"]["pid"]
+        assert until(lambda: server.state.models.find("label").look is None and not alive(first))
+        second = server.ask("POST", "/api/models/label/explain", {"text": "a"}).json()["explanation"]["pid"]
+        assert second != first
+
+
+def test_a_client_that_leaves_while_the_process_for_explanations_starts_spoils_nothing() -> None:
+    with serving("label-late") as server:
+        body = b'{"text": "a"}'
+        headers = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(body))}
+        for _ in range(2):
+            with server.connect() as wire:
+                wire.sendall(head("POST", "/api/models/label-late/explain", headers | AUTHORIZED) + body)
+                assert until(lambda: server.guard.room.active == 1)
+            assert until(lambda: server.guard.room.active == 0)
+        assert server.ask("POST", "/api/models/label-late/explain", {"text": "a"}).status == 200
+
+
+def test_an_answer_names_the_weights_that_made_it_also_if_others_were_loaded_meanwhile(tmp_path: Path) -> None:
+    folder = tmp_path / "label"
+    (folder / "model").mkdir(parents=True)
+    (folder / "version").write_text("old")
+    with serving(str(folder)) as server, ThreadPoolExecutor(1) as pool:
+        predict = ("POST", "/api/models/label/predict", {"texts": ["<slow:1>"]})
+        slow = pool.submit(server.ask, *predict)
+        assert until(lambda: server.busy("label") >= 2)
+        (folder / "version").write_text("new")
+        (folder / "model" / "weights").write_text("0")
+        server.call(server.state.models.reload)
+        assert until(lambda: server.state.models.find("label").child.version == "new")
+        assert slow.result().headers["x-seqloom-version"] == "old"
+        assert server.ask(*predict).headers["x-seqloom-version"] == "new"
+
+
+def test_predictions_of_one_answer_have_a_limit() -> None:
+    with serving("label", predictions=10_000) as server:
+        few, many = ({"texts": ["a"] * count} for count in (10, 1000))
+        assert server.ask("POST", "/api/models/label/predict", few).status == 200
+        assert server.ask("POST", "/api/models/label/predict", many).status == 413
+
+
+def test_a_name_is_what_a_url_can_hold_and_no_two_have_the_same() -> None:
+    with serving("runs/a%b", "other/a%b", "runs/评 论", "runs/a\\b") as server:
+        assert [each.name for each in server.state.models] == ["a_b", "a_b-2", "评 论", "a_b-3"]
+        assert server.ask("GET", "/v1/models/a_b-2").status == 200
+        assert server.ask("GET", "/v1/models/%E8%AF%84%20%E8%AE%BA").json()["id"] == "评 论"
+
+
 def test_time_is_limited_also_for_streams(tmp_path: Path) -> None:
     with serving("book", total_seconds=0.5) as server:
         assert complete(server, "<slow:0.1>", tokens=100).status == 504

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -121,10 +122,11 @@ def _warm(run: Run) -> None:
     """Write two tokens, so that no request waits for kernels, which a machine compiles once."""
     if run.task.verb != "generate":
         return
-    batcher = Batcher(run.model, 1)
-    batcher.add(0, Request(prompt=[0], max_new=2))
-    while batcher.busy:
-        batcher.step()
+    with suppress(Exception):  # whatever it is, requests will be told
+        batcher = Batcher(run.model, 1)
+        batcher.add(0, Request(prompt=[0], max_new=2))
+        while batcher.busy:
+            batcher.step()
 
 
 @torch.inference_mode()
