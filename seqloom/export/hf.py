@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqloom.core.errors import RunError
 from seqloom.core.rows import Json
+from seqloom.export import pairs_hf
 from seqloom.export.source import Source
 from seqloom.export.target import Written, check_difference, needing, refused
 from seqloom.export.tokens import check_tokenizer, tokenizer_files
@@ -54,6 +55,8 @@ _TYPES = {"language_model": "text-generation", "question_answering": "question-a
 
 
 def write(source: Source, folder: Path, int8: bool) -> Written:
+    if source.architecture == "transformer":
+        return pairs_hf.write(source, folder)
     form = find_form(source, "hf")
     if form.bias is not None:
         raise refused(
@@ -85,8 +88,10 @@ def find_body(source: Source, target: str) -> Form:
 def find_form(source: Source, target: str) -> Form:
     """Raises if no public layout holds the run exactly. The output bias of a language model is given beside."""
     try:
+        if source.architecture == "transformer":
+            raise Unfit("it holds no encoder with a decoder")
         if source.architecture not in ("gpt", "bert"):
-            raise Unfit(f"{source.architecture} has no layout in transformers (gpt and bert have)")
+            raise Unfit(f"{source.architecture} has no layout in transformers (gpt, bert and transformer have)")
         return _form(source, _head(source))
     except Unfit as reason:
         raise refused(target, str(reason), INSTEAD) from None
