@@ -41,11 +41,23 @@ def write(source: Source, folder: Path) -> Written:
     name, layout = _CLASSES[kind]
     config, tensors = (_marian if layout == "marian" else _filled)(parts)
     config |= {"model_type": layout, "architectures": [name]}
-    _write_folder(source, config, parts.tensors | tensors, folder)
+    _write_model(config, parts.tensors | tensors, folder)
+    return finish(source, config, parts.places, folder)
+
+
+def finish(source: Source, config: Json, places: int, folder: Path) -> Written:
+    """Add what else it takes to use the model in a folder; compare. `places`: tokens it reads or writes, at most."""
+    from transformers import GenerationConfig
+
+    name, target = config["architectures"][0], source.run.tokenizer.target
+    ids = {"bos_token_id": target.bos, "eos_token_id": target.eos, "pad_token_id": target.pad}
+    longest = min(source.run.config.task.get("max_new") or _NEW, places - 1)
+    GenerationConfig(max_new_tokens=longest, decoder_start_token_id=target.bos, **ids).save_pretrained(folder)
+    write_tokenizers(source, places, folder)
     check_tokenizers(source, folder)
-    facts = {"class": name, "layout": layout, **_compare(source, folder, parts.places)}
+    facts = {"class": name, "layout": config["model_type"], **_compare(source, folder, places)}
     tags = {"library_name": "transformers", "pipeline_tag": "translation"}
-    return Written(facts, _usage(source, name, parts.places), tags)
+    return Written(facts, _usage(source, name, places), tags)
 
 
 def _marian(parts: Parts) -> tuple[Json, dict[str, Tensor]]:
@@ -71,18 +83,14 @@ def _filled(parts: Parts) -> tuple[Json, dict[str, Tensor]]:
     return config, made | {f"{name}.weight": F.pad(t, (0, 0, 0, size - len(t))) for name, t in tables.items()}
 
 
-def _write_folder(source: Source, config: Json, tensors: dict[str, Tensor], folder: Path) -> None:
+def _write_model(config: Json, tensors: dict[str, Tensor], folder: Path) -> None:
     from safetensors.torch import save_file
-    from transformers import AutoConfig, GenerationConfig
+    from transformers import AutoConfig
 
     config = config | ({"encoder_no_repeat_ngram_size": 0} if config["model_type"] == "blenderbot" else {})
     AutoConfig.for_model(**config).save_pretrained(folder)
-    how = {name: config[name] for name in config if name.endswith("_token_id")}
-    longest = source.run.config.task.get("max_new") or _NEW
-    GenerationConfig(max_new_tokens=min(longest, config["max_position_embeddings"] - 1), **how).save_pretrained(folder)
     own = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
     save_file(own, folder / "model.safetensors", {"format": "pt"})
-    write_tokenizers(source, config["max_position_embeddings"], folder)
 
 
 def _compare(source: Source, folder: Path, places: int) -> Json:

@@ -48,7 +48,7 @@ def check_tokenizers(source: Source, folder: Path) -> None:
     check_tokenizer(read, pair.source, texts)
     task: Any = source.task
     for text, ids in zip(texts, task.writer.encode(texts), strict=True):
-        if (found := read(text, verbose=False)["input_ids"]) != ids.tolist():
+        if (found := read(text, split_special_tokens=True, verbose=False)["input_ids"]) != ids.tolist():
             raise RunError(f"the exported tokenizer reads the source {text[:40]!r} as {found[:12]}; not written")
     if not pair.joint:
         names, target = names_of(folder / TARGET), pair.target
