@@ -66,3 +66,12 @@ def test_what_its_class_does_not_hold_is_refused(tmp_path: Path, to: str, reason
     small_fit(tmp_path / "book.txt", run, "pretrained", ["train.steps=3", "tokenizer.kind=bytes", "model.width=16"])
     with pytest.raises(UserError, match=reason):
         seqloom.export(run, to=to, out=tmp_path / "out")
+
+
+def test_a_task_without_a_class_for_it_is_refused(tmp_path: Path) -> None:
+    data, options = str(pairs_file(tmp_path / "pairs.tsv")), ["train.steps=1", "train.threads=1", "model.width=16"]
+    options += ["task.scored=2", "task.beams=1", "task.max_new=4", "tokenizer.kind=bytes"]
+    how = {"task": "translation", "model": "pretrained", "overrides": options, "quiet": True}
+    fit(None, data=data, out=tmp_path / "run", **how)
+    with pytest.raises(UserError, match="translation by a wrapped model that is causal"):
+        seqloom.export(tmp_path / "run", to="hf", out=tmp_path / "out")

@@ -70,7 +70,7 @@ def our_outputs(source: Source, given: Examples, places: int) -> list[Ids]:
 
 
 def most_new(places: int) -> int:
-    return min(_MOST, places - 1)
+    return min(_MOST, max(1, places - 1))
 
 
 def _begin(source: Source, given: Examples) -> Any:

@@ -51,7 +51,7 @@ def finish(source: Source, config: Json, places: int, folder: Path) -> Written:
 
     name, target = config["architectures"][0], source.run.tokenizer.target
     ids = {"bos_token_id": target.bos, "eos_token_id": target.eos, "pad_token_id": target.pad}
-    longest = min(source.run.config.task.get("max_new") or _NEW, places - 1)
+    longest = min(source.run.config.task.get("max_new") or _NEW, max(1, places - 1))
     GenerationConfig(max_new_tokens=longest, decoder_start_token_id=target.bos, **ids).save_pretrained(folder)
     write_tokenizers(source, places, folder)
     check_tokenizers(source, folder)

@@ -16,22 +16,26 @@ from seqloom.layers.wrapped import configuration, parse_options
 
 INSTEAD = "seqloom predict and generate use the run itself"
 _BODY = "backbone.body."
-_CLASSES = {"language_model": "AutoModelForCausalLM", "translation": "AutoModelForSeq2SeqLM"}
+_CLASSES = {  # by task and kind of model
+    ("language_model", "causal"): "AutoModelForCausalLM",
+    ("translation", "encoder-decoder"): "AutoModelForSeq2SeqLM",
+}
 
 
 def write_wrapped(source: Source, folder: Path) -> Json:
     """The files of the model, without a tokenizer; its configuration."""
     with needing("hf"):
         import transformers
-    section, task = source.section, source.task.name
-    if task not in _CLASSES or source.model.kind == "bidirectional":
-        raise refused("hf", f"a wrapped model has its own output layer there, which is not ours for {task}", INSTEAD)
+    section, kind = source.section, (source.task.name, source.model.kind)
+    if kind not in _CLASSES:
+        reason = f"{kind[0]} by a wrapped model that is {kind[1]} has inputs or outputs that its classes lack"
+        raise refused("hf", reason, INSTEAD)
     if source.run.config.task.get("reverse"):
         raise refused("hf", "sources are read backwards (task.reverse)", INSTEAD)
     rows = source.tensors["embed.weight"].size(0)
     changes = {"hidden_size": section["width"], "vocab_size": rows, "tie_word_embeddings": section["tie"]}
     config = configuration(section["architecture"], parse_options(section["config"]), **changes)
-    full = getattr(transformers, _CLASSES[task]).from_config(config).float().eval()
+    full = getattr(transformers, _CLASSES[kind]).from_config(config).float().eval()
     _fill(full, source)
     full.save_pretrained(folder)
     found: Json = json.loads((folder / "config.json").read_text(encoding="utf-8"))
