@@ -48,6 +48,9 @@ def _agreement(facts: Json) -> str:
     if "perplexity" in facts:
         ours, theirs = facts["perplexity"]["run"], facts["perplexity"]["export"]
         found.append(f"Perplexity: {ours:.6g} (run), {theirs:.6g} (export), {facts['perplexity']['change']:+.2%}.")
+    if "greedy" in facts:
+        equal, sources = facts["greedy"]["equal"], facts["greedy"]["sources"]
+        found.append(f"Greedy search writes the same tokens for {equal} of {sources} sources.")
     return " ".join(found)
 
 

@@ -1,5 +1,5 @@
-"""CTranslate2: language models in the layouts of GPT-2 and Llama and their relatives, BERT without its output layer;
-converted from a Hugging Face folder, with weights of 32 or 8 bits."""
+"""CTranslate2: language models in the layouts of GPT-2 and Llama and their relatives, BERT without its output layer,
+encoder-decoders (pairs_ctranslate.py); converted from a Hugging Face folder, with weights of 32 or 8 bits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqloom.core.rows import Json
+from seqloom.export import pairs_ctranslate
 from seqloom.export.hf import CAUSAL, Form, find_body, find_form, write_folder
 from seqloom.export.source import Source
 from seqloom.export.target import PERPLEXITY_BAR, Written, check_difference, needing, refused
@@ -26,6 +27,8 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
     with needing("ctranslate2"):
         import ctranslate2  # noqa: F401
         import transformers  # noqa: F401
+    if source.architecture == "transformer":
+        return pairs_ctranslate.write(source, folder, int8)
     if source.architecture == "bert":
         return _write_encoder(source, folder, int8)
     form = find_form(source, "ctranslate2")

@@ -11,9 +11,12 @@ from torch import Tensor
 
 from seqloom.core.errors import RunError
 from seqloom.core.rows import Json
+from seqloom.export import pairs_hf
+from seqloom.export.pairs_layout import PLACES
 from seqloom.export.source import Source
 from seqloom.export.target import Written, check_difference, needing, refused
 from seqloom.export.tokens import check_tokenizer, tokenizer_files
+from seqloom.export.wrapped_hf import write_wrapped
 from seqloom.weights.layouts import LAYOUTS
 from seqloom.weights.layouts.inverse import to_theirs
 from seqloom.weights.layouts.layout import Unfit
@@ -54,6 +57,10 @@ _TYPES = {"language_model": "text-generation", "question_answering": "question-a
 
 
 def write(source: Source, folder: Path, int8: bool) -> Written:
+    if source.architecture == "transformer":
+        return pairs_hf.write(source, folder)
+    if source.architecture == "pretrained":
+        return _write_wrapped(source, folder)
     form = find_form(source, "hf")
     if form.bias is not None:
         raise refused(
@@ -62,8 +69,19 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
             "train with -o model.output_bias=false, or use --to onnx or, for a language model, --to ctranslate2",
         )
     write_folder(source, form, folder)
-    difference = compare(source, form, folder)
-    name = form.config["architectures"][0]
+    return _compared(source, form, folder)
+
+
+def _write_wrapped(source: Source, folder: Path) -> Written:
+    config = write_wrapped(source, folder)
+    if source.task.name == "translation":
+        return pairs_hf.finish(source, config, source.model.limit or PLACES, folder)
+    write_tokenizer(source, folder)
+    return _compared(source, Form(config, {}, CAUSAL), folder)
+
+
+def _compared(source: Source, form: Form, folder: Path) -> Written:
+    difference, name = compare(source, form, folder), form.config["architectures"][0]
     return Written(
         {"class": name, "layout": form.config["model_type"], "difference": difference, "compared": "logits"},
         _usage(form, name),
@@ -84,9 +102,13 @@ def find_body(source: Source, target: str) -> Form:
 
 def find_form(source: Source, target: str) -> Form:
     """Raises if no public layout holds the run exactly. The output bias of a language model is given beside."""
+    if source.architecture == "pretrained":
+        raise refused(target, "a wrapped model has the layout of a class of transformers", "use --to hf")
     try:
+        if source.architecture == "transformer":
+            raise Unfit("it holds no encoder with a decoder")
         if source.architecture not in ("gpt", "bert"):
-            raise Unfit(f"{source.architecture} has no layout in transformers (gpt and bert have)")
+            raise Unfit(f"{source.architecture} has no layout in transformers (gpt, bert and transformer have)")
         return _form(source, _head(source))
     except Unfit as reason:
         raise refused(target, str(reason), INSTEAD) from None
@@ -194,6 +216,10 @@ def write_folder(source: Source, form: Form, folder: Path) -> None:
         from transformers import AutoConfig
     AutoConfig.for_model(**form.config).save_pretrained(folder)
     save_file({n: t.contiguous() for n, t in form.tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+    write_tokenizer(source, folder)
+
+
+def write_tokenizer(source: Source, folder: Path) -> None:
     if source.tokenizer is not None:
         files = tokenizer_files(source.tokenizer, source.model.limit, _mask(source))
         for name, content in files.items():

@@ -30,7 +30,7 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     if source.architecture == "pretrained":
-        raise refused("onnx", "a wrapped model of transformers keeps a state of its own", "that library exports it")
+        raise refused("onnx", "a wrapped model of transformers keeps a state of its own", "use --to hf")
     try:
         facts = _write(source, folder)
     except (UserError, torch.OutOfMemoryError):

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from seqloom.core.state import State
 from seqloom.layers import fast_weights
 from seqloom.layers.cache import Cache
+from seqloom.layers.kernels.holder import Compiled
 from seqloom.layers.mini_batches import MiniBatches
 from seqloom.layers.views import View, seen
 
@@ -45,6 +46,7 @@ def traceable() -> Iterator[None]:
                 for old, new in own.items():
                     if value is old:
                         stack.enter_context(replaced(module, attribute, new))
+        stack.enter_context(replaced(Compiled, "needs_modules", True))  # fast paths are written for numbers of rows
         stack.enter_context(replaced(F, "rms_norm", _rms_norm))
         stack.enter_context(replaced(F, "layer_norm", _layer_norm))
         stack.enter_context(replaced(F, "scaled_dot_product_attention", _attention))
@@ -95,8 +97,6 @@ _SYMBOLS = {"cummax": _cummax, "logaddexp": _log_add_exp}  # operations that the
 class GrowingCache:
     """As `Cache`, without spare capacity: state = (tokens read, (keys, values) per layer). All rows have read equally
     many tokens; with a window, what no later token sees is dropped."""
-
-    even = False  # the path for one token is written for a fixed number of rows
 
     def __init__(self, state: State, x: Tensor, mask: Tensor | None, window: int = 0) -> None:
         self.rows, self.steps, self.window = x.shape[0], x.shape[1], window
