@@ -21,9 +21,11 @@ import torch
 from seqloom.core.network import SequenceModel
 from seqloom.decode.batcher import Batcher
 from seqloom.decode.rows import Request, Token
+from seqloom.layers.kernels.engine import has_kernels, without_kernels
 from seqloom.layers.linear import by_columns
 from seqloom.layers.packed import pack
 from seqloom.runs.registry import find_config
+from seqloom.train.memory import keep_memory
 
 MODELS: dict[str, dict[str, Any]] = {
     "gpt": {"width": 160, "depth": 4, "heads": 4, "context": 512},
@@ -31,6 +33,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "gru": {"width": 768},
 }
 THEIRS = "transformers, GPT-2"
+LABELS = (("of_one_row", "one row"), ("of_plain_row", "one row without kernels"), ("of_theirs", "transformers"))
 
 Asked = list[tuple[list[int], int]]  # prompts, and how many tokens each is to be continued by
 
@@ -46,6 +49,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_memory()  # as the process of a served model does
     with torch.no_grad():
         report = measure(options)
     show(report)
@@ -61,15 +65,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for name, model in models.items():
         contenders[f"{name}, {options.rows} rows"] = lambda model=model: write(model, asked, options.rows)
         contenders[f"{name}, 1 row"] = lambda model=model: write(model, asked[:2], 1)
+        contenders[f"{name}, no kernels, 1 row"] = lambda model=model: write_plainly(model, asked[:2])
     turns = common.race(contenders, options.rounds, options.turn)
     tokens = {name: sum(new for _, new in (asked[:2] if name.endswith("1 row") else asked)) for name in contenders}
     per_token = {name: [seconds / tokens[name] for seconds in own] for name, own in turns.items()}
     rows = []
     for name, model in models.items():
-        many, one = f"{name}, {options.rows} rows", f"{name}, 1 row"
+        many, one, plain = f"{name}, {options.rows} rows", f"{name}, 1 row", f"{name}, no kernels, 1 row"
         row = {"name": name, "parameters": sum(p.numel() for p in model.parameters())}
         row |= {"tokens_per_second": 1 / min(per_token[many]), "one_row": 1 / min(per_token[one])}
-        for label, other in (("of_one_row", one), ("of_theirs", THEIRS)):
+        for label, other in (("of_one_row", one), ("of_plain_row", plain), ("of_theirs", THEIRS)):
             row[label] = common.best_ratio(per_token, many, other)
             row[f"{label}_median"] = common.median_ratio(per_token, many, other)
         rows.append(row)
@@ -97,7 +102,8 @@ def make_prompts(count: int, new: int, spread: bool) -> Asked:
 def make_model(name: str) -> SequenceModel:
     config = find_config("models", name.partition(",")[0]).model_validate(MODELS[name])
     model = config.assemble(common.make_task()).eval()
-    by_columns(model)  # as `load` does
+    if not has_kernels():
+        by_columns(model)  # as `load` does
     pack(model)  # as the process of a served model does
     return model
 
@@ -112,6 +118,12 @@ def write(model: SequenceModel, asked: Asked, rows: int) -> int:
         count += sum(isinstance(event, Token) for event in batcher.step())
     assert count == sum(new for _, new in asked)
     return count
+
+
+def write_plainly(model: SequenceModel, asked: Asked) -> int:
+    """One row at a time, without compiled kernels."""
+    with without_kernels():
+        return write(model, asked, 1)
 
 
 def their_model(options: dict[str, Any]) -> Any:
@@ -138,7 +150,7 @@ def show(report: dict[str, Any]) -> None:
     for row in report["rows"]:
         name = f"{row['name']}, {row['parameters']:,} parameters"
         print(f"{name}: {row['tokens_per_second']:,.0f} tokens/s of {rows} rows, {row['one_row']:,.0f} of one")
-        for label, other in (("of_one_row", "one row"), ("of_theirs", "transformers")):
+        for label, other in LABELS:
             print(f"    {row[label]:.1f} x {other} (median {row[f'{label}_median']:.1f})")
 
 

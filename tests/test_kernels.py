@@ -1,4 +1,4 @@
-"""One token of one row as a compiled program gives what the readable modules give, and states stay values."""
+"""Tokens of one row, or of several, by a compiled program are those of the readable modules; states stay values."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from seqloom.layers.int8 import Int8Linear, to_int8
 from seqloom.layers.kernels import engine, fields
 from seqloom.layers.kernels.engine import without_kernels
 from seqloom.layers.linear import Linear, TiedLinear
+from seqloom.layers.packed import pack
 from seqloom.models import gpt
 
 CELLS: list[tuple[str, dict[str, Any]]] = [
@@ -105,6 +106,69 @@ def test_int8_equals_the_weights_that_it_stands_for(name: str, options: dict[str
     near(one_by_one(small, ids, 3), one_by_one(exact, ids, 3), 2e-2)  # the prompt is read with inputs in bfloat16
     state = exact.begin(ids[:, :3])
     near(small(ids[:, 3:4], state)[0], exact(ids[:, 3:4], exact.begin(ids[:, :3]))[0])
+
+
+def padded_rows(count: int, read: int) -> tuple[Tensor, Tensor]:
+    """Prompts of lengths from 1 to `read`, and which of their tokens are real."""
+    lengths = (torch.arange(count) * 7) % read + 1
+    return tokens(count, read), torch.arange(read) < lengths[:, None]
+
+
+def goes_on(model: SequenceModel, rows: int, share: float = 1e-5) -> None:
+    """Rows of different lengths, read together and continued by six tokens each, are what they are alone."""
+    ids, real = padded_rows(rows, 15)
+    _, state = model(ids, None, real)
+    new, found = tokens(rows, 6, seed=1), []
+    for place in range(6):
+        logits, state = model(new[:, place : place + 1], state)
+        found.append(logits)
+    for row, text in enumerate(new):
+        whole = torch.cat((ids[row, real[row]], text))
+        near(torch.cat(found, dim=1)[row], model(whole[None])[0][0, -6:], share)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("options", gpt.Config.variants, ids=str)
+def test_rows_of_any_length_equal_the_blocks_of_a_gpt(options: dict[str, Any]) -> None:
+    model = model_of("gpt", options)
+    for rows in (2, 19):
+        goes_on(model, rows)
+    assert {room for _, room in model.backbone.programs} == {16, 32} and uses_a_program(model)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(("name", "options"), CELLS, ids=str)
+def test_rows_of_any_length_equal_the_steps_of_a_cell(name: str, options: dict[str, Any]) -> None:
+    for model in (model_of(name, options), model_of(name, options, width=256)):
+        goes_on(model, rows=3)
+        if pack(model):  # then prompts are read by the program as well
+            goes_on(model, rows=17)
+        assert uses_a_program(model)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    ("name", "options"), [("gpt", {}), ("gpt", {"preset": "gpt2"}), ("lstm", {}), ("gru", {})], ids=str
+)
+def test_threads_share_rows(two_threads: None, name: str, options: dict[str, Any]) -> None:
+    model = model_of(name, options, width=160)
+    goes_on(model, rows=33)
+    (program,) = model.backbone.programs.values()
+    assert program.program.room == 48 and max(program.program.table[:, fields.PARTS]) > 1
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    ("name", "options"), [("gpt", {}), ("gpt", {"bias": True}), ("lstm", {}), ("gru", {})], ids=str
+)
+def test_int8_rows_equal_an_int8_row(name: str, options: dict[str, Any]) -> None:
+    model, ids = to_int8(model_of(name, options)), tokens(5, 6)
+    model.head = Linear(64, 11)  # torch's int8 product rounds inputs
+    state = model.begin(ids)
+    found, _ = model(tokens(5, 1), state)
+    for row in range(5):
+        one, _ = model(tokens(5, 1)[row : row + 1], select_rows(state, torch.tensor([row])))
+        near(found[row], one[0])
 
 
 @each(size=[(400, 257), (1001, 128), (130, 1000)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import chain
 from typing import ClassVar, TypeVar
 
 import torch
@@ -98,7 +99,7 @@ class SequenceModel(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+        return next((t.device for t in chain(self.parameters(), self.buffers())), torch.device("cpu"))
 
 
 class PartlyTied(nn.Embedding):

@@ -83,13 +83,13 @@ class Cache:
         return keys[:, :, self.oldest : self.end], values[:, :, self.oldest : self.end]
 
     def has_rooms(self, dtype: torch.dtype) -> bool:
-        """Whether `rooms` can be used: rows at the same slot, nothing to omit, and buffers of this dtype."""
+        """Whether `rooms` can be used, for one token per row: nothing to omit, and buffers of this dtype."""
         fits = bool(self.layers) and all(part.dtype == dtype for part in self.layers[0])
-        return fits and self.even and self.surplus is None and not torch.is_grad_enabled()
+        return fits and self.steps == 1 and self.surplus is None and not torch.is_grad_enabled()
 
     def rooms(self) -> list[tuple[Tensor, Tensor]]:
         """Instead of `extend`, for kernels that write the new keys and values themselves: the buffers of all layers, to
-        be written at slots `start` to `end` and read from slot `oldest`."""
+        be written at slot `held` of every row."""
         keys, values = self.layers[0]
         if self._must_copy(keys) or not (keys.is_contiguous() and values.is_contiguous()):
             self.grown = [(self._copy(keys), self._copy(values)) for keys, values in self.layers]

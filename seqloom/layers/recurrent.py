@@ -28,7 +28,7 @@ from seqloom.core.state import State
 from seqloom.core.taps import Tap
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.kernels.holder import Compiled
-from seqloom.layers.kernels.recurrent import Layers
+from seqloom.layers.kernels.recurrent import Layers, RowsOfLayers, layers_of
 from seqloom.layers.linear import TiedLinear, is_packed
 
 Memory = tuple[Tensor, ...]  # of one cell: (h,) or (h, c)
@@ -112,6 +112,23 @@ def step_by_step(cell: Cell, x: Tensor, memory: Memory, mask: Tensor | None) -> 
     return torch.stack(outputs, dim=1), memory
 
 
+def run_steps(kernel: Layers | RowsOfLayers, x: Tensor, state: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+    """All layers, token by token; padding leaves their memories unchanged."""
+    outputs = []
+    for t, x_t in enumerate(x.split(1, dim=1)):
+        hidden, new = kernel(x_t, state)
+        if mask is not None:
+            real = mask[:, t, None]
+            new = tuple(
+                tuple(torch.where(real, *pair) for pair in zip(*layer, strict=True))
+                for layer in zip(new, state, strict=True)
+            )
+            hidden = new[-1][0][:, None]
+        outputs.append(hidden)
+        state = new
+    return torch.cat(outputs, dim=1) if len(outputs) > 1 else hidden, state
+
+
 def at_last_step(hidden: Tensor, before: Tensor, mask: Tensor) -> Tensor:
     """The vector at each row's last real step, (B, T, H) -> (B, H); `before` in rows without one."""
     lengths = mask.sum(1)
@@ -163,7 +180,7 @@ class Recurrent(Compiled):
         memories: list[Memory] = []
         x = self.dropout(x if self.scale == 1 else x * self.scale)
         if (kernel := self._kernel(x, state, mask)) is not None:
-            return kernel(x, state)  # type: ignore[arg-type]
+            return run_steps(kernel, x, self._begun(x) if state is None else state, mask)
         for n, layer in enumerate(self.layers):
             cells: Any = layer
             memory: Any = cells[0].start(x) if state is None else state[n]
@@ -172,16 +189,24 @@ class Recurrent(Compiled):
             x = self.outputs[n](self.dropout(hidden))
         return x, tuple(memories)
 
-    def _kernel(self, x: Tensor, state: State, mask: Tensor | None) -> Layers | None:
-        """All layers as one compiled program, for one token of one row."""
-        if x.shape[:2] != (1, 1) or state is None or mask is not None or self.needs_modules or not x.is_cpu:
-            return None
+    def _kernel(self, x: Tensor, state: State, mask: Tensor | None) -> Layers | RowsOfLayers | None:
+        """All layers as one compiled program, for one token of every row; where packed weights make single steps
+        quicker anyway, for several."""
         cells: Any = [layer[0] for layer in self.layers]  # type: ignore[index]
-        memories: Any = state
+        single = x.size(1) == 1 and state is not None and mask is None
+        if not (single or (x.size(1) and is_packed(cells[0].of_hidden, rows=len(x)))) or not len(x):
+            return None
+        memories: Any = state or [[cells[0].bias]]
         if cells[0].gating is None or not x.dtype == memories[0][0].dtype == torch.float32:
             return None
-        found: Layers | None = self.program(partial(Layers, cells))
+        if self.needs_modules or not x.is_cpu:
+            return None
+        found: Layers | RowsOfLayers | None = self.program(partial(layers_of, cells), len(x))
         return found
+
+    def _begun(self, x: Tensor) -> State:
+        cells: Any = [layer[0] for layer in self.layers]  # type: ignore[index]
+        return tuple(cell.start(x) for cell in cells)
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Outputs only: right padding cannot affect them, so the state need not be masked."""

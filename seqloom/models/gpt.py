@@ -170,7 +170,7 @@ class GPT(Compiled):
     def forward(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         cache = Cache(state, x, mask, self.window)
         if (kernel := self._kernel(x, cache, mask)) is not None:
-            return kernel(x, cache, cache.reads[0]), cache.close()
+            return kernel(x, cache), cache.close()
         places = cache.places(x.device)
         if self.positions is not None:
             x = x + self.positions(places if mask is None else places * mask)  # padding may lie past the last position
@@ -216,16 +216,16 @@ class GPT(Compiled):
         return self.steps[key]
 
     def _kernel(self, x: Tensor, cache: Cache, mask: Tensor | None) -> Blocks | None:
-        """All blocks as one compiled program, for one token of one row."""
-        if x.shape[:2] != (1, 1) or mask is not None or not x.is_cpu or x.dtype != torch.float32:
+        """All blocks as one compiled program, for one token of every row."""
+        if cache.steps != 1 or not cache.rows or mask is not None or not x.is_cpu or x.dtype != torch.float32:
             return None
         if self.needs_modules or not cache.has_rooms(torch.float32):
             return None
-        found: Blocks | None = self.program(self._compile)
-        return found if found is not None and found.reaches(cache.reads[0]) else None
+        found: Blocks | None = self.program(self._compile, cache.rows)
+        return found if found is not None and found.reaches(max(cache.reads)) else None
 
-    def _compile(self, threads: int) -> Blocks:
-        return Blocks(self.blocks, self.norm, self.rotary, self.positions, threads)
+    def _compile(self, threads: int, room: int) -> Blocks:
+        return Blocks(self.blocks, self.norm, self.rotary, self.positions, self.window, threads, room)
 
     @staticmethod
     def _block(c: Config) -> Block:

@@ -11,23 +11,25 @@ from seqloom.core.backbone import Backbone
 from seqloom.core.rows import Json
 from seqloom.core.taps import Tap
 from seqloom.layers.kernels.engine import runner, say_slower
-from seqloom.layers.kernels.program import Unsupported
+from seqloom.layers.kernels.program import Unsupported, room_of
 
 
 class Compiled(Backbone):
     def __init__(self) -> None:
         super().__init__()
-        self.programs: dict[int, Any] = {}
+        self.programs: dict[tuple[int, int], Any] = {}
         self.taps: list[Tap] = []
 
-    def program(self, build: Callable[[int], Any]) -> Any:
-        """What `build` makes for this number of threads, made once; None: there are no kernels for this."""
+    def program(self, build: Callable[[int, int], Any], rows: int) -> Any:
+        """What `build` makes for this number of threads and room for so many rows, made once; None: there are no
+        kernels for this."""
         if runner() is None:
             return None
-        threads = torch.get_num_threads()
-        if threads not in self.programs:
-            self.programs = {threads: _built(build, threads)}
-        return self.programs[threads]
+        key = torch.get_num_threads(), room_of(rows)
+        if key not in self.programs:
+            others = {other: program for other, program in self.programs.items() if other[0] == key[0]}
+            self.programs = others | {key: _built(build, *key)}
+        return self.programs[key]
 
     @property
     def needs_modules(self) -> bool:
@@ -54,9 +56,9 @@ class Compiled(Backbone):
         return super()._apply(fn, recurse)
 
 
-def _built(build: Callable[[int], Any], threads: int) -> Any:
+def _built(build: Callable[[int, int], Any], threads: int, room: int) -> Any:
     try:
-        return build(threads)
+        return build(threads, room)
     except Unsupported as reason:
         say_slower(str(reason))
         return None

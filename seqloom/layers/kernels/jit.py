@@ -39,6 +39,13 @@ def entry(function: Callable[..., Any]) -> Any:
         return numba.cfunc(signature)(function)
 
 
+def instructions() -> Any:
+    """`llvmlite.ir`, as numba has it."""
+    from numba.core import cgutils
+
+    return cgutils.ir
+
+
 def pointer() -> Any:
     """address -> pointer, for `carray`."""
     from numba import types
@@ -53,9 +60,28 @@ def pointer() -> Any:
     return intrinsic(as_pointer)
 
 
-def _word(builder: Any, address: Any) -> Any:
-    from llvmlite import ir
+def prefetch() -> Any:
+    """address: what is there will be read soon."""
+    from numba import types
+    from numba.extending import intrinsic
 
+    ir = instructions()
+
+    def fetch(context: Any, address: Any) -> Any:
+        def code(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place, int32 = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [place.type, int32, int32, int32])
+            function = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind)
+            builder.call(function, [place, int32(0), int32(3), int32(1)])  # to read, to keep, data
+            return target.get_dummy_value()
+
+        return types.void(types.intp), code
+
+    return intrinsic(fetch)
+
+
+def _word(builder: Any, address: Any) -> Any:
+    ir = instructions()
     return builder.inttoptr(address, ir.IntType(64).as_pointer())
 
 

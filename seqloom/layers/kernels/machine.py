@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.layers.kernels import fields as at
-from seqloom.layers.kernels import jit
+from seqloom.layers.kernels import jit, rows
 from seqloom.layers.kernels.jit import kernel
 from seqloom.layers.kernels.operations import attend, cell, copy, norm, place, product, reals, turn, wholes
 
@@ -25,6 +25,9 @@ _SHIFT, _PART = 32, (1 << 32) - 1
 
 @kernel
 def operate(f: Any, numbers: Any, part: Any) -> None:
+    if f[at.ROOM] > 1:
+        operate_on_rows(f, numbers, part)
+        return
     kind = f[at.KIND]
     if kind == at.PRODUCT:
         size = f[at.ROWS] * f[at.STRIDE]
@@ -48,6 +51,27 @@ def operate(f: Any, numbers: Any, part: Any) -> None:
         place(f)
     elif kind == at.TURN:
         turn(f, numbers)
+
+
+@kernel
+def operate_on_rows(f: Any, numbers: Any, part: Any) -> None:
+    kind = f[at.KIND]
+    if kind == at.PRODUCT:
+        rows.product(f, part)
+    elif kind == at.ATTEND:
+        rows.attend(f, numbers, part)
+    elif kind == at.NORM:
+        rows.norm(f, numbers)
+    elif kind == at.GATES:
+        rows.gates(f, part)
+    elif kind == at.BEGIN:
+        rows.begin(f, numbers)
+    elif kind == at.END:
+        rows.end(f)
+    elif kind == at.PLACE:
+        rows.place(f)
+    elif kind == at.TURN:
+        rows.turn(f, numbers)
 
 
 @kernel

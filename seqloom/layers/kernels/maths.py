@@ -19,13 +19,20 @@ _BIAS, _MANTISSA = np.int32(127), np.int32(23)
 
 
 @exactly
-def exp(x: Any) -> Any:
-    """e^x in float32, within two units in the last place (Cephes); without a branch, so that it can be vectorised."""
+def split(x: Any) -> Any:
+    """(p, power of 2) of which e^x is (1 + p) * power in float32, within two units in the last place (Cephes); without
+    a branch, so that it can be vectorised."""
     x = min(max(x, -_MOST), _MOST) if x == x else x
     whole = np.floor(x * _LOG2E + _HALF)
     r = x - whole * _LN2_HIGH - whole * _LN2_LOW
     tail = ((((_C7 * r + _C6) * r + _C5) * r + _C4) * r + _C3) * r + _C2
-    return (tail * r * r + r + _ONE) * np.int32((np.int32(whole) + _BIAS) << _MANTISSA).view(np.float32)
+    return tail * r * r + r, np.int32((np.int32(whole) + _BIAS) << _MANTISSA).view(np.float32)
+
+
+@exactly
+def exp(x: Any) -> Any:
+    p, power = split(x)
+    return (p + _ONE) * power
 
 
 @exactly
@@ -35,10 +42,10 @@ def sigmoid(x: Any) -> Any:
 
 @exactly
 def tanh(x: Any) -> Any:
-    """Exact to float32's last places near zero too, where 1 - 2 / (e^2x + 1) would lose them."""
-    if abs(x) < np.float32(0.02):
-        return x - x * x * x * np.float32(1 / 3)
-    return _ONE - _TWO / (exp(_TWO * x) + _ONE)
+    """By e^2x - 1, which is exact to float32's last places near zero too."""
+    p, power = split(_TWO * x)
+    less = p * power + (power - _ONE)
+    return less / (less + _TWO)
 
 
 @exactly

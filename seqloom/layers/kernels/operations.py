@@ -15,7 +15,7 @@ from seqloom.layers.kernels import jit
 from seqloom.layers.kernels.jit import kernel
 from seqloom.layers.kernels.maths import dot, dots, exp, gelu, gelu_exact, sigmoid, tanh
 
-_pointer, _carray = jit.pointer(), jit.carray()
+_pointer, _carray, _prefetch = jit.pointer(), jit.carray(), jit.prefetch()
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
 
@@ -87,31 +87,64 @@ def rotate(x: Any, angles: Any, half: Any) -> None:
 
 
 @kernel
-def prepare(x: Any, f: Any, gain: Any, eps: Any) -> None:
+def prepare(x: Any, f: Any, gain: Any, eps: Any, angles: Any) -> None:
     size = f[at.HEAD]
     if gain:
         normalise(x, x, reals(gain, size), size, _ZERO, eps)
-    if f[at.ANGLES]:
-        rotate(x, reals(f[at.ANGLES], size), size // 2)
+    if angles:
+        rotate(x, reals(angles, size), size // 2)
 
 
 @kernel
-def mix(query: Any, keys: Any, values: Any, scores: Any, size: Any, y: Any) -> None:
-    """y = softmax(query keys / sqrt(size)) values"""
+def fetch(address: Any, size: Any) -> None:
+    """So many numbers from an address will be read soon."""
+    for place in range(0, 4 * size, 64):
+        _prefetch(address + place)
+
+
+@kernel
+def score(query: Any, keys: Any, scores: Any, size: Any, ahead: Any) -> Any:
+    """query keys / sqrt(size), and the largest; as much will be read from `ahead` soon"""
     count, scale, most = len(scores), np.float32(1 / math.sqrt(size)), np.float32(-np.inf)
-    for slot in range(count):
+    for slot in range(0, count // 4 * 4, 4):
+        a, b, c, d = dots(keys, slot * size, (slot + 1) * size, (slot + 2) * size, (slot + 3) * size, query, size)
+        fetch(ahead + 4 * slot * size, 4 * size)
+        scores[slot], scores[slot + 1], scores[slot + 2], scores[slot + 3] = a * scale, b * scale, c * scale, d * scale
+    for slot in range(count // 4 * 4, count):
         scores[slot] = dot(keys, slot * size, query, size) * scale
-        most = max(most, scores[slot])
-    total = _ZERO
     for slot in range(count):
+        most = max(most, scores[slot])
+    return most
+
+
+@kernel
+def blend(values: Any, weights: Any, size: Any, y: Any, ahead: Any) -> None:
+    """y += weights values; as much will be read from `ahead` soon"""
+    count = len(weights)
+    for slot in range(0, count // 4 * 4, 4):
+        fetch(ahead + 4 * slot * size, 4 * size)
+        a, b, c, d = weights[slot], weights[slot + 1], weights[slot + 2], weights[slot + 3]
+        row_a, row_b = values[slot * size : (slot + 1) * size], values[(slot + 1) * size : (slot + 2) * size]
+        row_c, row_d = values[(slot + 2) * size : (slot + 3) * size], values[(slot + 3) * size : (slot + 4) * size]
+        for i in range(size):
+            y[i] += a * row_a[i] + b * row_b[i] + c * row_c[i] + d * row_d[i]
+    for slot in range(count // 4 * 4, count):
+        weight, value = weights[slot], values[slot * size : (slot + 1) * size]
+        for i in range(size):
+            y[i] += weight * value[i]
+
+
+@kernel
+def mix(query: Any, keys: Any, values: Any, scores: Any, size: Any, y: Any, ahead: Any) -> None:
+    """y = softmax(query keys / sqrt(size)) values; the next keys are at `ahead`"""
+    most, total = score(query, keys, scores, size, values.ctypes.data), _ZERO
+    for slot in range(len(scores)):
         scores[slot] = exp(scores[slot] - most)
+    for slot in range(len(scores)):
         total += scores[slot]
     for i in range(size):
         y[i] = _ZERO
-    for slot in range(count):
-        weight, value = scores[slot], values[slot * size : (slot + 1) * size]
-        for i in range(size):
-            y[i] += weight * value[i]
+    blend(values, scores, size, y, ahead)
     for i in range(size):
         y[i] /= total
 
@@ -124,15 +157,16 @@ def attend_group(f: Any, numbers: Any, group: Any) -> None:
     keys = reals(f[at.KEYS], (group + 1) * f[at.CAPACITY] * size)[cache:]
     values = reals(f[at.VALUES], (group + 1) * f[at.CAPACITY] * size)[cache:]
     key, value = x[(heads + group) * size :], x[(heads + groups + group) * size :]
-    prepare(key, f, f[at.NORM_K], numbers[at.EPS])
+    prepare(key, f, f[at.NORM_K], numbers[at.EPS], f[at.ANGLES])
     keys[slot * size : (slot + 1) * size], values[slot * size : (slot + 1) * size] = key[:size], value[:size]
     shared = heads // groups
+    following = f[at.KEYS] + 4 * ((group + 1) * f[at.CAPACITY] + f[at.FIRST]) * size
     for head in range(group * shared, (group + 1) * shared):
         query = x[head * size :]
-        prepare(query, f, f[at.NORM_Q], numbers[at.EPS])
+        prepare(query, f, f[at.NORM_Q], numbers[at.EPS], f[at.ANGLES])
         scores = reals(f[at.SCORES] + 4 * head * f[at.SCORE_SIZE], slot + 1 - f[at.FIRST])
         mix(query, keys[f[at.FIRST] * size :], values[f[at.FIRST] * size :], scores, size,
-            reals(f[at.Y] + 4 * head * size, size))  # fmt: skip
+            reals(f[at.Y] + 4 * head * size, size), following)  # fmt: skip
 
 
 @kernel

@@ -17,6 +17,8 @@ from seqloom.layers.kernels import engine
 from seqloom.layers.kernels import fields as at
 
 _PART = 24_000  # weights that are worth a part of their own: about a microsecond
+_LINE = 16  # several rows: there is room for a multiple of this
+_TILE = 8  # most outputs of a tile (tiles.py)
 
 
 class Matrix(NamedTuple):
@@ -32,19 +34,31 @@ class Unsupported(Exception):
     """What the kernels do not compute; the message says why."""
 
 
+def room_of(rows: int) -> int:
+    """For so many rows; 1: a single row has programs of its own."""
+    return 1 if rows == 1 else -(-rows // _LINE) * _LINE
+
+
 class Program:
-    def __init__(self, threads: int) -> None:
+    """`room`: of how many rows; 1: one row, whose vectors lie as they are, otherwise see rows.py."""
+
+    def __init__(self, threads: int, room: int = 1) -> None:
         found = engine.runner()
         if found is None:
             raise Unsupported("no kernels")
-        self.run_code, self.threads, self.lock = found, threads, Lock()
+        self.run_code, self.threads, self.room, self.lock = found, threads, room, Lock()
         self.kept: list[Tensor] = []  # what the table points at
         self.rows: list[dict[int, int]] = []
         self.reals: list[float] = []
+        self.shared: dict[tuple[str, int], int] = {}
 
-    def space(self, size: int) -> int:
-        """The address of a vector between operations."""
-        return self.address(torch.zeros(size))
+    def space(self, size: int, use: str = "") -> int:
+        """The address of a vector of every row, between operations. `use`: layers have the same space for the same."""
+        if not use:
+            return self.address(torch.zeros(size * self.room))
+        if (use, size) not in self.shared:
+            self.shared[use, size] = self.space(size)
+        return self.shared[use, size]
 
     def address(self, tensor: Tensor | None) -> int:
         """Of a float32 vector that the program holds on to; 0: None."""
@@ -54,19 +68,32 @@ class Program:
 
     def operation(self, kind: int, real: float = 0.0, parts: int = 1, **values: int) -> int:
         """Append an operation; `values` by the names of its fields. Returns its number."""
-        row = {at.KIND: kind, at.PARTS: max(1, parts)} | {getattr(at, name): value for name, value in values.items()}
+        row = {at.KIND: kind, at.PARTS: max(1, parts), at.ROOM: self.room} | {
+            getattr(at, name): value for name, value in values.items()
+        }
         self.rows.append(row)
         self.reals.append(real)
         return len(self.rows) - 1
 
     def product(self, matrix: Matrix, x: int, y: int, bend: int = at.NONE) -> int:
         rows, stride = matrix.weight.shape
-        parts = min(self.parts(rows * stride), max(1, rows // (8 if bend == at.SILU else 4)))
+        parts = min(self.parts(rows * stride * self.room), max(1, rows // (8 if bend == at.SILU else 4)))
         weight, scales, size = self.matrix(matrix)
         return self.operation(
             at.PRODUCT, parts=parts, X=x, Y=y, WIDTH=matrix.width, WEIGHT=weight, SCALES=scales,
-            BIAS=self.address(matrix.bias), ROWS=rows, STRIDE=stride, BYTES=size, BEND=bend
+            BIAS=self.address(matrix.bias), ROWS=rows, STRIDE=stride, BYTES=size, BEND=bend,
+            **self._sums(matrix, y, bend, parts)
         )  # fmt: skip
+
+    def _sums(self, matrix: Matrix, y: int, bend: int, parts: int) -> dict[str, int]:
+        """Of several rows: where sums are kept, and the memory in which int8 becomes float32."""
+        if self.room == 1:
+            return {}
+        rows, stride = matrix.weight.shape
+        found = {"SUMS": y if bend == at.NONE else self.space(rows, "sums")}
+        if matrix.scales is not None:
+            found |= {"SPARE": self.address(torch.empty(parts * _TILE * stride)), "SPARE_SIZE": _TILE * stride}
+        return found
 
     def matrix(self, matrix: Matrix) -> tuple[int, int, int]:
         """The addresses of the weights and of their scales, and the bytes of a weight."""

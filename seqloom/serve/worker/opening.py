@@ -22,6 +22,7 @@ from seqloom.runs.durable import digests
 from seqloom.runs.run import Run, load
 from seqloom.tokenizers import Tokenizer
 from seqloom.tokenizers.options import NoTokenizer
+from seqloom.train.memory import keep_memory
 
 _PROBED = 64  # tokens
 
@@ -43,6 +44,7 @@ class Served:
 
 
 def open_served(opening: Json) -> Served:
+    keep_memory()  # states grow and shrink at every step
     if opening.get("threads"):
         torch.set_num_threads(int(opening["threads"]))
     if opening.get("kind") == "index":
