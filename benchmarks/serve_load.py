@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--new", type=int, default=50, help="tokens per stream")
+    parser.add_argument("--threads", help="of each model process; default: the server's")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
@@ -78,7 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = train(Path(folder), 3 if options.quick else 150)
         for case in options.cases.split(","):
-            with serving(runs, Path(folder)) as served:
+            with serving(runs, Path(folder), options.threads) as served:
                 found = asyncio.run(CASES[case](served, options))
             report["cases"][case] = found
             print(f"{case}\n" + "".join(f"  {name:34} {show(value)}\n" for name, value in found.items()), flush=True)
@@ -100,13 +101,14 @@ def train(folder: Path, steps: int) -> list[Path]:
 
 
 @contextmanager
-def serving(runs: list[Path], folder: Path) -> Iterator[Served]:
+def serving(runs: list[Path], folder: Path, threads: str | None) -> Iterator[Served]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     token = folder / "token"
     command = [sys.executable, "-m", "seqloom", "serve", *map(str, runs), "--port", str(port)]
-    process = subprocess.Popen([*command, "--token-file", str(token)], stdout=subprocess.DEVNULL)
+    command += ["--token-file", str(token), "--runs", str(folder), *(["--threads", threads] if threads else [])]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: healthy(port), 120)
         yield Served(process, port, token.read_text().strip())
@@ -146,7 +148,7 @@ async def stream(served: Served, model: str, n: int, options: argparse.Namespace
 
 def prompt(n: int) -> str:
     """Of different lengths, and no two alike."""
-    return f"{n} is the number of the function that returns " + "a list of " * (n % 7)
+    return f"{n} returns " + "a list of " * (n % 7)
 
 
 async def exchange(port: int, head: str, token: str, body: bytes, leave: int = 0) -> Answer:
@@ -264,10 +266,10 @@ async def page(served: Served, path: str) -> str:
 async def leaving(served: Served, options: argparse.Namespace) -> dict[str, Any]:
     """Half of the clients leave after their first token."""
     long = argparse.Namespace(new=20 * options.new)
-    solo = await alone(served, "gru", 5, options)
+    solo = await alone(served, "gpt", 5, options)
     started = time.perf_counter()
-    stay = [stream(served, "gru", n, options) for n in range(options.streams // 2)]
-    leave = [stream(served, "gpt", n, long, leave=1) for n in range(options.streams // 2)]
+    stay = [stream(served, "gpt", n, options) for n in range(options.streams // 2)]
+    leave = [stream(served, "gru", n, long, leave=1) for n in range(options.streams // 2)]
     answers = await together([*leave, *stay])
     took = time.perf_counter() - started
     idle = await quiet(served)
@@ -296,14 +298,14 @@ async def quiet(served: Served) -> float:
 async def killed(served: Served, options: argparse.Namespace) -> dict[str, Any]:
     """kill -9 of a model process under 50 clients."""
     long = argparse.Namespace(new=10 * options.new)
-    clients = asyncio.gather(*[together([stream(served, "gpt", n, long)]) for n in range(50)])
+    clients = asyncio.gather(*[together([stream(served, "gru", n, long)]) for n in range(50)])
     await asyncio.sleep(0.3)
-    served.holding("gpt").kill()
+    served.holding("gru").kill()
     at_kill = time.perf_counter()
     below, back = 0, float("inf")
     while time.perf_counter() - at_kill < 30:
         below += (await get(served.port, "/health", "")).status != 200
-        if below and (await stream(served, "gpt", 1, argparse.Namespace(new=2))).whole:
+        if below and (await stream(served, "gru", 1, argparse.Namespace(new=2))).whole:
             back = time.perf_counter() - at_kill
             break
         await asyncio.sleep(0.02)
