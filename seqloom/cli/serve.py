@@ -43,7 +43,10 @@ def command(
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")] = None,
     rows: Annotated[int, typer.Option(min=1, max=1024, help="Texts that a model continues together.")] = 32,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="CPU threads of each model; default: torch's choice.")
+        int | None,
+        typer.Option(
+            min=1, max=1024, help="CPU threads of each model; default: the cores, shared among the models and HTTP."
+        ),
     ] = None,
     memory: Annotated[
         int | None, typer.Option(metavar="MB", min=512, max=1 << 24, help="Address space of each model process.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqloom.core.errors import UserError
@@ -52,6 +54,8 @@ def serve(
     check_packages()
     check_exposure(host, port, token, behind_proxy, cert, key)
     opening, limits = opening or Opening(), limits or Limits()
+    if opening.threads is None:
+        opening = replace(opening, threads=_share(len(runs) + len(indexes)))
     if opening.memory is not None and opening.memory < _LEAST:
         raise UserError(f"--memory: a model process needs at least {_LEAST // MB} MB")
     hosts = allowed_hosts(host, allow_hosts)
@@ -107,6 +111,12 @@ def check_exposure(
         raise UserError(f"--host {host[:60]} --no-token: everyone in the network could ask; leave --no-token out")
     if cert is None and not behind_proxy:
         raise UserError(f"--host {host[:60]}: the token would travel in the clear; {_WAYS}")
+
+
+def _share(models: int) -> int:
+    """Threads of each: more than there are cores would wait for each other at every step."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // (models + 1))  # one share is for HTTP, and for whoever else works here
 
 
 def _check_certificate(cert: str, key: str) -> None:
