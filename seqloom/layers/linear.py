@@ -139,7 +139,7 @@ def _map_of(weight: Tensor, bias: Tensor | None, rows: int) -> Map:
 
 
 def is_packed(layer: Any, rows: int) -> bool:
-    """Whether so many rows are multiplied by a packed copy of its weight."""
+    """Whether this number of rows is multiplied by a packed copy of its weight."""
     return rows >= _SOME and not torch.is_grad_enabled() and getattr(layer.weight, "packed", None) is not None
 
 

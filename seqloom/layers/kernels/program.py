@@ -35,7 +35,7 @@ class Unsupported(Exception):
 
 
 def room_of(rows: int) -> int:
-    """For so many rows; 1: a single row has programs of its own."""
+    """For this number of rows; 1: a single row has programs of its own."""
     return 1 if rows == 1 else -(-rows // _LINE) * _LINE
 
 

@@ -16,7 +16,7 @@ _LARGE = 1 << 18  # bytes from which on a thread reads the JSON, so that other r
 
 
 class Broken(Exception):
-    """What came is no frame."""
+    """The bytes that arrived are not a frame."""
 
 
 def pack(value: Json) -> bytes:
