@@ -21,8 +21,7 @@ class Compiled(Backbone):
         self.taps: list[Tap] = []
 
     def program(self, build: Callable[[int, int], Any], rows: int) -> Any:
-        """What `build` makes for this number of threads and of rows, made once; None: there are no
-        kernels for this."""
+        """What `build` makes for this number of threads and of rows, made once; None: there are no kernels for this."""
         if runner() is None:
             return None
         key = torch.get_num_threads(), room_of(rows)
