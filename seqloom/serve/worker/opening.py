@@ -35,7 +35,7 @@ class Served:
     bytes_at: Mapping[int, int] | None = None  # of the state of one row, after some numbers of tokens
 
     def state_bytes(self, tokens: int) -> int:
-        """Of one row after this many tokens: the states of all models are constant or grow evenly, up to their limit."""
+        """Of one row after this many tokens: states are constant or grow evenly, up to the limit of the model."""
         if self.bytes_at is None or self.run is None:
             return 0
         tokens = min(tokens, self.run.model.limit or tokens)
