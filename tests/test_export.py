@@ -184,7 +184,7 @@ REFUSED = {
     ("gru", "hf"): "gru has no layout in transformers",
     ("gru", "ctranslate2"): "gru has no layout in transformers",
     ("gru", "gguf"): "--to onnx holds every architecture",
-    ("ngram", "onnx"): "counts or looks up instead of computing with weights",
+    ("ngram", "onnx"): "counts or looks up, so there are no weights",
 }
 
 

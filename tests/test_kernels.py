@@ -264,7 +264,7 @@ def test_a_slower_path_is_named_once(monkeypatch: pytest.MonkeyPatch, caplog: py
                 model, ids = model_of("gpt", {}), tokens(1, 6)
                 near(one_by_one(model, ids, 3), model(ids)[0][:, 3:])
         assert [record.getMessage() for record in caplog.records] == [
-            "one token at a time runs without compiled kernels, which is slower: needs the numba package: "
+            "tokens are decoded without compiled kernels, which is slower: needs the numba package: "
             "pip install 'seqloom[fast]'"
         ]
     finally:

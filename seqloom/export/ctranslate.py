@@ -51,7 +51,7 @@ def _check(form: Form) -> None:
         )
     rotary = c.get("rope_parameters", {}).get("rope_type", "default")
     if rotary not in ("default", "linear"):
-        raise refused("ctranslate2", f"its rotary_scaling={rotary} is another", instead)
+        raise refused("ctranslate2", f"it does not scale rotary positions by {rotary} (model.rotary_scaling)", instead)
 
 
 def _convert(source: Source, form: Form, folder: Path, int8: bool) -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
-from seqloom.core.errors import UserError, unknown
+from seqloom.core.errors import RunError, UserError, unknown
 from seqloom.core.rows import Json
 from seqloom.export.card import card
 from seqloom.export.source import Source
@@ -40,7 +40,10 @@ def export(run: str | Path, *, to: str, out: str | Path, int8: bool = False) -> 
     source = Source(run_folder(str(run)))
     with tempfile.TemporaryDirectory(prefix="seqloom-export-") as temporary, quiet():
         folder = Path(temporary)
-        written = target(source, folder, int8)
+        try:
+            written = target(source, folder, int8)
+        except RunError as error:
+            raise RunError(f"--to {to}: {error}") from error
         facts = _facts(source, to, int8, written)
         (folder / CARD).write_text(card(source, facts, written), encoding="utf-8")
         write_json(folder / FACTS, facts)

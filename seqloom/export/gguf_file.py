@@ -89,7 +89,7 @@ def _write(path: Path, form: Form, own: Tokenizer) -> None:
     for name, tensor in form.tensors.items():
         theirs = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if theirs is None:
-            raise RunError(f"--to gguf: no name for {name}")
+            raise RunError(f"no name for {name}; nothing was written")
         out.add_tensor(theirs, _arranged(name, tensor, form.config).contiguous().numpy().astype(np.float32))
     out.write_header_to_file()
     out.write_kv_data_to_file()
@@ -162,7 +162,7 @@ def _compare(source: Source, form: Form, path: Path, own: Tokenizer) -> float:
     found = read_gguf(path, path.name)
     for name, tensor in form.tensors.items():
         if not torch.equal(found.tensors.load(name), tensor):
-            raise RunError(f"--to gguf: {name} is another after reading it again; nothing was written")
+            raise RunError(f"{name} is another after reading it again; nothing was written")
     how: Json = {"gguf_file": path.name, "trust_remote_code": False}
     with quietly():
         check_tokenizer(AutoTokenizer.from_pretrained(path.parent, **how), own, source.texts)

@@ -18,7 +18,7 @@ from seqloom.export.onnx_run import START, STEP, WHOLE, compare_steps, described
 from seqloom.export.onnx_step import export_step, first_state, save_start
 from seqloom.export.onnx_whole import write_two_sided, write_whole
 from seqloom.export.source import Source
-from seqloom.export.target import Written, needing, refused
+from seqloom.export.target import RUN_ITSELF, Written, needing, refused
 from seqloom.export.tokens import tokenizer_files
 
 _LONGEST = 64  # positions that are compared
@@ -40,7 +40,7 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
         raise refused(
             "onnx",
             f"{source.architecture} with this task is no graph of tensors ({type(error).__name__}: {said})",
-            "seqloom predict and generate use the run itself",
+            RUN_ITSELF,
         ) from None
     _write_vocabulary(source, folder)
     return Written(facts, usage(source, facts), {"library_name": "onnx"})
@@ -48,10 +48,8 @@ def write(source: Source, folder: Path, int8: bool) -> Written:
 
 def _write(source: Source, folder: Path) -> Json:
     if not source.model.descends and not any(True for _ in source.model.parameters()):
-        raise UserError(
-            f"--to onnx: {source.architecture} counts or looks up instead of computing with weights, so there is no "
-            "graph of it; seqloom predict and generate use the run itself"
-        )
+        reason = f"{source.architecture} counts or looks up, so there are no weights to make a graph of"
+        raise refused("onnx", reason, RUN_ITSELF)
     if source.task.encodes:
         return write_whole(source, folder / WHOLE)
     if source.model.kind == "encoder-decoder":

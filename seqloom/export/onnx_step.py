@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqloom.core.errors import UserError
 from seqloom.core.state import State, Structure, describe_state, flatten_state, map_state, unflatten_state
+from seqloom.export.target import RUN_ITSELF, refused
 from seqloom.export.tracing import OPSET, traceable, untraced
 
 Call = Callable[[Tensor, State], tuple[Tensor, State]]
@@ -52,7 +52,7 @@ def export_step(
         first, second = flatten_state(state), flatten_state(later)
         names = list(first)
         if list(second) != names:
-            raise UserError("its state changes its structure as it reads")
+            raise refused("onnx", "its state changes its structure as it reads", RUN_ITSELF)
         other = flatten_state(shorter) or first
         axes = {name: _axes(first[name], second[name], "past") | _axes(first[name], other[name], "length")
                 for name in names}  # fmt: skip

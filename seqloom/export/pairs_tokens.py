@@ -49,7 +49,8 @@ def check_tokenizers(source: Source, folder: Path) -> None:
     task: Any = source.task
     for text, ids in zip(texts, task.writer.encode(texts), strict=True):
         if (found := read(text, split_special_tokens=True, verbose=False)["input_ids"]) != ids.tolist():
-            raise RunError(f"the exported tokenizer reads the source {text[:40]!r} as {found[:12]}; not written")
+            said = f"the exported tokenizer reads the source {text[:40]!r} as {found[:12]}"
+            raise RunError(f"{said}; nothing was written")
     if not pair.joint:
         names, target = names_of(folder / TARGET), pair.target
         roles = {"bos_token": names[target.bos], "eos_token": names[target.eos], "pad_token": names[target.pad]}

@@ -15,6 +15,7 @@ from seqloom.export.source import Source
 
 BAR = 1e-4  # largest difference of an output
 PERPLEXITY_BAR = 1e-3  # relative
+RUN_ITSELF = "seqloom predict and generate use the run itself"  # the way out where no target holds it
 
 
 class Written(NamedTuple):

@@ -48,14 +48,14 @@ def check_tokenizer(theirs: Any, ours: Tokenizer, texts: list[str]) -> None:
         found = theirs(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
         if ids != found:
             raise RunError(
-                f"the exported tokenizer reads {text[:40]!r} as {found[:12]}, ours as {ids[:12]}; not written"
+                f"the exported tokenizer reads {text[:40]!r} as {found[:12]}, ours as {ids[:12]}; nothing was written"
             )
         back, again = ours.decode(ids), theirs.decode(ids, skip_special_tokens=True)
         if back != again:
-            raise RunError(f"the exported tokenizer gives {again[:40]!r} back, ours {back[:40]!r}; not written")
+            raise RunError(f"the exported tokenizer gives {again[:40]!r} back, ours {back[:40]!r}; nothing was written")
     for role in ("bos", "eos", "pad"):
         if getattr(theirs, f"{role}_token_id") != getattr(ours, role):
-            raise RunError(f"the exported tokenizer has another {role} token than ours; not written")
+            raise RunError(f"the exported tokenizer has another {role} token than ours; nothing was written")
 
 
 def _with_decoder(data: Any, tight: bool) -> Any:

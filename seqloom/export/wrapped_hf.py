@@ -11,10 +11,9 @@ from torch import Tensor
 
 from seqloom.core.rows import Json
 from seqloom.export.source import Source
-from seqloom.export.target import needing, refused
+from seqloom.export.target import RUN_ITSELF, needing, refused
 from seqloom.layers.wrapped import configuration, parse_options
 
-INSTEAD = "seqloom predict and generate use the run itself"
 _BODY = "backbone.body."
 _CLASSES = {  # by task and kind of model
     ("language_model", "causal"): "AutoModelForCausalLM",
@@ -29,9 +28,9 @@ def write_wrapped(source: Source, folder: Path) -> Json:
     section, kind = source.section, (source.task.name, source.model.kind)
     if kind not in _CLASSES:
         reason = f"{kind[0]} by a wrapped model that is {kind[1]} has inputs or outputs that its classes lack"
-        raise refused("hf", reason, INSTEAD)
+        raise refused("hf", reason, RUN_ITSELF)
     if source.run.config.task.get("reverse"):
-        raise refused("hf", "sources are read backwards (task.reverse)", INSTEAD)
+        raise refused("hf", "sources are read backwards (task.reverse)", RUN_ITSELF)
     rows = source.tensors["embed.weight"].size(0)
     changes = {"hidden_size": section["width"], "vocab_size": rows, "tie_word_embeddings": section["tie"]}
     config = configuration(section["architecture"], parse_options(section["config"]), **changes)
@@ -65,5 +64,5 @@ def _fill(full: Any, source: Source) -> None:
 
 def _copy(place: Tensor, values: Tensor) -> None:
     if place.shape != values.shape:
-        raise refused("hf", f"a table of {tuple(place.shape)} does not hold one of {tuple(values.shape)}", INSTEAD)
+        raise refused("hf", f"a table of {tuple(place.shape)} does not hold one of {tuple(values.shape)}", RUN_ITSELF)
     place.copy_(values)

@@ -16,7 +16,6 @@ from seqloom.serve.token import Attempts, Session, Sessions, digest, same
 SESSION_COOKIE, CSRF_COOKIE, CSRF_HEADER = "seqloom_session", "seqloom_csrf", b"x-csrf-token"
 UPLOADS = "/api/uploads"
 JSON = b"application/json"
-CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = frozenset({("GET", "/health"), ("GET", "/"), ("POST", "/session")})
 PUBLIC_FOLDER = "/static/"  # GET only
 

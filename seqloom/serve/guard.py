@@ -232,8 +232,7 @@ class Answer:
             await self.send({"type": "http.response.body", "body": body})
             return
         if not self.stream:
-            raise ConnectionError(
-                "an answer was cut short"
-            )  # the connection is closed: the client sees that it is not whole
+            # the connection is closed, so the client sees that the answer is not whole
+            raise ConnectionError("an answer was cut short")
         last = f"data: {json.dumps(refused.facts())}\n\n".encode()
         await self.send({"type": "http.response.body", "body": last})

@@ -30,8 +30,8 @@ class Limits:
     sessions: int = 100  # logged-in browsers; the oldest is logged out
     session_seconds: float = 7 * 24 * 3600.0  # until a browser must log in again
     n: int = 8  # continuations of a prompt
-    prompts: int = 64  # prompts, texts or rows' worth of requests in one body
-    rows: int = 10_000  # rows in a body of predict
+    prompts: int = 64  # prompts in a body of completions
+    rows: int = 10_000  # rows or texts in a body of predict, embed or embeddings
     messages: int = 1000  # messages of a chat
     stops: int = 4  # stop strings
     stop_characters: int = 64  # of a stop string

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from seqloom.core.errors import UserError
 from seqloom.data.stream import default_cache
+from seqloom.runs.durable import shown
 from seqloom.serve.addresses import allowed_hosts, is_loopback
 from seqloom.serve.children.child import Failed
 from seqloom.serve.children.models import Models, Opening
@@ -123,8 +124,10 @@ def _check_certificate(cert: str, key: str) -> None:
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, FileNotFoundError) else "not a certificate in PEM with its key"
-        raise UserError(f"--cert {cert[:200]}, --key {key[:200]}: {reason}") from None
+        reason = error.strerror if isinstance(error, FileNotFoundError) else "not a certificate and its key"
+        raise UserError(
+            f"--cert {cert[:200]}, --key {key[:200]}: {reason}; give both as PEM, the key without a password"
+        ) from None
 
 
 def run_folder(given: str) -> str:
@@ -143,7 +146,7 @@ def run_folder(given: str) -> str:
 
 def index_folder(path: Path) -> str:
     if not (path / "index.json").is_file():
-        raise UserError(f"{path}: not an index; create one with seqloom index")
+        raise UserError(f"{shown(path)}: not an index; create one: seqloom index FOLDER --out {shown(path)}")
     return str(path)
 
 

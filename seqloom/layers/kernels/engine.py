@@ -26,10 +26,10 @@ Run = Callable[[int, int], None]  # the address of a program's control block, th
 
 
 def say_slower(reason: str) -> None:
-    """Once for every reason: why single tokens take the path without kernels."""
+    """Once for every reason: why tokens take the path without kernels."""
     if reason not in _said:
         _said.add(reason)
-        _log.warning("one token at a time runs without compiled kernels, which is slower: %s", reason)
+        _log.warning("tokens are decoded without compiled kernels, which is slower: %s", reason)
 
 
 def has_kernels() -> bool:

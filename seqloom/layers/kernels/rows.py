@@ -70,12 +70,8 @@ def place(f: Any) -> None:
 
 @kernel
 def norm(f: Any, numbers: Any) -> None:
-    width, room, mean, factor = (
-        f[at.WIDTH],
-        f[at.ROOM],
-        line(f[at.SPARE], 0, f[at.ROOM]),
-        line(f[at.SPARE], 1, f[at.ROOM]),
-    )
+    width, room = f[at.WIDTH], f[at.ROOM]
+    mean, factor = line(f[at.SPARE], 0, room), line(f[at.SPARE], 1, room)
     mean[:], factor[:] = _ZERO, _ZERO
     if f[at.MEAN]:
         for i in range(width):
@@ -120,11 +116,8 @@ def gather(x: Any, begin: Any, room: Any, row: Any, y: Any, size: Any) -> None:
 @kernel
 def attend_one(f: Any, numbers: Any, row: Any, group: Any, spare: Any, scores: Any) -> None:
     heads, groups, size, room = f[at.HEADS], f[at.GROUPS], f[at.HEAD], f[at.ROOM]
-    slot, eps, angles = (
-        counters(f[at.HELD], row + 1)[row],
-        numbers[at.EPS],
-        f[at.ANGLES] and f[at.ANGLES] + 4 * row * size,
-    )
+    slot, eps = counters(f[at.HELD], row + 1)[row], numbers[at.EPS]
+    angles = f[at.ANGLES] and f[at.ANGLES] + 4 * row * size
     first = max(0, slot - f[at.WINDOW] + 1) if f[at.WINDOW] else 0
     start, seen = 4 * size * ((row * groups + group) * f[at.CAPACITY] + first), slot + 1 - first
     keys, values = reals(f[at.KEYS] + start, seen * size), reals(f[at.VALUES] + start, seen * size)

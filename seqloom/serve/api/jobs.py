@@ -90,7 +90,8 @@ def _submitted(runner: Runner, order: Order) -> Job:
 
 
 def _works(runner: Runner | None) -> Runner:
-    return runner or refuse(503, "this server trains nothing; start it with jobs, or train from the command line")
+    why = "another server does the jobs of this folder, or it cannot be written"
+    return runner or refuse(503, f"this server trains nothing: {why}; train from the command line")
 
 
 def _found(runner: Runner, job: str) -> Job:

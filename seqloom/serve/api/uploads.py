@@ -86,4 +86,4 @@ def _finished(arriving: Arriving) -> dict[str, Any]:
 
 
 def _too_large(most: int) -> NoReturn:
-    refuse(413, f"the file is larger than {most / 1e6:,.0f} MB; send a part of it, or use the command line")
+    refuse(413, f"the file is larger than {most / (1 << 20):,.0f} MB; send a part of it, or use the command line")

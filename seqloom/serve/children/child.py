@@ -22,11 +22,8 @@ from seqloom.serve.limits import Limits
 
 log = logging.getLogger("seqloom.serve")
 WORKER = ("seqloom.serve.worker",)  # module and first arguments; the number of the socket follows
-_FIRST, _LONGEST, _SETTLED = (
-    0.1,
-    30.0,
-    60.0,
-)  # seconds: pauses between starts, and a life that was long enough
+_FIRST, _LONGEST = 0.1, 30.0  # seconds between starts
+_SETTLED = 60.0  # seconds of a life that was long enough to begin with the first pause again
 
 
 class Failed(Exception):
@@ -59,7 +56,7 @@ class Process:
         except (TimeoutError, frames.Broken):
             raise Failed("the model process did not start in time") from None
         if first is None:
-            raise Failed("the model process ended while it was loading")
+            raise Failed("the model process ended while it was loading; too little memory is the usual reason")
         if "ready" not in first:
             raise Failed(str(first.get("failed", {}).get("message", "the model process could not load it")))
         self._reading = asyncio.create_task(self._read(reader))

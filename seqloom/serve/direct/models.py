@@ -160,20 +160,20 @@ class _Deeds:
         given = body.model_dump(exclude={"views", "page"}, exclude_none=True)
         what: Json = {"op": "explain", "input": given, "views": body.views, "page": body.page}
         exchange = await asked(request, served, what)
-        event = await _first(exchange, "explanation")
+        event = await event_with("explanation", exchange)
         found = {"explanation": event["explanation"], "page": self._page(event)}
         return answer(found, headers=version_of(exchange))
 
     async def embed(self, request: Any) -> Any:
         served, body = self.served(request), body_of(request, Embed)
         exchange = await asked(request, served, {"op": "embed", "texts": body.texts})
-        event = await _first(exchange, "vectors")
+        event = await event_with("vectors", exchange)
         return answer({"vectors": event["vectors"], "tokens": event.get("tokens")}, headers=version_of(exchange))
 
     async def ask(self, request: Any) -> Any:
         served, body = self.served(request, "index"), body_of(request, Ask)
         exchange = await asked(request, served, {"op": "ask", "question": body.question, "k": body.k})
-        event = await _first(exchange, "reply")
+        event = await event_with("reply", exchange)
         return answer({"reply": event["reply"], "page": self._page(event)}, headers=version_of(exchange))
 
     def _page(self, event: Json) -> str | None:
@@ -212,7 +212,7 @@ async def _rows(exchange: Exchange, limits: Limits) -> list[Json]:
     return found
 
 
-async def _first(exchange: Exchange, name: str) -> Json:
+async def event_with(name: str, exchange: Exchange) -> Json:
     """The event that holds this, once the request is done."""
     found = [event async for event in exchange if name in event]
     if not found:

@@ -38,7 +38,7 @@ class NoRoom(Exception):
 
 class Uploads:
     def __init__(
-        self, folder: Path, *, largest: int = 200_000_000, total: int = 2_000_000_000, days: float = 7.0
+        self, folder: Path, *, largest: int = 200 << 20, total: int = 2_000_000_000, days: float = 7.0
     ) -> None:
         """`largest`: bytes of one file; `total`: bytes of all; `days`: after which a file is deleted."""
         self.folder, self.largest, self.total, self.days = folder, largest, total, days

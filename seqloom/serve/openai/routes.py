@@ -13,7 +13,7 @@ from seqloom.core.rows import Json
 from seqloom.serve.answers import add_route, answer, asked, body_of, stream, version_of
 from seqloom.serve.children.exchange import Exchange
 from seqloom.serve.children.models import Served
-from seqloom.serve.direct.models import check_new, check_verb
+from seqloom.serve.direct.models import check_new, check_verb, event_with
 from seqloom.serve.faults import Refused
 from seqloom.serve.openai.pieces import Text, chat_logprobs, merged
 from seqloom.serve.openai.requests import Chat, Completion, Embedding, Sampling
@@ -99,7 +99,7 @@ class _Api:
             raise Refused(400, "this model has no embeddings", param="model")
         texts = [body.input] if isinstance(body.input, str) else body.input
         exchange = await asked(request, served, {"op": "embed", "texts": texts})
-        found = await _vectors(exchange)
+        found = await event_with("vectors", exchange)
         vectors = found["vectors"]
         if body.dimensions is not None and any(len(vector) != body.dimensions for vector in vectors):
             raise Refused(400, f"dimensions: this model has {len(vectors[0])}; leave it out", param="dimensions")
@@ -118,13 +118,6 @@ class _Api:
         served = self.state.models.find(body.model)
         check_verb(served, "generate")
         return served
-
-
-async def _vectors(exchange: Exchange) -> Json:
-    found = [event async for event in exchange if "vectors" in event]
-    if not found:
-        raise Refused(500, "the model process gave no answer", code="model_failed")
-    return found[0]
 
 
 def _packed(vector: Sequence[float]) -> str:
