@@ -70,7 +70,8 @@ def to_int8(model: SequenceModel) -> SequenceModel:
     """Replace linear layers and the matrices of recurrent cells in place; fails if only the output layer is one."""
     found = [(part, name) for part in model.modules() for name, child in part.named_children() if _can_be_int8(child)]
     if not any(part is not model for part, _ in found):
-        raise UserError("int8 quantises linear layers and recurrent cells, and this model has none but its head")
+        what = "int8 quantises linear layers and recurrent cells, and this model has none but its head"
+        raise UserError(f"{what}; leave int8 out")
     for part, name in found:
         layer = getattr(part, name)
         setattr(part, name, Int8Linear(layer))

@@ -22,7 +22,7 @@ export function table(rows, from = 0, most = 100) {
 const numeric = (rows, name) => rows.some((row) => typeof row[name] === "number") && rows.every((row) => typeof row[name] === "number" || row[name] === null || row[name] === undefined);
 
 // Words, tags and entities of a sentence are one cell; start and end of an answer are marked in its passage.
-export function shownColumns(rows) {
+function shownColumns(rows) {
   const found = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const tagged = found.includes("entities") || found.includes("spans") || found.includes("tags");
   const hidden = new Set(tagged ? ["words", "tags", "spans"] : []);
@@ -55,7 +55,7 @@ function marked(text, start, end) {
 const hues = new Map();
 const hue = (label) => { if (!hues.has(label)) hues.set(label, hues.size % 7); return hues.get(label); };
 
-export function spans(row) {
+function spans(row) {
   const text = typeof row.text === "string" ? row.text : null;
   const pieces = text !== null && row.entities?.every((one) => Number.isInteger(one.start)) ? byPlace([...text], row.entities) : byWords(row);
   return el("div", { class: "spans" }, pieces.map(([piece, label]) => (label

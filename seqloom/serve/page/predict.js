@@ -57,8 +57,14 @@ export function create(section, page) {
     if (state.file) { fill(read_, t("file chosen", { name: state.file.name })); return null; }
     const found = read(text.value, columns());
     fill(read_, found.rows.length ? t("rows read", { count: found.rows.length, kind: found.kind === "lines" ? t("kind.lines") : found.kind,
-      columns: [...new Set(found.rows.slice(0, 50).flatMap((row) => Object.keys(row)))].join(", ") }) : t("rows.columns", { columns: measured(state.model) ? t("measurements", { columns: columns().join(", ") }) : columns().join(", ") || t("time and values") }));
+      columns: [...new Set(found.rows.slice(0, 50).flatMap((row) => Object.keys(row)))].join(", ") }) : t("rows.columns", { columns: wanted() }));
     return found.rows;
+  }
+
+  // The columns of rows that this model can read.
+  function wanted() {
+    const names = columns().join(", ");
+    return measured(state.model) ? t("measurements", { columns: names }) : names || t("time and values");
   }
 
   async function run() {

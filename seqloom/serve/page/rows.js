@@ -37,7 +37,7 @@ function json(text) {
 }
 
 // RFC 4180: quoted fields may hold the separator, line breaks and doubled quotation marks.
-export function cells(text, separator) {
+function cells(text, separator) {
   const rows = [[]];
   let [field, quoted] = ["", false];
   for (let n = 0; n < text.length; n += 1) {
@@ -59,7 +59,7 @@ export function cells(text, separator) {
 const value = (text) => (/^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text.trim()) && text.trim().length < 16 ? Number(text) : text);
 
 // A text that a spreadsheet would take for a formula begins with an apostrophe, as in files of `seqloom predict`.
-export const harmless = (text) => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? `'${text}` : text);
+const harmless = (text) => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? `'${text}` : text);
 
 export function csv(rows) {
   const flat = rows.map(flatten);

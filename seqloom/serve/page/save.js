@@ -14,7 +14,7 @@ export async function savePage(view) {
   announce(t("saved"));
 }
 
-export function alone(section) {
+function alone(section) {
   const copy = document.implementation.createHTMLDocument(document.title);
   copy.documentElement.lang = document.documentElement.lang;
   if (document.documentElement.dataset.theme) copy.documentElement.dataset.theme = document.documentElement.dataset.theme;

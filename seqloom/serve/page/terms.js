@@ -198,7 +198,7 @@ export const TERMS = {
 "no comparisons": ["No comparisons yet", "还没有比较"],
 "compare.empty": ["Drop a file above, or run one in a terminal.", "在上方拖入文件，或在终端中运行。"],
 "start one": ["Start a comparison or a training", "开始比较或训练"],
-"no jobs": ["This server does not train; it was started without jobs.", "此服务器不进行训练；启动时未启用作业。"],
+"no jobs": ["This server does not train: another one does the jobs of this folder, or the folder cannot be written.", "此服务器不进行训练：该文件夹的作业由另一个服务器执行，或者文件夹不可写。"],
 "no report": ["No report yet: the comparison is not finished.", "尚无报告：比较未完成。"],
 "report of": ["Report of {name}", "{name} 的报告"],
 "drop.data": ["Drop a file of data here", "将数据文件拖到此处"],
