@@ -19,6 +19,7 @@ from seqloom.retrieve.index import index
 from seqloom.runs.fit import fit
 from seqloom.runs.run import Run
 from seqloom.serve.children import frames
+from seqloom.serve.worker.opening import open_served
 
 PACKAGE = Path(__file__).parent.parent
 Events = list[dict[str, Any]]
@@ -117,6 +118,11 @@ def test_it_says_what_it_serves(run: Run, worker: Process) -> None:
     assert facts["architecture"] == run.config.model["name"] and facts["limit"] == run.model.limit
     assert facts["parameters"] == sum(p.numel() for p in run.model.parameters()) and len(facts["version"]) == 16
     assert facts["state_bytes"] > 0 and facts["score"]["name"] == run.task.metric
+
+
+def test_int8_changes_no_number_of_parameters(run: Run) -> None:
+    facts = open_served({"open": str(run.folder.path), "int8": True}).facts
+    assert facts["parameters"] == sum(p.numel() for p in run.model.parameters())
 
 
 def test_a_text_comes_token_by_token_and_equals_that_of_the_run(run: Run, worker: Process) -> None:

@@ -72,7 +72,7 @@ def _open_run(path: str, int8: bool) -> Served:
         "task": run.task.name,
         "verb": run.task.verb,
         "architecture": run.config.model["name"],
-        "parameters": sum(p.numel() for p in run.model.parameters()) or run.summary.get("parameters", 0),
+        "parameters": run.summary.get("parameters", 0),  # of int8 layers the model itself has none
         "limit": run.model.limit,
         "chat": bool(getattr(tokenizer, "template", "")),
         "embeds": isinstance(tokenizer, Tokenizer) and _embeds(run.model),
