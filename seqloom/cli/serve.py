@@ -14,6 +14,8 @@ from seqloom.core.errors import UserError
 from seqloom.serve.limits import MB, PORT
 
 _FILE = typer.Option(help="File with the token; default: serve-token in the cache, made at the first start.")
+_SHARED = "CPU threads of each model; default: the cores, shared among the models and HTTP."
+_THREADS = typer.Option(min=1, max=1024, help=_SHARED)
 
 
 def command(
@@ -42,12 +44,7 @@ def command(
     cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate for TLS (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")] = None,
     rows: Annotated[int, typer.Option(min=1, max=1024, help="Texts that a model continues together.")] = 32,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1024, help="CPU threads of each model; default: the cores, shared among the models and HTTP."
-        ),
-    ] = None,
+    threads: Annotated[int | None, _THREADS] = None,
     memory: Annotated[
         int | None, typer.Option(metavar="MB", min=512, max=1 << 24, help="Address space of each model process.")
     ] = None,

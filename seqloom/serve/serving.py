@@ -155,7 +155,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
-        raise UserError(f"--host {host[:60]}: not an address of this machine") from None
+        why = "not an address of this machine; give one of its own, or 0.0.0.0 for all"
+        raise UserError(f"--host {host[:60]}: {why}") from None
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

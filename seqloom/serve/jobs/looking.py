@@ -53,14 +53,15 @@ def _asked(words: list[str], folder: Path | None, seconds: float) -> Json:
         try:
             said, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise UserError(f"looking at it takes more than {seconds:.0f} s; say which task it is for") from None
+            raise UserError(f"data: looking at it takes more than {seconds:.0f} s; say which task it is for") from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     try:
         found: Json = json.loads(said)
     except ValueError:
-        raise UserError("it cannot be looked at: too large for this machine, or not of a known kind") from None
+        why = "too large for this machine, or not of a known kind"
+        raise UserError(f"data: it cannot be looked at, {why}; send a part of it, or another format") from None
     return found
 
 
