@@ -50,6 +50,10 @@ DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
 ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", BERT),
     "roberta": ("Roberta", {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "xlm-roberta-xl": (
+        "XLMRobertaXL",
+        {**BERT, "max_position_embeddings": 66, "pad_token_id": 1, "type_vocab_size": 1},
+    ),
     "distilbert": ("DistilBert", {"dim": 16, "n_layers": 2, "n_heads": 4, "hidden_dim": 24}),
 }
 WRAPPED: dict[str, tuple[str, dict[str, Any]]] = {

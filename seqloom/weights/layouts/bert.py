@@ -7,6 +7,7 @@ becomes `embed.parts`, which tasks that read two texts have. The output layer of
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +17,29 @@ from seqloom.weights.layouts.layout import GELU, Layout, Named, activation, need
 from seqloom.weights.tensors import Taker
 
 _LATER = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert"}  # positions are counted from the one after padding
+
+
+class _Block(NamedTuple):
+    """What the parts of a block are called."""
+
+    q: str
+    k: str
+    v: str
+    out: str
+    norm_1: str
+    up: str
+    down: str
+    norm_2: str
+
+
+_SELF = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+_FEED = ("intermediate.dense", "output.dense")
+_BLOCK = _Block(*_SELF, "attention.output.LayerNorm", *_FEED, "output.LayerNorm")
+_LARGE_BLOCK = _Block(*_SELF, "attention.self_attn_layer_norm", *_FEED, "LayerNorm")
+_DISTIL_BLOCK = _Block(
+    "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm",
+    "ffn.lin1", "ffn.lin2", "output_layer_norm",
+)  # fmt: skip
 
 
 def section(c: Json) -> Json:
@@ -45,16 +69,7 @@ def tensors(s: Json, c: Json, take: Taker) -> Named:
     yield "embed.parts.weight", torch.stack((torch.zeros_like(kinds[0]), kinds[min(1, types - 1)] - kinds[0]))
     yield "backbone.positions.table.weight", places[_first(c) :] + kinds[0]
     yield from _norm("backbone.norm", f"{at}LayerNorm", width, take)
-    for n in range(s["depth"]):
-        theirs, ours = f"{body}encoder.layer.{n}.", f"backbone.blocks.{n}."
-        qkv = [f"{theirs}attention.self.{part}" for part in ("query", "key", "value")]
-        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
-        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
-        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.output.dense"], width, width, take)
-        yield from _norm(f"{ours}norm_1", f"{theirs}attention.output.LayerNorm", width, take)
-        yield from _linear(f"{ours}feed.up", [f"{theirs}intermediate.dense"], s["feed"], width, take)
-        yield from _linear(f"{ours}feed.out", [f"{theirs}output.dense"], width, s["feed"], take)
-        yield from _norm(f"{ours}norm_2", f"{theirs}output.LayerNorm", width, take)
+    yield from _blocks(_BLOCK, f"{body}encoder.layer", s, take)
 
 
 def distil_section(c: Json) -> Json:
@@ -82,16 +97,20 @@ def distil_tensors(s: Json, c: Json, take: Taker) -> Named:
     yield "embed.parts.weight", torch.zeros_like(places[:2])
     yield "backbone.positions.table.weight", places
     yield from _norm("backbone.norm", f"{at}LayerNorm", width, take)
+    yield from _blocks(_DISTIL_BLOCK, f"{body}transformer.layer", s, take)
+
+
+def _blocks(names: _Block, body: str, s: Json, take: Taker) -> Named:
+    width, feed = s["width"], s["feed"]
     for n in range(s["depth"]):
-        theirs, ours = f"{body}transformer.layer.{n}.", f"backbone.blocks.{n}."
-        qkv = [f"{theirs}attention.{part}_lin" for part in ("q", "k", "v")]
-        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
-        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
-        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.out_lin"], width, width, take)
-        yield from _norm(f"{ours}norm_1", f"{theirs}sa_layer_norm", width, take)
-        yield from _linear(f"{ours}feed.up", [f"{theirs}ffn.lin1"], s["feed"], width, take)
-        yield from _linear(f"{ours}feed.out", [f"{theirs}ffn.lin2"], width, s["feed"], take)
-        yield from _norm(f"{ours}norm_2", f"{theirs}output_layer_norm", width, take)
+        theirs, ours = _Block(*(f"{body}.{n}.{name}" for name in names)), f"backbone.blocks.{n}."
+        yield from _linear(f"{ours}attention.q", [theirs.q], width, width, take)
+        yield from _linear(f"{ours}attention.kv", [theirs.k, theirs.v], width, width, take)
+        yield from _linear(f"{ours}attention.out", [theirs.out], width, width, take)
+        yield from _norm(f"{ours}norm_1", theirs.norm_1, width, take)
+        yield from _linear(f"{ours}feed.up", [theirs.up], feed, width, take)
+        yield from _linear(f"{ours}feed.out", [theirs.down], width, feed, take)
+        yield from _norm(f"{ours}norm_2", theirs.norm_2, width, take)
 
 
 def _linear(ours: str, theirs: list[str], rows: int, columns: int, take: Taker) -> Named:
@@ -132,16 +151,7 @@ def large_tensors(s: Json, c: Json, take: Taker) -> Named:
     yield "embed.parts.weight", torch.stack((torch.zeros_like(kinds[0]), kinds[min(1, types - 1)] - kinds[0]))
     yield "backbone.positions.table.weight", places[_first(c) :] + kinds[0]
     yield from _norm("backbone.last_norm", f"{body}encoder.LayerNorm", width, take)
-    for n in range(s["depth"]):
-        theirs, ours = f"{body}encoder.layer.{n}.", f"backbone.blocks.{n}."
-        qkv = [f"{theirs}attention.self.{part}" for part in ("query", "key", "value")]
-        yield from _linear(f"{ours}attention.q", qkv[:1], width, width, take)
-        yield from _linear(f"{ours}attention.kv", qkv[1:], width, width, take)
-        yield from _linear(f"{ours}attention.out", [f"{theirs}attention.output.dense"], width, width, take)
-        yield from _norm(f"{ours}norm_1", f"{theirs}attention.self_attn_layer_norm", width, take)
-        yield from _linear(f"{ours}feed.up", [f"{theirs}intermediate.dense"], s["feed"], width, take)
-        yield from _linear(f"{ours}feed.out", [f"{theirs}output.dense"], width, s["feed"], take)
-        yield from _norm(f"{ours}norm_2", f"{theirs}LayerNorm", width, take)
+    yield from _blocks(_LARGE_BLOCK, f"{body}encoder.layer", s, take)
 
 
 _HEADS = r"(.*\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|vocab_\w+)\..*|.*position_ids"
