@@ -1,4 +1,4 @@
-"""The files of the page, each read once: with the right type, an ETag, and compressed for who takes it."""
+"""The files of the page: each is read once and sent with its type and an ETag, gzipped for clients that accept it."""
 
 from __future__ import annotations
 
